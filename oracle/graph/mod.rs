@@ -1,0 +1,610 @@
+//! The graph: data only.
+//!
+//! One representation serves both levels. An FX-like graph is a list of nodes with argument values, output
+//! metadata and tags. A scheduler graph is the same list with ordering edges, renames (a mutation gives a
+//! buffer a new name) and clusters (grouped nodes).
+//!
+//! # The idea
+//!
+//! *List order is meaning.* A node's id is its position in the list; an interpreter executes in that order. A
+//! pass may leave the list unsorted until it is repaired, so a graph can hold a reference to a later node, to
+//! its own node, or to a name that does not exist: these are faults that
+//! [`validate`](crate::analysis::validate) reports, not states that cannot be written down.
+//!
+//! Nodes are small and fixed in size. Everything of variable length lives in arenas of the graph: strings,
+//! argument values, shapes. A graph is changed through an [`Editor`], which keeps ids stable while nodes are
+//! inserted, moved and erased, and gives back a compact graph.
+//!
+//! # What it does not do
+//!
+//! It knows nothing of operators (see [`ops`](crate::ops)) and derives nothing (see
+//! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
+
+mod edit;
+mod strings;
+mod tensor;
+mod value;
+mod world;
+
+pub use edit::Editor;
+pub use strings::{Str, Strings};
+pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
+pub use value::{NodeId, Span, Value};
+pub use world::{Group, World, WorldFault};
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// A graph input.
+    Placeholder,
+    /// A call of an operator.
+    Call,
+    /// An attribute of the module (a constant, or the body of a higher-order operator).
+    GetAttr,
+    /// The graph's output.
+    Output,
+}
+
+impl Op {
+    /// FX's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Placeholder => "placeholder",
+            Op::Call => "call_function",
+            Op::GetAttr => "get_attr",
+            Op::Output => "output",
+        }
+    }
+}
+
+/// One of a graph's distinct targets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TargetId(pub u32);
+
+/// A node. Its variable parts are spans of the graph's arenas.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// Unique name.
+    pub name: Str,
+    /// What it is.
+    pub op: Op,
+    /// What it calls.
+    pub target: TargetId,
+    /// Positional arguments, in the value arena.
+    pub args: Span,
+    /// Keyword arguments, in the value arena: a `Value::Str` key and its value alternate.
+    pub kwargs: Span,
+    /// What it returns.
+    pub out: Out,
+    /// Its tags, if it has any: an index for [`Graph::tags`].
+    pub tags: Option<TagsId>,
+    /// Where it comes from in the user's program.
+    pub stack: Option<Str>,
+    /// Innermost module path.
+    pub module: Option<Str>,
+    /// Descriptor of a graph input.
+    pub desc: Option<Str>,
+    /// Fields of a file that this version does not know: a JSON object, kept as text.
+    pub extra: Option<Str>,
+}
+
+/// An entry of a graph's table of tag sets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TagsId(pub u32);
+
+/// The tags of a node, as `node.meta` holds them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tags {
+    /// `recompute`: `MUST_SAVE`, `PREFER_RECOMPUTE`, ...
+    pub recompute: Option<Str>,
+    /// `partitioner_tag`: `is_forward`, `is_backward`, ...
+    pub partitioner_tag: Option<Str>,
+    /// `custom`: JSON text.
+    pub custom: Option<Str>,
+    /// Further tags: a JSON object, kept as text.
+    pub extra: Option<Str>,
+    /// `ac_graph_id`.
+    pub ac_graph_id: Option<i64>,
+    /// `seq_nr`.
+    pub seq_nr: Option<i64>,
+    /// `autograd_backward`.
+    pub autograd_backward: Option<bool>,
+    /// `is_gradient_acc`.
+    pub is_gradient_acc: Option<bool>,
+}
+
+/// A symbol that expressions may use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Symbol {
+    /// Its name, for example `u0`.
+    pub name: String,
+    /// The value it had when traced.
+    pub hint: Option<i64>,
+    /// Lower and upper bound, as text (`int_oo` is infinity).
+    pub range: (String, String),
+    /// Whether it stands for data rather than for a size known at trace time.
+    pub unbacked: bool,
+}
+
+/// An edge that orders two nodes without passing a value: it does not keep storage alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct OrderingEdge {
+    /// Must run first.
+    pub before: NodeId,
+    /// Must run later.
+    pub after: NodeId,
+}
+
+/// A new name for a buffer that was mutated (scheduler level).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rename {
+    /// The node that mutates, and so introduces the new name.
+    pub by: NodeId,
+    /// The node whose buffer it renames.
+    pub of: NodeId,
+}
+
+/// Nodes that a pass treats as one: contiguous in the list, in a valid schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub members: Vec<NodeId>,
+}
+
+/// A graph with the world it runs in.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Name of the graph.
+    pub name: String,
+    /// `forward`, `backward`, `joint`, `inference`, `train_step`, or empty.
+    pub kind: String,
+    /// Ranks and process groups.
+    pub world: World,
+    /// Symbols of symbolic sizes.
+    pub symbols: Vec<Symbol>,
+    /// Edges that order only.
+    pub ordering: Vec<OrderingEdge>,
+    /// Renames of mutated buffers.
+    pub renames: Vec<Rename>,
+    /// Grouped nodes.
+    pub clusters: Vec<Cluster>,
+    /// Schema facts that a file states about its targets: JSON text by target name.
+    pub facts: Vec<(String, String)>,
+    /// Top-level fields of a file that the passes do not read: JSON text by key.
+    pub extra: Vec<(String, String)>,
+
+    nodes: Vec<Node>,
+    strings: Strings,
+    targets: Vec<Str>,
+    target_of: Vec<Option<TargetId>>,
+    values: Vec<Value>,
+    outs: Vec<Out>,
+    tensors: Vec<Tensor>,
+    dims: IndexSet<Box<[Dim]>, FxBuildHasher>,
+    exprs: IndexSet<Expr, FxBuildHasher>,
+    tags: IndexSet<Tags, FxBuildHasher>,
+    by_name: Vec<Option<NodeId>>,
+}
+
+/// Appending.
+impl Graph {
+    /// An empty graph.
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph { name: name.into(), ..Graph::default() }
+    }
+
+    /// An empty graph with room for `nodes` nodes.
+    pub fn with_capacity(nodes: usize) -> Graph {
+        Graph {
+            nodes: Vec::with_capacity(nodes),
+            values: Vec::with_capacity(4 * nodes),
+            tensors: Vec::with_capacity(nodes),
+            strings: Strings::with_capacity(2 * nodes),
+            ..Graph::default()
+        }
+    }
+
+    /// The id of a string.
+    pub fn intern(&mut self, text: &str) -> Str {
+        self.strings.intern(text)
+    }
+
+    /// The id of a target.
+    pub fn intern_target(&mut self, target: &str) -> TargetId {
+        let text = self.strings.intern(target);
+        if self.target_of.len() <= text.index() {
+            self.target_of.resize(text.index() + 1, None);
+        }
+        *self.target_of[text.index()].get_or_insert_with(|| {
+            self.targets.push(text);
+            TargetId(self.targets.len() as u32 - 1)
+        })
+    }
+
+    /// Stores a list of argument values.
+    pub fn push_values(&mut self, values: &[Value]) -> Span {
+        let start = self.values.len() as u32;
+        self.values.extend_from_slice(values);
+        Span { start, len: values.len() as u32 }
+    }
+
+    /// Stores a list as one value.
+    pub fn list(&mut self, values: &[Value]) -> Value {
+        Value::List(self.push_values(values))
+    }
+
+    /// A list of integers as one value.
+    pub fn int_list(&mut self, ints: &[i64]) -> Value {
+        let start = self.values.len() as u32;
+        self.values.extend(ints.iter().map(|&n| Value::Int(n)));
+        Value::List(Span { start, len: ints.len() as u32 })
+    }
+
+    /// Stores the parts of a tuple or mapping.
+    pub fn push_outs(&mut self, outs: &[Out]) -> Span {
+        let start = self.outs.len() as u32;
+        self.outs.extend_from_slice(outs);
+        Span { start, len: outs.len() as u32 }
+    }
+
+    /// The id of a list of sizes or strides.
+    pub fn intern_dims(&mut self, dims: &[Dim]) -> DimsId {
+        if let Some(i) = self.dims.get_index_of(dims) {
+            return DimsId(i as u32);
+        }
+        DimsId(self.dims.insert_full(dims.into()).0 as u32)
+    }
+
+    /// The id of a list of known sizes or strides.
+    pub fn intern_sizes(&mut self, sizes: &[i64]) -> DimsId {
+        let dims: Vec<Dim> = sizes.iter().map(|&n| Dim::Static(n)).collect();
+        self.intern_dims(&dims)
+    }
+
+    /// The id of a symbolic expression.
+    pub fn intern_expr(&mut self, expr: Expr) -> ExprId {
+        ExprId(self.exprs.insert_full(expr).0 as u32)
+    }
+
+    /// The id of a set of tags; `None` for the empty set.
+    pub fn intern_tags(&mut self, tags: Tags) -> Option<TagsId> {
+        if tags == Tags::default() {
+            return None;
+        }
+        Some(TagsId(self.tags.insert_full(tags).0 as u32))
+    }
+
+    /// Stores a tensor.
+    pub fn push_tensor(&mut self, tensor: Tensor) -> TensorId {
+        self.tensors.push(tensor);
+        TensorId(self.tensors.len() as u32 - 1)
+    }
+
+    /// A contiguous tensor of known sizes with its own storage, as one output.
+    pub fn contiguous(&mut self, sizes: &[i64], dtype: Dtype, device: Str) -> Out {
+        let shape = self.intern_sizes(sizes);
+        let stride = self.intern_sizes(&contiguous_strides(sizes));
+        let tensor = Tensor {
+            shape,
+            stride,
+            dtype,
+            requires_grad: None,
+            device,
+            storage: None,
+            offset: 0,
+            storage_bytes: None,
+        };
+        Out::Tensor(self.push_tensor(tensor))
+    }
+
+    /// Appends a node without arguments, tags or result; fill these in through the returned node.
+    pub fn push(&mut self, name: &str, op: Op, target: &str) -> NodeId {
+        let name = self.strings.intern(name);
+        let target = self.intern_target(target);
+        self.push_node(Node {
+            name,
+            op,
+            target,
+            args: Span::EMPTY,
+            kwargs: Span::EMPTY,
+            out: Out::Absent,
+            tags: None,
+            stack: None,
+            module: None,
+            desc: None,
+            extra: None,
+        })
+    }
+
+    /// Appends a node. If its name is taken, the earlier node keeps the name's references.
+    pub fn push_node(&mut self, node: Node) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(node);
+        let slot = node.name.index();
+        if self.by_name.len() <= slot {
+            self.by_name.resize(slot + 1, None);
+        }
+        self.by_name[slot].get_or_insert(id);
+        id
+    }
+
+    /// Turns every dangling reference whose name some node has into a reference to that node. A reader that
+    /// meets names before their nodes calls this once at the end.
+    pub fn resolve_references(&mut self) {
+        for value in &mut self.values {
+            if let Value::Dangling(name) = *value
+                && let Some(&Some(node)) = self.by_name.get(name.index())
+            {
+                *value = Value::Node(node);
+            }
+        }
+    }
+}
+
+/// Reading.
+impl Graph {
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// All node ids, in list order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// All nodes, in list order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A node, to be changed in place. Its name must stay.
+    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.index()]
+    }
+
+    /// The name of a node.
+    pub fn name(&self, id: NodeId) -> &str {
+        self.strings.text(self.nodes[id.index()].name)
+    }
+
+    /// The target of a node.
+    pub fn target(&self, id: NodeId) -> &str {
+        self.target_text(self.nodes[id.index()].target)
+    }
+
+    /// The text of a target.
+    pub fn target_text(&self, target: TargetId) -> &str {
+        self.strings.text(self.targets[target.0 as usize])
+    }
+
+    /// All distinct targets, placeholders' and the output's included; a [`TargetId`] is the position here.
+    pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.targets.iter().map(|&t| self.strings.text(t))
+    }
+
+    /// The first node with this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(self.strings.find(name)?.index()).copied().flatten()
+    }
+
+    /// A string.
+    pub fn text(&self, id: Str) -> &str {
+        self.strings.text(id)
+    }
+
+    /// The string table.
+    pub fn strings(&self) -> &Strings {
+        &self.strings
+    }
+
+    /// The positional arguments of a node.
+    pub fn args(&self, id: NodeId) -> &[Value] {
+        &self.values[self.nodes[id.index()].args.range()]
+    }
+
+    /// One positional argument of a node.
+    pub fn arg(&self, id: NodeId, index: usize) -> Option<Value> {
+        self.args(id).get(index).copied()
+    }
+
+    /// The keyword arguments of a node, in order.
+    pub fn kwargs(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&str, Value)> {
+        self.values[self.nodes[id.index()].kwargs.range()].chunks_exact(2).map(|pair| match pair[0] {
+            Value::Str(key) => (self.strings.text(key), pair[1]),
+            _ => ("", pair[1]),
+        })
+    }
+
+    /// One keyword argument of a node.
+    pub fn kwarg(&self, id: NodeId, key: &str) -> Option<Value> {
+        self.kwargs(id).find(|(k, _)| *k == key).map(|(_, v)| v)
+    }
+
+    /// The elements of a list, tuple, mapping, slice or complex value.
+    pub fn values(&self, span: Span) -> &[Value] {
+        &self.values[span.range()]
+    }
+
+    /// The parts of a tuple or mapping.
+    pub fn outs(&self, span: Span) -> &[Out] {
+        &self.outs[span.range()]
+    }
+
+    /// A stored tensor.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.0 as usize]
+    }
+
+    /// A stored tensor, to be changed in place.
+    pub fn tensor_mut(&mut self, id: TensorId) -> &mut Tensor {
+        &mut self.tensors[id.0 as usize]
+    }
+
+    /// The single tensor that a node returns, if that is what it returns.
+    pub fn tensor_of(&self, id: NodeId) -> Option<&Tensor> {
+        match self.nodes[id.index()].out {
+            Out::Tensor(tensor) => Some(self.tensor(tensor)),
+            _ => None,
+        }
+    }
+
+    /// The `index`-th tensor of what a node returns (`None` in a tuple counts as a place).
+    pub fn tensor_at(&self, id: NodeId, index: usize) -> Option<&Tensor> {
+        match self.nodes[id.index()].out {
+            Out::Tensor(tensor) if index == 0 => Some(self.tensor(tensor)),
+            Out::Tuple(span) => match self.outs(span).get(index) {
+                Some(&Out::Tensor(tensor)) => Some(self.tensor(tensor)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Sizes or strides.
+    pub fn dims(&self, id: DimsId) -> &[Dim] {
+        &self.dims[id.0 as usize]
+    }
+
+    /// Sizes or strides, if all of them are known.
+    pub fn sizes(&self, id: DimsId) -> Option<Vec<i64>> {
+        self.dims(id).iter().map(|d| d.known()).collect()
+    }
+
+    /// A symbolic expression.
+    pub fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id.0 as usize]
+    }
+
+    /// A size as a number: itself, or its hint.
+    pub fn hint(&self, dim: Dim) -> Option<i64> {
+        match dim {
+            Dim::Static(n) => Some(n),
+            Dim::Symbolic(expr) => self.expr(expr).hint,
+        }
+    }
+
+    /// The number of elements of a tensor, symbolic sizes by their hints; `None` without a hint or when it
+    /// does not fit 64 bits.
+    pub fn numel(&self, tensor: &Tensor) -> Option<i64> {
+        self.dims(tensor.shape).iter().try_fold(1i64, |n, &d| n.checked_mul(self.hint(d)?))
+    }
+
+    /// The size of a tensor's elements in bytes; `None` as for [`Graph::numel`].
+    pub fn bytes(&self, tensor: &Tensor) -> Option<i64> {
+        self.numel(tensor)?.checked_mul(i64::from(tensor.dtype.itemsize()))
+    }
+
+    /// The tags of a node.
+    pub fn tags(&self, id: NodeId) -> Option<&Tags> {
+        self.nodes[id.index()].tags.map(|tags| &self.tags[tags.0 as usize])
+    }
+
+    /// Calls `visit` with every node that `id` refers to, in argument order (positional arguments before
+    /// keyword arguments, nested values in place), as often as it is referred to.
+    pub fn for_each_input(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
+        let node = self.node(id);
+        for span in [node.args, node.kwargs] {
+            self.for_each_reference(span, visit);
+        }
+    }
+
+    fn for_each_reference(&self, span: Span, visit: &mut impl FnMut(NodeId)) {
+        for &value in self.values(span) {
+            match value {
+                Value::Node(node) => visit(node),
+                Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
+                    self.for_each_reference(inner, visit);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The distinct nodes that `id` refers to, in order of first appearance.
+    pub fn inputs(&self, id: NodeId) -> Vec<NodeId> {
+        let mut inputs = Vec::new();
+        self.for_each_input(id, &mut |input| {
+            if !inputs.contains(&input) {
+                inputs.push(input);
+            }
+        });
+        inputs
+    }
+
+    /// Calls `visit` with every name that `id` refers to and no node has.
+    pub fn for_each_dangling(&self, id: NodeId, visit: &mut impl FnMut(&str)) {
+        fn walk(graph: &Graph, span: Span, visit: &mut impl FnMut(&str)) {
+            for &value in graph.values(span) {
+                match value {
+                    Value::Dangling(name) => visit(graph.text(name)),
+                    Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => walk(graph, inner, visit),
+                    _ => {}
+                }
+            }
+        }
+        let node = self.node(id);
+        for span in [node.args, node.kwargs] {
+            walk(self, span, visit);
+        }
+    }
+
+    /// The output node: the last node that is one.
+    pub fn output(&self) -> Option<NodeId> {
+        self.ids().rev().find(|&id| self.node(id).op == Op::Output)
+    }
+
+    /// Bytes that this graph holds on to, table overhead included (an estimate from capacities).
+    pub fn memory(&self) -> usize {
+        use std::mem::size_of;
+        let text: usize = self.strings.text_bytes();
+        let raw: usize = self.facts.iter().chain(&self.extra).map(|(k, v)| k.capacity() + v.capacity() + 48).sum();
+        self.nodes.capacity() * size_of::<Node>()
+            + self.values.capacity() * size_of::<Value>()
+            + self.outs.capacity() * size_of::<Out>()
+            + self.tensors.capacity() * size_of::<Tensor>()
+            + self.dims.iter().map(|d| d.len() * size_of::<Dim>() + 32).sum::<usize>()
+            + self.exprs.capacity() * (size_of::<Expr>() + 16)
+            + self.tags.capacity() * (size_of::<Tags>() + 16)
+            + self.by_name.capacity() * size_of::<Option<NodeId>>()
+            + self.target_of.capacity() * size_of::<Option<TargetId>>()
+            + self.ordering.capacity() * size_of::<OrderingEdge>()
+            + text
+            + raw
+    }
+
+    /// Gives back what arenas hold in reserve.
+    pub fn shrink_to_fit(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.outs.shrink_to_fit();
+        self.tensors.shrink_to_fit();
+        self.by_name.shrink_to_fit();
+        self.target_of.shrink_to_fit();
+        self.strings.shrink_to_fit();
+    }
+}
+
+/// Row-major strides of a shape, in elements. A size of 0 counts as 1, as in PyTorch.
+pub fn contiguous_strides(sizes: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1i64; sizes.len()];
+    for i in (1..sizes.len()).rev() {
+        strides[i - 1] = strides[i].saturating_mul(sizes[i].max(1));
+    }
+    strides
+}

@@ -1,0 +1,167 @@
+//! The world of a case: ranks, and the process groups that they form.
+//!
+//! A process group *name* stands, on each rank, for the group that this rank belongs to: `tp` on a 2-D mesh is
+//! one name and many groups. So a name has several *instances*, each a list of ranks in group order; the
+//! instances of one name are disjoint. Instances of different names may overlap in any way.
+//!
+//! A graph recorded by PyTorch knows only the size of each group and the recording rank's index in it. Then the
+//! instances are unknown, and [`World::assume_mesh`] says which layout is assumed where one is needed.
+
+use std::fmt;
+
+/// Ranks and process groups.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct World {
+    /// Number of ranks, where known.
+    pub ranks: Option<u32>,
+    /// Groups in order of first mention.
+    pub groups: Vec<Group>,
+}
+
+/// A process group name and what is known about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The name that graphs use.
+    pub name: String,
+    /// Ranks in each instance.
+    pub size: u32,
+    /// Index, in its instance, of the rank that a recorded graph was made on.
+    pub recorded_rank: Option<u32>,
+    /// Rank lists, one per instance; empty where the file does not say.
+    pub instances: Vec<Vec<u32>>,
+}
+
+/// Something wrong with a world.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum WorldFault {
+    NoRanks,
+    DuplicateGroup { group: String },
+    EmptyGroup { group: String },
+    RankTwice { group: String, rank: u32 },
+    RankOutside { group: String, rank: u32, ranks: u32 },
+    UnevenInstances { group: String, size: u32, found: u32 },
+    RecordedRankOutside { group: String, rank: u32, size: u32 },
+}
+
+impl fmt::Display for WorldFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorldFault::NoRanks => write!(f, "the world has no ranks"),
+            WorldFault::DuplicateGroup { group } => write!(f, "process group {group:?} is defined twice"),
+            WorldFault::EmptyGroup { group } => write!(f, "process group {group:?} has no ranks"),
+            WorldFault::RankTwice { group, rank } => {
+                write!(f, "process group {group:?} lists rank {rank} twice")
+            }
+            WorldFault::RankOutside { group, rank, ranks } => {
+                write!(f, "process group {group:?} lists rank {rank}, but the world has ranks 0 to {}", ranks - 1)
+            }
+            WorldFault::UnevenInstances { group, size, found } => {
+                write!(f, "process group {group:?} has instances of {size} and of {found} ranks")
+            }
+            WorldFault::RecordedRankOutside { group, rank, size } => {
+                write!(f, "process group {group:?} of size {size} was recorded at rank {rank}")
+            }
+        }
+    }
+}
+
+impl Group {
+    /// The instance that `rank` belongs to and its index there.
+    pub fn instance_of(&self, rank: u32) -> Option<(usize, usize)> {
+        self.instances
+            .iter()
+            .enumerate()
+            .find_map(|(i, ranks)| ranks.iter().position(|&r| r == rank).map(|index| (i, index)))
+    }
+}
+
+impl World {
+    /// The group called `name`.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|g| g.name == name)
+    }
+
+    /// Whether every group says which ranks it has.
+    pub fn is_explicit(&self) -> bool {
+        self.ranks.is_some() && self.groups.iter().all(|g| !g.instances.is_empty())
+    }
+
+    /// All faults.
+    pub fn faults(&self) -> Vec<WorldFault> {
+        let mut faults = Vec::new();
+        if self.ranks == Some(0) {
+            faults.push(WorldFault::NoRanks);
+        }
+        for (i, group) in self.groups.iter().enumerate() {
+            let name = || group.name.clone();
+            if self.groups[..i].iter().any(|g| g.name == group.name) {
+                faults.push(WorldFault::DuplicateGroup { group: name() });
+            }
+            if group.size == 0 || group.instances.iter().any(Vec::is_empty) {
+                faults.push(WorldFault::EmptyGroup { group: name() });
+            }
+            if let Some(rank) = group.recorded_rank.filter(|&r| r >= group.size) {
+                faults.push(WorldFault::RecordedRankOutside { group: name(), rank, size: group.size });
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            for instance in &group.instances {
+                if instance.len() != group.size as usize {
+                    let found = instance.len() as u32;
+                    faults.push(WorldFault::UnevenInstances { group: name(), size: group.size, found });
+                }
+                for &rank in instance {
+                    if !seen.insert(rank) {
+                        faults.push(WorldFault::RankTwice { group: name(), rank });
+                    }
+                    if let Some(ranks) = self.ranks.filter(|&n| rank >= n) {
+                        faults.push(WorldFault::RankOutside { group: name(), rank, ranks });
+                    }
+                }
+            }
+        }
+        faults
+    }
+
+    /// The world with rank lists for every group, assuming a mesh where the file gives sizes only.
+    ///
+    /// The assumption, in words: if the largest group is as large as all the others multiplied (and there are
+    /// others), it is the whole world and the others are the axes of a mesh over it; otherwise every group is
+    /// an axis. The first axis varies slowest. Groups that already list their ranks keep them. `None` when the
+    /// world would have more than `u32::MAX` ranks.
+    pub fn assume_mesh(&self) -> Option<World> {
+        if self.is_explicit() {
+            return Some(self.clone());
+        }
+        let open: Vec<usize> = (0..self.groups.len()).filter(|&i| self.groups[i].instances.is_empty()).collect();
+        let product = |indices: &[usize]| {
+            indices.iter().try_fold(1u32, |product, &i| product.checked_mul(self.groups[i].size))
+        };
+        let largest = open.iter().copied().max_by_key(|&i| (self.groups[i].size, std::cmp::Reverse(i)));
+        let axes: Vec<usize> = match largest {
+            Some(whole) if open.len() > 1 => {
+                let others: Vec<usize> = open.iter().copied().filter(|&i| i != whole).collect();
+                if product(&others) == Some(self.groups[whole].size) { others } else { open.clone() }
+            }
+            _ => open.clone(),
+        };
+        let ranks = self.ranks.unwrap_or(1).max(product(&axes)?);
+        let mut world = World { ranks: Some(ranks), groups: self.groups.clone() };
+        let mesh = product(&axes)?;
+        for &i in &open {
+            let size = self.groups[i].size;
+            world.groups[i].instances = match axes.iter().position(|&a| a == i) {
+                None => vec![(0..size).collect()],
+                Some(axis) => {
+                    let inner = product(&axes[axis + 1..])?.max(1);
+                    let outer = mesh / (inner * size).max(1);
+                    (0..outer)
+                        .flat_map(|o| (0..inner).map(move |k| (o, k)))
+                        .map(|(o, k)| (0..size).map(|j| (o * size + j) * inner + k).collect())
+                        .collect()
+                }
+            };
+        }
+        Some(world)
+    }
+}

@@ -1,0 +1,7 @@
+//! graph-oracle: says whether a distributed-training graph pass did its job, and why not.
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod analysis;
+pub mod graph;
+pub mod ops;

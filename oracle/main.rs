@@ -1,0 +1,3 @@
+//! The `graph-oracle` program.
+
+fn main() {}

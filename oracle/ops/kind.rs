@@ -1,0 +1,290 @@
+//! What an operator does, as far as the oracle needs to know: one variant per meaning, not per overload.
+//!
+//! Variants are about *meaning*. Whether the result is fresh, a view, or written into an argument follows from
+//! the schema: `aten.add.Tensor`, `aten.add_.Tensor` and `aten.add.out` share [`Kind::Binary`].
+
+/// The meaning of an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// Another window on the storage of the first tensor argument (or, where the schema says fresh, the same
+    /// elements as that window shows).
+    View(View),
+    /// Moves elements; computes nothing.
+    Move(Move),
+    /// Converts element types.
+    Cast,
+    /// Makes a tensor of one value.
+    Fill(Fill),
+    /// `arange`.
+    Arange,
+    /// Draws fresh random numbers.
+    Random(Random),
+    /// One element in, one element out.
+    Unary(Unary),
+    /// Two elements in (after broadcasting), one out.
+    Binary(Binary),
+    /// `where(condition, x, y)`.
+    Where,
+    /// `fma(a, b, c)` = a * b + c.
+    Fma,
+    /// Reduces over dimensions.
+    Reduce(Reduce),
+    /// Running sum along a dimension.
+    Cumsum,
+    /// Matrix product.
+    Matmul(Matmul),
+    /// An all-gather and its like: starts communication.
+    Collective(Collective),
+    /// Makes the value of a collective usable; `wait_tensors` waits for several.
+    Wait,
+    /// Python's `operator.getitem` on a tuple or list.
+    GetItem,
+    /// Arithmetic or comparison of Python numbers and symbolic integers.
+    Number(Number),
+    /// The size of one dimension as a number.
+    SymSize,
+    /// The value of a one-element tensor as a Python number.
+    Item,
+    /// Raises unless a number is true.
+    AssertScalar,
+    /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted.
+    Opaque,
+    /// Nothing is known: assume an effect.
+    Unknown,
+}
+
+/// Windows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum View {
+    /// `view`, `reshape`, `_unsafe_view`: the same elements in row-major order under another shape.
+    Sizes,
+    /// `view.dtype`: the same bytes under another dtype.
+    Dtype,
+    Permute,
+    Transpose,
+    /// `t`: transpose of at most 2 dimensions.
+    T,
+    Unsqueeze,
+    Squeeze,
+    Expand,
+    Slice,
+    Select,
+    /// `split.Tensor`: pieces of one size.
+    Split,
+    SplitWithSizes,
+    Unbind,
+    AsStrided,
+    Diagonal,
+    /// `alias`, `detach`, `lift_fresh`: the same window.
+    Alias,
+    /// Pairs of floats as complex numbers.
+    AsComplex,
+    /// Complex numbers as pairs of floats.
+    AsReal,
+    /// Lazily conjugated view. Shares storage, shows other values.
+    Conj,
+}
+
+/// Movement of elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Move {
+    /// `clone`, `contiguous`.
+    Clone,
+    Cat,
+    Stack,
+    /// `copy`, `copy_`: the second argument, broadcast and cast to the first one's shape and dtype.
+    Copy,
+    /// `_foreach_copy_`.
+    ForeachCopy,
+    SliceScatter,
+    SelectScatter,
+    /// `constant_pad_nd`.
+    Pad,
+    Repeat,
+    Flip,
+    Roll,
+    Index,
+    IndexSelect,
+    IndexPut,
+    Gather,
+    Scatter,
+    ScatterAdd,
+    Embedding,
+    /// `_chunk_cat`, `fsdp.chunk_cat`.
+    ChunkCat,
+    /// `split_with_sizes_copy`, with or without `out=`.
+    SplitWithSizesCopy,
+    /// `bucketing._pre_bucket_all_gather`.
+    PreBucketAllGather,
+    /// `bucketing._pre_bucket_reduce_scatter`.
+    PreBucketReduceScatter,
+    /// `fsdp.all_gather_copy_in`.
+    AllGatherCopyIn,
+}
+
+/// Tensors of one value. The shape comes from a `size` argument or from a tensor argument (`*_like`, `new_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Fill {
+    /// Uninitialised: poison.
+    Empty,
+    Zeros,
+    Ones,
+    /// From a fill-value argument.
+    Full,
+}
+
+/// Random draws.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Random {
+    Rand,
+    Randn,
+    Bernoulli,
+    /// `native_dropout`: (values, mask).
+    NativeDropout,
+    /// Another random operator, result not computed.
+    Opaque,
+}
+
+/// Functions of one element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Relu,
+    Neg,
+    Abs,
+    Sign,
+    Exp,
+    Log,
+    Sqrt,
+    Rsqrt,
+    Reciprocal,
+    Sigmoid,
+    Silu,
+    Gelu,
+    Tanh,
+    Sin,
+    Cos,
+    Square,
+    Floor,
+    Ceil,
+    Round,
+    LogicalNot,
+    BitwiseNot,
+}
+
+/// Functions of two elements. A Python number may stand for either.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Binary {
+    /// With `alpha`.
+    Add,
+    /// With `alpha`.
+    Sub,
+    Mul,
+    /// True division; with `rounding_mode` floor or trunc.
+    Div,
+    FloorDivide,
+    Remainder,
+    Pow,
+    Maximum,
+    Minimum,
+    /// `clamp_min`: maximum with a number or tensor.
+    ClampMin,
+    ClampMax,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    LogicalAnd,
+    LogicalOr,
+    LogicalXor,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
+    /// `threshold_backward(grad, self, threshold)`: grad where self > threshold, else 0.
+    ThresholdBackward,
+}
+
+/// Reductions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Reduce {
+    Sum,
+    Mean,
+    Amax,
+    Amin,
+    Prod,
+    Any,
+    All,
+}
+
+/// Matrix products.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Matmul {
+    Mm,
+    Bmm,
+    /// `addmm(bias, a, b)`, with `beta` and `alpha`.
+    Addmm,
+}
+
+/// Arithmetic on Python numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Number {
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    Mod,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `torch.sym_sum`: the sum of a list.
+    Sum,
+}
+
+/// Communication over a process group. Schemas: `torch/csrc/distributed/c10d/Functional.cpp`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Collective {
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    AllToAll,
+    Broadcast,
+    Send,
+    Recv,
+    Barrier,
+    /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
+    ShardDimAllToAll,
+    /// Communication of a kind that the oracle does not model.
+    Other,
+}
+
+impl Collective {
+    /// A word for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Collective::AllGather => "all_gather",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::AllReduce => "all_reduce",
+            Collective::AllToAll => "all_to_all",
+            Collective::Broadcast => "broadcast",
+            Collective::Send => "send",
+            Collective::Recv => "recv",
+            Collective::Barrier => "barrier",
+            Collective::ShardDimAllToAll => "shard_dim_alltoall",
+            Collective::Other => "communication",
+        }
+    }
+}

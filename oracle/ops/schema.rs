@@ -1,0 +1,496 @@
+//! Operator schemas in PyTorch's notation, and the binding of a node's arguments to them.
+//!
+//! `aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, ...) -> Tensor(a)` says everything about
+//! aliasing and mutation: a letter in parentheses names an alias set, `!` a write, and `(a -> *)` or a list
+//! return with a letter says that the elements of the list are views. Source: `torch/library.h`, the schema
+//! grammar of `torch._C.FunctionSchema`.
+//!
+//! Not covered: wildcard alias sets other than `*` after an arrow, and annotations on dictionaries.
+
+use crate::graph::{Dtype, Graph, NodeId, Value};
+use std::fmt;
+
+/// A parsed schema.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Schema {
+    /// `aten`.
+    pub namespace: String,
+    /// `slice`.
+    pub name: String,
+    /// `Tensor`; `default` where the schema gives none.
+    pub overload: String,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Results in order.
+    pub returns: Vec<Return>,
+}
+
+/// A parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its type without annotations: `Tensor`, `Tensor[]`, `int?`, ...
+    pub ty: String,
+    /// Whether it can only be given by keyword.
+    pub keyword_only: bool,
+    /// Its default, if it has one.
+    pub default: Option<Default>,
+    /// Its alias set.
+    pub alias: Option<char>,
+    /// Whether the operator writes to it.
+    pub write: bool,
+}
+
+/// A default value, as text parsed into the kinds that matter.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub enum Default {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Ints(Vec<i64>),
+    Text(String),
+}
+
+/// A result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Return {
+    /// Its type without annotations.
+    pub ty: String,
+    /// Its alias set; on a list type, that of each element.
+    pub alias: Option<char>,
+    /// Whether it is a written argument handed back.
+    pub write: bool,
+}
+
+/// Why a schema text cannot be parsed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("schema {text:?}: {reason} at byte {at}")]
+pub struct SchemaError {
+    /// The text.
+    pub text: String,
+    /// Where.
+    pub at: usize,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Schema {
+    /// Parses `namespace::name.overload(params) -> returns`.
+    pub fn parse(text: &str) -> Result<Schema, SchemaError> {
+        let fail = |at: usize, reason| SchemaError { text: text.to_string(), at, reason };
+        let open = text.find('(').ok_or_else(|| fail(text.len(), "expected ("))?;
+        let (namespace, rest) = text[..open].split_once("::").ok_or_else(|| fail(0, "expected namespace::name"))?;
+        let (name, overload) = rest.split_once('.').unwrap_or((rest, "default"));
+        let close = matching(text, open).ok_or_else(|| fail(open, "unclosed ("))?;
+        let mut params = Vec::new();
+        let mut keyword_only = false;
+        for (at, part) in split_top(text, open + 1, close) {
+            if part == "*" {
+                keyword_only = true;
+                continue;
+            }
+            params.push(parse_param(part, keyword_only).ok_or_else(|| fail(at, "expected a parameter"))?);
+        }
+        let arrow = text[close..].find("->").ok_or_else(|| fail(close, "expected ->"))? + close;
+        let results = text[arrow + 2..].trim();
+        let offset = text.len() - results.len();
+        let parts = match results.strip_prefix('(') {
+            Some(_) if matching(text, offset) == Some(text.len() - 1) => {
+                split_top(text, offset + 1, text.len() - 1)
+            }
+            _ => vec![(offset, results)],
+        };
+        let returns = parts.into_iter().map(|(_, part)| {
+            let (ty, alias, write, _) = parse_type(part);
+            Return { ty, alias, write }
+        });
+        Ok(Schema {
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+            overload: overload.to_string(),
+            params,
+            returns: returns.collect(),
+        })
+    }
+
+    /// The target that FX prints: `aten.slice.Tensor`.
+    pub fn target(&self) -> String {
+        format!("{}.{}.{}", self.namespace, self.name, self.overload)
+    }
+
+    /// The position of a parameter.
+    pub fn param(&self, name: &str) -> Option<usize> {
+        self.params.iter().position(|p| p.name == name)
+    }
+
+    /// The parameters that the operator writes to.
+    pub fn mutated(&self) -> impl Iterator<Item = usize> {
+        self.params.iter().enumerate().filter(|(_, p)| p.write).map(|(i, _)| i)
+    }
+
+    /// (result, parameter) pairs that share storage. A result of list type shares it element by element: with
+    /// every element of a list parameter of the same set, or as views of a tensor parameter.
+    pub fn aliases(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.returns.iter().enumerate().filter_map(|(r, result)| {
+            let set = result.alias?;
+            self.params.iter().position(|p| p.alias == Some(set)).map(|p| (r, p))
+        })
+    }
+}
+
+fn matching(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (i, c) in text[open..].char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(open + i);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The parts of `text[from..to]` between commas at depth 0, trimmed, with their positions.
+fn split_top(text: &str, from: usize, to: usize) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start, mut quoted) = (0i32, from, false);
+    for (i, c) in text[from..to].char_indices() {
+        match c {
+            '"' | '\'' => quoted = !quoted,
+            '(' | '[' if !quoted => depth += 1,
+            ')' | ']' if !quoted => depth -= 1,
+            ',' if depth == 0 && !quoted => {
+                parts.push((start, text[start..from + i].trim()));
+                start = from + i + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text[start..to].trim().is_empty() {
+        parts.push((start, text[start..to].trim()));
+    }
+    parts
+}
+
+/// Splits a type with annotations from what follows it: (type, alias set, write, rest).
+fn parse_type(text: &str) -> (String, Option<char>, bool, &str) {
+    let (mut ty, mut alias, mut write) = (String::new(), None, false);
+    let mut rest = text.trim_start();
+    while let Some(c) = rest.chars().next() {
+        match c {
+            ' ' => break,
+            '(' => {
+                let end = rest.find(')').unwrap_or(rest.len() - 1);
+                let inside = &rest[1..end];
+                alias = inside.chars().find(|c| c.is_ascii_lowercase()).or(alias);
+                write |= inside.contains('!');
+                rest = &rest[end + 1..];
+            }
+            _ => {
+                ty.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    (ty, alias, write, rest.trim_start())
+}
+
+fn parse_param(text: &str, keyword_only: bool) -> Option<Param> {
+    let (ty, alias, write, rest) = parse_type(text);
+    let (name, default) = match rest.split_once('=') {
+        Some((name, default)) => (name.trim(), Some(parse_default(default.trim()))),
+        None => (rest.trim(), None),
+    };
+    if name.is_empty() || ty.is_empty() {
+        return None;
+    }
+    Some(Param { name: name.to_string(), ty, keyword_only, default, alias, write })
+}
+
+fn parse_default(text: &str) -> Default {
+    match text {
+        "None" => Default::None,
+        "True" => Default::Bool(true),
+        "False" => Default::Bool(false),
+        _ => {
+            if let Ok(n) = text.parse::<i64>() {
+                return Default::Int(n);
+            }
+            if let Ok(x) = text.parse::<f64>() {
+                return Default::Float(x);
+            }
+            let list = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+            let ints = list.map(|t| {
+                t.split(',').filter(|p| !p.trim().is_empty()).map(|p| p.trim().parse::<i64>()).collect()
+            });
+            match ints {
+                Some(Ok(ints)) => Default::Ints(ints),
+                _ => Default::Text(text.trim_matches(['"', '\'']).to_string()),
+            }
+        }
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let note = |alias: Option<char>, write: bool| match alias {
+            Some(set) => format!("({set}{})", if write { "!" } else { "" }),
+            None => String::new(),
+        };
+        // An annotation stands before the list brackets of its type.
+        let typed = |ty: &str, alias, write| match ty.find(['[', '?']) {
+            Some(i) => format!("{}{}{}", &ty[..i], note(alias, write), &ty[i..]),
+            None => format!("{ty}{}", note(alias, write)),
+        };
+        let overload = if self.overload == "default" { String::new() } else { format!(".{}", self.overload) };
+        write!(f, "{}::{}{overload}(", self.namespace, self.name)?;
+        let mut keyword_only = false;
+        for (i, p) in self.params.iter().enumerate() {
+            if i > 0 {
+                write!(f, ", ")?;
+            }
+            if p.keyword_only && !keyword_only {
+                keyword_only = true;
+                write!(f, "*, ")?;
+            }
+            write!(f, "{} {}", typed(&p.ty, p.alias, p.write), p.name)?;
+            match &p.default {
+                None => {}
+                Some(Default::None) => write!(f, "=None")?,
+                Some(Default::Bool(b)) => write!(f, "={}", if *b { "True" } else { "False" })?,
+                Some(Default::Int(n)) => write!(f, "={n}")?,
+                Some(Default::Float(x)) => write!(f, "={x:?}")?,
+                Some(Default::Ints(ints)) => write!(f, "={ints:?}")?,
+                Some(Default::Text(t)) => write!(f, "={t}")?,
+            }
+        }
+        let returns: Vec<String> = self.returns.iter().map(|r| typed(&r.ty, r.alias, r.write)).collect();
+        match returns.as_slice() {
+            [one] => write!(f, ") -> {one}"),
+            many => write!(f, ") -> ({})", many.join(", ")),
+        }
+    }
+}
+
+/// A node's arguments by parameter of its schema.
+#[derive(Clone, Debug)]
+pub struct Bound<'a> {
+    graph: &'a Graph,
+    schema: &'a Schema,
+    values: Vec<Option<Value>>,
+}
+
+/// Why a node's arguments do not fit its schema.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ArityError {
+    #[error("takes {takes} positional arguments, got {got}")]
+    TooMany { takes: usize, got: usize },
+    #[error("has no parameter {name:?}")]
+    Unknown { name: String },
+    #[error("got two values for parameter {name:?}")]
+    Twice { name: String },
+    #[error("lacks a value for parameter {name:?}")]
+    Missing { name: String },
+}
+
+impl<'a> Bound<'a> {
+    /// Binds the arguments of `node` to `schema`.
+    pub fn new(graph: &'a Graph, node: NodeId, schema: &'a Schema) -> Result<Bound<'a>, ArityError> {
+        let args = graph.args(node);
+        let positional = schema.params.iter().filter(|p| !p.keyword_only).count();
+        if args.len() > positional {
+            return Err(ArityError::TooMany { takes: positional, got: args.len() });
+        }
+        let mut values: Vec<Option<Value>> = vec![None; schema.params.len()];
+        for (slot, &arg) in values.iter_mut().zip(args) {
+            *slot = Some(arg);
+        }
+        for (key, value) in graph.kwargs(node) {
+            let index = schema.param(key).ok_or_else(|| ArityError::Unknown { name: key.to_string() })?;
+            if values[index].replace(value).is_some() {
+                return Err(ArityError::Twice { name: key.to_string() });
+            }
+        }
+        if let Some((param, _)) =
+            schema.params.iter().zip(&values).find(|(p, v)| v.is_none() && p.default.is_none())
+        {
+            return Err(ArityError::Missing { name: param.name.clone() });
+        }
+        Ok(Bound { graph, schema, values })
+    }
+
+    /// The value given for parameter `index`; `None` where the default holds.
+    pub fn given(&self, index: usize) -> Option<Value> {
+        self.values.get(index).copied().flatten()
+    }
+
+    /// The value given for the parameter called `name`.
+    pub fn named(&self, name: &str) -> Option<Value> {
+        self.given(self.schema.param(name)?)
+    }
+
+    fn default(&self, name: &str) -> Option<&'a Default> {
+        self.schema.params.iter().find(|p| p.name == name)?.default.as_ref()
+    }
+
+    /// The parameter as a node.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        match self.named(name)? {
+            Value::Node(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The parameter as an integer (bools count as integers); a default counts.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.named(name) {
+            Some(Value::Int(n)) => Some(n),
+            Some(Value::Bool(b)) => Some(i64::from(b)),
+            Some(_) => None,
+            None => match self.default(name)? {
+                Default::Int(n) => Some(*n),
+                Default::Bool(b) => Some(i64::from(*b)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The parameter as a float (integers count); a default counts.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.named(name) {
+            Some(Value::Float(x)) => Some(x),
+            Some(_) => self.int(name).map(|n| n as f64),
+            None => match self.default(name)? {
+                Default::Float(x) => Some(*x),
+                _ => self.int(name).map(|n| n as f64),
+            },
+        }
+    }
+
+    /// The parameter as a bool; a default counts.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        self.int(name).map(|n| n != 0)
+    }
+
+    /// The parameter as a string; a default counts.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        match self.named(name) {
+            Some(Value::Str(s) | Value::Device(s) | Value::MemoryFormat(s) | Value::Layout(s)) => {
+                Some(self.graph.text(s))
+            }
+            Some(_) => None,
+            None => match self.default(name)? {
+                Default::Text(t) => Some(t),
+                _ => None,
+            },
+        }
+    }
+
+    /// The parameter as a dtype.
+    pub fn dtype(&self, name: &str) -> Option<Dtype> {
+        match self.named(name)? {
+            Value::Dtype(dtype) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// The parameter as a list of values.
+    pub fn list(&self, name: &str) -> Option<&'a [Value]> {
+        match self.named(name)? {
+            Value::List(span) => Some(self.graph.values(span)),
+            _ => None,
+        }
+    }
+
+    /// The parameter as a list of known integers (a single integer counts as a list of one); a default counts.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        match self.named(name) {
+            Some(Value::List(span)) => self
+                .graph
+                .values(span)
+                .iter()
+                .map(|v| match v {
+                    Value::Int(n) => Some(*n),
+                    _ => None,
+                })
+                .collect(),
+            Some(Value::Int(n)) => Some(vec![n]),
+            Some(_) => None,
+            None => match self.default(name)? {
+                Default::Ints(ints) => Some(ints.clone()),
+                Default::Int(n) => Some(vec![*n]),
+                _ => None,
+            },
+        }
+    }
+
+    /// The nodes in the parameter: one, or those of a list (other elements are passed over).
+    pub fn nodes(&self, name: &str) -> Vec<NodeId> {
+        match self.named(name) {
+            Some(Value::Node(node)) => vec![node],
+            Some(Value::List(span)) => self
+                .graph
+                .values(span)
+                .iter()
+                .filter_map(|v| match v {
+                    Value::Node(node) => Some(*node),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_writes_and_defaults() {
+        let s = Schema::parse(
+            "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt step=1) -> Tensor(a)",
+        )
+        .unwrap();
+        assert_eq!(s.target(), "aten.slice.Tensor");
+        assert_eq!(s.aliases().collect::<Vec<_>>(), [(0, 0)]);
+        assert_eq!(s.params[1].default, Some(Default::Int(0)));
+        assert_eq!(s.params[2].ty, "SymInt?");
+        let s = Schema::parse("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
+        let s = s.unwrap();
+        assert_eq!(s.mutated().collect::<Vec<_>>(), [0]);
+        assert!(s.params[2].keyword_only && s.returns[0].write);
+    }
+
+    #[test]
+    fn list_returns_alias_element_by_element() {
+        let s = Schema::parse("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]").unwrap();
+        assert_eq!((s.returns[0].ty.as_str(), s.returns[0].alias), ("Tensor[]", Some('a')));
+        assert_eq!(s.aliases().collect::<Vec<_>>(), [(0, 0)]);
+    }
+
+    #[test]
+    fn several_and_no_results() {
+        assert_eq!(Schema::parse("a::b(Tensor x) -> (Tensor, Tensor)").unwrap().returns.len(), 2);
+        assert_eq!(Schema::parse("a::b(Tensor x) -> ()").unwrap().returns.len(), 0);
+        let s = Schema::parse("a::b.out(int[] s=[0, 1], *, Tensor(a!)[] out) -> ()").unwrap();
+        assert_eq!(s.params[0].default, Some(Default::Ints(vec![0, 1])));
+        assert!(s.params[1].write);
+    }
+
+    #[test]
+    fn bad_text_is_an_error() {
+        for text in ["", "a::b", "a::b(", "ab(x) -> y", "a::b(Tensor) -> Tensor", "a::b(Tensor x)"] {
+            assert!(Schema::parse(text).is_err(), "{text}");
+        }
+    }
+}
