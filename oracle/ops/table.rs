@@ -27,7 +27,8 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { rows: Vec::new(), by_target: FxHashMap::default(), by_short_name: FxHashMap::default() };
+    let mut table =
+        Table { rows: Vec::new(), by_target: FxHashMap::default(), by_short_name: FxHashMap::default() };
     for &(text, short, kind) in ROWS {
         let schema = Schema::parse(text).ok();
         let target = schema.as_ref().map_or_else(|| text.to_string(), Schema::target);
