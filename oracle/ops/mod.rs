@@ -15,9 +15,7 @@ mod kind;
 mod schema;
 mod table;
 
-pub use kind::{
-    Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View,
-};
+pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use table::{by_short_name, by_target, rows};
 

@@ -82,7 +82,8 @@ impl Schema {
     pub fn parse(text: &str) -> Result<Schema, SchemaError> {
         let fail = |at: usize, reason| SchemaError { text: text.to_string(), at, reason };
         let open = text.find('(').ok_or_else(|| fail(text.len(), "expected ("))?;
-        let (namespace, rest) = text[..open].split_once("::").ok_or_else(|| fail(0, "expected namespace::name"))?;
+        let (namespace, rest) =
+            text[..open].split_once("::").ok_or_else(|| fail(0, "expected namespace::name"))?;
         let (name, overload) = rest.split_once('.').unwrap_or((rest, "default"));
         let close = matching(text, open).ok_or_else(|| fail(open, "unclosed ("))?;
         let mut params = Vec::new();
@@ -465,7 +466,9 @@ mod tests {
         assert_eq!(s.aliases().collect::<Vec<_>>(), [(0, 0)]);
         assert_eq!(s.params[1].default, Some(Default::Int(0)));
         assert_eq!(s.params[2].ty, "SymInt?");
-        let s = Schema::parse("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
+        let s = Schema::parse(
+            "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        );
         let s = s.unwrap();
         assert_eq!(s.mutated().collect::<Vec<_>>(), [0]);
         assert!(s.params[2].keyword_only && s.returns[0].write);
