@@ -591,6 +591,21 @@ impl Graph {
             + raw
     }
 
+    /// The same graph under other names.
+    pub fn with_names(&self, name: impl Fn(NodeId) -> String) -> Graph {
+        let mut graph = self.clone();
+        graph.by_name.iter_mut().for_each(|slot| *slot = None);
+        for id in self.ids() {
+            let text = graph.strings.intern(&name(id));
+            graph.nodes[id.index()].name = text;
+            if graph.by_name.len() <= text.index() {
+                graph.by_name.resize(text.index() + 1, None);
+            }
+            graph.by_name[text.index()].get_or_insert(id);
+        }
+        graph
+    }
+
     /// Gives back what arenas hold in reserve.
     pub fn shrink_to_fit(&mut self) {
         self.nodes.shrink_to_fit();

@@ -1,0 +1,363 @@
+//! What rules see: the graphs, and what follows from them, computed once and shared.
+
+use super::values::ValueEvidence;
+use super::{Correspondence, Finding, Merge, NodeMention, Severity, Stage};
+use crate::analysis::dependences::Dependences;
+use crate::analysis::origin::{Hazard, Origin, Origins};
+use crate::analysis::reachability::{self, Reachability};
+use crate::analysis::storages::Storages;
+use crate::analysis::{Collectives, Edges};
+use crate::graph::{Graph, NodeId};
+use crate::ops::Ops;
+use std::cell::OnceCell;
+
+/// One graph and what follows from it.
+pub struct Side<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Its operators.
+    pub ops: Ops,
+    /// Its edges.
+    pub edges: Edges,
+    /// Its communication.
+    pub collectives: Collectives<'a>,
+    storages: OnceCell<Storages>,
+    dependences: OnceCell<Dependences>,
+    reachability: OnceCell<Result<LaunchReachability, String>>,
+}
+
+impl<'a> Side<'a> {
+    /// Looks at a graph. What is costly is computed when first asked for.
+    pub fn new(graph: &'a Graph) -> Side<'a> {
+        let ops = Ops::of(graph);
+        let collectives = Collectives::new(graph, &ops);
+        Side {
+            graph,
+            edges: Edges::new(graph),
+            ops,
+            collectives,
+            storages: OnceCell::new(),
+            dependences: OnceCell::new(),
+            reachability: OnceCell::new(),
+        }
+    }
+
+    /// The storages, by run-time aliasing.
+    pub fn storages(&self) -> &Storages {
+        self.storages.get_or_init(|| Storages::new(self.graph, &self.ops))
+    }
+
+    /// All reasons why one node must come before another.
+    pub fn dependences(&self) -> &Dependences {
+        self.dependences.get_or_init(|| Dependences::new(self.graph, &self.ops, &self.edges, self.storages()))
+    }
+
+    /// Who of the launches reaches whom, through every kind of dependence.
+    pub fn launch_reachability(&self) -> Result<&LaunchReachability, String> {
+        self.reachability.get_or_init(|| LaunchReachability::new(self)).as_ref().map_err(Clone::clone)
+    }
+}
+
+/// Who of the launches of a graph depends on whom: a launch reaches another if its issue or one of its waits does.
+pub struct LaunchReachability {
+    marked: Reachability,
+    nodes: Vec<NodeId>,
+}
+
+impl LaunchReachability {
+    fn new(side: &Side) -> Result<LaunchReachability, String> {
+        let nodes: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
+        let marked = Reachability::new(side.dependences(), &nodes)
+            .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(side.graph)))?;
+        Ok(LaunchReachability { marked, nodes })
+    }
+
+    /// Whether launch `from` must be issued before launch `to`.
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        self.marked.reaches(self.nodes[from], self.nodes[to]) == Some(true)
+    }
+}
+
+/// The outcome on one rank.
+pub struct RankOutcome<'a> {
+    /// The global rank.
+    pub rank: u32,
+    /// Its graph after repair.
+    pub side: Side<'a>,
+    /// What became of what on this rank.
+    pub correspondence: Correspondence,
+}
+
+/// Caps on the bytes of buckets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Caps {
+    /// By bucket index; the last one holds for all further buckets.
+    pub by_index: Vec<i64>,
+    /// Whether the index counts. Inductor asks for index 0 only.
+    pub per_index: bool,
+}
+
+impl Caps {
+    /// The most that bucket `index` of a run, or a later one, may hold. Buckets that were dropped count in the
+    /// pass's index but are not seen from outside, so the largest cap from `index` on is what can be promised.
+    pub fn at(&self, index: usize) -> i64 {
+        let last = self.by_index.len().saturating_sub(1);
+        match self.per_index {
+            true => self.by_index.get(index.min(last)..).and_then(|caps| caps.iter().copied().max()).unwrap_or(i64::MAX),
+            false => self.by_index.first().copied().unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// A budget relative to before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Budget {
+    /// At most so much.
+    Absolute(f64),
+    /// At most so many times what it was before.
+    Factor(f64),
+}
+
+impl Budget {
+    /// The limit, given the value before.
+    pub fn limit<T: Quantity>(self, before: T) -> T {
+        T::from_f64(match self {
+            Budget::Absolute(limit) => limit,
+            Budget::Factor(factor) => before.to_f64() * factor,
+        })
+    }
+}
+
+/// What a budget may be about.
+pub trait Quantity {
+    /// As a float.
+    fn to_f64(self) -> f64;
+    /// From a float.
+    fn from_f64(x: f64) -> Self;
+}
+
+impl Quantity for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn from_f64(x: f64) -> f64 {
+        x
+    }
+}
+
+impl Quantity for i64 {
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    fn from_f64(x: f64) -> i64 {
+        x as i64
+    }
+}
+
+/// What the pass promises beyond being right.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Policies {
+    /// Caps on buckets.
+    pub caps: Option<Caps>,
+    /// At least two members.
+    pub min_size: bool,
+    /// Members are neighbours in wait order.
+    pub adjacency: bool,
+    /// The list distance of members.
+    pub max_topo_span: Option<u64>,
+    /// Nothing that could join is left out.
+    pub maximal: bool,
+    /// Gathers of different dtypes may share a bucket.
+    pub multidtype: bool,
+    /// Peak memory, bytes.
+    pub peak_memory: Option<Budget>,
+    /// Exposed communication, seconds.
+    pub exposed_time: Option<Budget>,
+    /// The model behind exposed time.
+    pub cost: super::exposure::CostModel,
+    /// The repaired order is exactly the stable sort's.
+    pub exact_order: bool,
+}
+
+/// Everything that rules see.
+pub struct Evidence<'a> {
+    /// The graph before.
+    pub before: Side<'a>,
+    /// The graph after the pass, not yet repaired, where it is known.
+    pub unrepaired: Option<Side<'a>>,
+    /// The graph after repair, on the first rank.
+    pub after: Side<'a>,
+    /// What became of what.
+    pub correspondence: Correspondence,
+    /// The outcome on each rank, where several are known.
+    pub ranks: Vec<RankOutcome<'a>>,
+    /// What the pass promises.
+    pub policies: Policies,
+    /// What both graphs compute.
+    pub values: ValueEvidence,
+    /// The candidate's result on its own result.
+    pub again: Option<Graph>,
+    /// The order that the stable topological sort gives: node names.
+    pub expected_order: Option<Vec<String>>,
+    /// The buckets (names of members, in the names of the graph before) that the candidate chose when nodes were
+    /// renamed and independent inputs permuted.
+    pub renamed_plan: Option<Vec<Vec<String>>>,
+    /// The candidate's reason, if it refused.
+    pub refused: Option<String>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Evidence from a pair of graphs; further evidence may be filled in.
+    pub fn new(before: &'a Graph, unrepaired: Option<&'a Graph>, after: &'a Graph, policies: Policies) -> Evidence<'a> {
+        let (before, after) = (Side::new(before), Side::new(after));
+        let correspondence = Correspondence::new(&before, &after);
+        Evidence {
+            before,
+            unrepaired: unrepaired.map(Side::new),
+            after,
+            correspondence,
+            ranks: Vec::new(),
+            policies,
+            values: ValueEvidence::none("no values were compared"),
+            again: None,
+            expected_order: None,
+            renamed_plan: None,
+            refused: None,
+        }
+    }
+
+    /// The graphs after the pass: unrepaired, if known, then repaired.
+    pub(super) fn stages(&self) -> Vec<(&Side<'a>, Stage)> {
+        let unrepaired = self.unrepaired.iter().map(|side| (side, Stage::Unrepaired));
+        unrepaired.chain([(&self.after, Stage::After)]).collect()
+    }
+
+    /// Whether a node of a graph after the pass was there before.
+    pub(super) fn is_survivor(&self, side: &Side, id: NodeId) -> bool {
+        let twin = self.before.graph.find(side.graph.name(id));
+        twin.is_some_and(|old| self.before.graph.target(old) == side.graph.target(id))
+    }
+
+    /// A finding without nodes and explanation.
+    pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
+        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        Finding {
+            rule,
+            severity,
+            stage,
+            title,
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            then: None,
+            however: None,
+            consequences: Vec::new(),
+        }
+    }
+
+    pub(super) fn mention(&self, name: &str) -> NodeMention {
+        NodeMention {
+            name: name.to_string(),
+            before: self.before.graph.find(name).map(|n| n.0),
+            after: self.after.graph.find(name).map(|n| n.0),
+        }
+    }
+
+    /// The names of a bucket's members.
+    pub(super) fn member_names(&self, merge: &Merge) -> String {
+        let node = |&m: &usize| self.before.collectives.calls[m].node;
+        let names: Vec<&str> = merge.members.iter().map(|m| self.before.graph.name(node(m))).collect();
+        names.join(", ")
+    }
+
+    /// The groups of nodes that buckets contract: the members' issues to one node, and their waits to another.
+    pub(super) fn groups_of(&self, merges: &[Merge]) -> Vec<Vec<NodeId>> {
+        let mut groups = Vec::new();
+        for merge in merges.iter().filter(|merge| merge.members.len() > 1) {
+            groups.push(merge.members.iter().map(|&m| self.before.collectives.calls[m].node).collect());
+            let waits: Vec<NodeId> =
+                merge.members.iter().filter_map(|&m| self.before.collectives.waits[m].first().copied()).collect();
+            if waits.len() > 1 {
+                groups.push(waits);
+            }
+        }
+        groups
+    }
+
+    pub(super) fn contracted_groups(&self) -> Vec<Vec<NodeId>> {
+        self.groups_of(&self.correspondence.merges)
+    }
+
+    /// One sentence for each bucket that some of `nodes` belong to.
+    pub(super) fn tell_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
+        let concerned = |merge: &&Merge| {
+            merge.members.iter().any(|&m| {
+                let call = self.before.collectives.calls[m].node;
+                nodes.contains(&call) || self.before.collectives.waits[m].iter().any(|w| nodes.contains(w))
+            })
+        };
+        self.correspondence
+            .merges
+            .iter()
+            .filter(concerned)
+            .map(|merge| {
+                let bucket = self.after.collectives.calls[merge.launch].node;
+                format!("bucket {} replaces {}", self.after.graph.name(bucket), self.member_names(merge))
+            })
+            .collect()
+    }
+}
+
+/// Filling in a finding.
+impl Finding {
+    pub(super) fn fact(mut self, fact: impl Into<String>) -> Finding {
+        self.facts.push(fact.into());
+        self
+    }
+
+    pub(super) fn facts(mut self, facts: Vec<String>) -> Finding {
+        self.facts.extend(facts);
+        self
+    }
+
+    pub(super) fn then(mut self, then: impl Into<String>) -> Finding {
+        self.then = Some(then.into());
+        self
+    }
+
+    pub(super) fn however(mut self, however: impl Into<String>) -> Finding {
+        self.however = Some(however.into());
+        self
+    }
+
+    pub(super) fn before_nodes(self, evidence: &Evidence, nodes: impl IntoIterator<Item = NodeId>) -> Finding {
+        self.side_nodes(evidence, &evidence.before, nodes)
+    }
+
+    pub(super) fn after_nodes(self, evidence: &Evidence, nodes: impl IntoIterator<Item = NodeId>) -> Finding {
+        self.side_nodes(evidence, &evidence.after, nodes)
+    }
+
+    pub(super) fn side_nodes(
+        mut self,
+        evidence: &Evidence,
+        side: &Side,
+        nodes: impl IntoIterator<Item = NodeId>,
+    ) -> Finding {
+        for node in nodes {
+            let mention = evidence.mention(side.graph.name(node));
+            if !self.nodes.contains(&mention) {
+                self.nodes.push(mention);
+            }
+        }
+        self
+    }
+}
+
+impl Correspondence {
+    /// Nodes that survive: (before, after).
+    pub(super) fn survivors(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.after_of.iter().enumerate().filter_map(|(i, twin)| twin.map(|twin| (NodeId(i as u32), twin)))
+    }
+}
