@@ -1,7 +1,7 @@
 //! What rules see: the graphs, and what follows from them, computed once and shared.
 
 use super::values::ValueEvidence;
-use super::{Correspondence, Finding, Merge, NodeMention, Severity, Stage};
+use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Stage};
 use crate::analysis::dependences::Dependences;
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::{self, Reachability};
@@ -86,99 +86,6 @@ pub struct RankOutcome<'a> {
     pub side: Side<'a>,
     /// What became of what on this rank.
     pub correspondence: Correspondence,
-}
-
-/// Caps on the bytes of buckets.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Caps {
-    /// By bucket index; the last one holds for all further buckets.
-    pub by_index: Vec<i64>,
-    /// Whether the index counts. Inductor asks for index 0 only.
-    pub per_index: bool,
-}
-
-impl Caps {
-    /// The most that bucket `index` of a run, or a later one, may hold. Buckets that were dropped count in the
-    /// pass's index but are not seen from outside, so the largest cap from `index` on is what can be promised.
-    pub fn at(&self, index: usize) -> i64 {
-        let last = self.by_index.len().saturating_sub(1);
-        match self.per_index {
-            true => self.by_index.get(index.min(last)..).and_then(|caps| caps.iter().copied().max()).unwrap_or(i64::MAX),
-            false => self.by_index.first().copied().unwrap_or(i64::MAX),
-        }
-    }
-}
-
-/// A budget relative to before.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Budget {
-    /// At most so much.
-    Absolute(f64),
-    /// At most so many times what it was before.
-    Factor(f64),
-}
-
-impl Budget {
-    /// The limit, given the value before.
-    pub fn limit<T: Quantity>(self, before: T) -> T {
-        T::from_f64(match self {
-            Budget::Absolute(limit) => limit,
-            Budget::Factor(factor) => before.to_f64() * factor,
-        })
-    }
-}
-
-/// What a budget may be about.
-pub trait Quantity {
-    /// As a float.
-    fn to_f64(self) -> f64;
-    /// From a float.
-    fn from_f64(x: f64) -> Self;
-}
-
-impl Quantity for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-
-    fn from_f64(x: f64) -> f64 {
-        x
-    }
-}
-
-impl Quantity for i64 {
-    fn to_f64(self) -> f64 {
-        self as f64
-    }
-
-    fn from_f64(x: f64) -> i64 {
-        x as i64
-    }
-}
-
-/// What the pass promises beyond being right.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Policies {
-    /// Caps on buckets.
-    pub caps: Option<Caps>,
-    /// At least two members.
-    pub min_size: bool,
-    /// Members are neighbours in wait order.
-    pub adjacency: bool,
-    /// The list distance of members.
-    pub max_topo_span: Option<u64>,
-    /// Nothing that could join is left out.
-    pub maximal: bool,
-    /// Gathers of different dtypes may share a bucket.
-    pub multidtype: bool,
-    /// Peak memory, bytes.
-    pub peak_memory: Option<Budget>,
-    /// Exposed communication, seconds.
-    pub exposed_time: Option<Budget>,
-    /// The model behind exposed time.
-    pub cost: super::exposure::CostModel,
-    /// The repaired order is exactly the stable sort's.
-    pub exact_order: bool,
 }
 
 /// Everything that rules see.

@@ -25,13 +25,15 @@ mod exposure;
 mod finding;
 mod graph;
 mod order;
+mod policies;
 mod policy;
 mod values;
 
 pub use correspondence::{Correspondence, Merge};
-pub use evidence::{Budget, Caps, Evidence, Policies, RankOutcome, Side};
+pub use evidence::{Evidence, RankOutcome, Side};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
+pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use values::{ValueEvidence, ValueMethod};
 
 /// The passes that rules speak about.

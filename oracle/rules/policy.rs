@@ -91,6 +91,9 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
     if !evidence.policies.adjacency {
         return not_asked("adjacency");
     }
+    if let Some(why) = several_kinds(evidence) {
+        return Checked::NotChecked(why);
+    }
     let before = &evidence.before;
     let runs = runs(evidence);
     let run_of = |launch: usize| runs.iter().position(|run| run.contains(&launch));
@@ -157,6 +160,9 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
 pub(super) fn maximal(evidence: &Evidence) -> Checked {
     if !evidence.policies.maximal {
         return not_asked("maximality");
+    }
+    if let Some(why) = several_kinds(evidence) {
+        return Checked::NotChecked(why);
     }
     let before = &evidence.before;
     let reachability = match before.launch_reachability() {
@@ -293,6 +299,16 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
         .then(format!("with the names as given: {}", only(&plan, &other)))
         .however(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
     Checked::Findings(vec![finding])
+}
+
+/// Kinds are merged one after another, and merging one may move the waits of the next: then the wait order that
+/// counted for the later kinds is not known from outside.
+fn several_kinds(evidence: &Evidence) -> Option<String> {
+    let calls = &evidence.after.collectives.calls;
+    let mut kinds: Vec<Collective> = evidence.correspondence.merges.iter().map(|m| calls[m.launch].kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    (kinds.len() > 1).then(|| "several kinds of collectives were merged one after another".to_string())
 }
 
 /// The key under which launches may be merged (spec: bucketing, 2.1).
