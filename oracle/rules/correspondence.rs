@@ -236,7 +236,7 @@ fn delivered_by(after: &Side, launches: &[usize], is_new: &dyn Fn(NodeId) -> boo
                 visit(user);
             }
             if after.collectives.launch_at(id).is_none() {
-                for reader in after.readers_of_writes(id) {
+                for reader in after.showing_writes_of(id) {
                     visit(reader);
                 }
             }

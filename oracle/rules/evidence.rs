@@ -1,82 +1,8 @@
 //! What rules see: the graphs, and what follows from them, computed once and shared.
 
 use super::values::ValueEvidence;
-use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Stage};
-use crate::analysis::dependences::Dependences;
-use crate::analysis::origin::{Hazard, Origin, Origins};
-use crate::analysis::reachability::{self, Reachability};
-use crate::analysis::storages::Storages;
-use crate::analysis::{Collectives, Edges};
+use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Side, Stage};
 use crate::graph::{Graph, NodeId};
-use crate::ops::Ops;
-use std::cell::OnceCell;
-
-/// One graph and what follows from it.
-pub struct Side<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// Its operators.
-    pub ops: Ops,
-    /// Its edges.
-    pub edges: Edges,
-    /// Its communication.
-    pub collectives: Collectives<'a>,
-    storages: OnceCell<Storages>,
-    dependences: OnceCell<Dependences>,
-    reachability: OnceCell<Result<LaunchReachability, String>>,
-}
-
-impl<'a> Side<'a> {
-    /// Looks at a graph. What is costly is computed when first asked for.
-    pub fn new(graph: &'a Graph) -> Side<'a> {
-        let ops = Ops::of(graph);
-        let collectives = Collectives::new(graph, &ops);
-        Side {
-            graph,
-            edges: Edges::new(graph),
-            ops,
-            collectives,
-            storages: OnceCell::new(),
-            dependences: OnceCell::new(),
-            reachability: OnceCell::new(),
-        }
-    }
-
-    /// The storages, by run-time aliasing.
-    pub fn storages(&self) -> &Storages {
-        self.storages.get_or_init(|| Storages::new(self.graph, &self.ops))
-    }
-
-    /// All reasons why one node must come before another.
-    pub fn dependences(&self) -> &Dependences {
-        self.dependences.get_or_init(|| Dependences::new(self.graph, &self.ops, &self.edges, self.storages()))
-    }
-
-    /// Who of the launches reaches whom, through every kind of dependence.
-    pub fn launch_reachability(&self) -> Result<&LaunchReachability, String> {
-        self.reachability.get_or_init(|| LaunchReachability::new(self)).as_ref().map_err(Clone::clone)
-    }
-}
-
-/// Who of the launches of a graph depends on whom: a launch reaches another if its issue or one of its waits does.
-pub struct LaunchReachability {
-    marked: Reachability,
-    nodes: Vec<NodeId>,
-}
-
-impl LaunchReachability {
-    fn new(side: &Side) -> Result<LaunchReachability, String> {
-        let nodes: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
-        let marked = Reachability::new(side.dependences(), &nodes)
-            .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(side.graph)))?;
-        Ok(LaunchReachability { marked, nodes })
-    }
-
-    /// Whether launch `from` must be issued before launch `to`.
-    pub fn reaches(&self, from: usize, to: usize) -> bool {
-        self.marked.reaches(self.nodes[from], self.nodes[to]) == Some(true)
-    }
-}
 
 /// The outcome on one rank.
 pub struct RankOutcome<'a> {

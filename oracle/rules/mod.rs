@@ -27,13 +27,15 @@ mod graph;
 mod order;
 mod policies;
 mod policy;
+mod side;
 mod values;
 
 pub use correspondence::{Correspondence, Merge};
-pub use evidence::{Evidence, RankOutcome, Side};
+pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
+pub use side::{LaunchReachability, Side};
 pub use values::{ValueEvidence, ValueMethod};
 
 /// The passes that rules speak about.
