@@ -20,6 +20,7 @@
 //! It knows nothing of operators (see [`ops`](crate::ops)) and derives nothing (see
 //! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
 
+mod compare;
 mod edit;
 mod strings;
 mod tensor;
