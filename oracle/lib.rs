@@ -3,5 +3,6 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod format;
 pub mod graph;
 pub mod ops;

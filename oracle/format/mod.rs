@@ -1,0 +1,3 @@
+//! How graphs are written down.
+
+pub mod json;
