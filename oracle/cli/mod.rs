@@ -97,9 +97,7 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
     match result {
         Ok(status) => status,
         Err(error) => {
-            for line in error.0.lines() {
-                let _ = writeln!(complain, "graph-oracle: {line}");
-            }
+            let _ = writeln!(complain, "graph-oracle: {}", error.0.trim_end());
             Status::CouldNotRun
         }
     }
