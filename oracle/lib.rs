@@ -7,3 +7,4 @@ pub mod case;
 pub mod format;
 pub mod graph;
 pub mod ops;
+pub mod rules;
