@@ -100,6 +100,7 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
     let (pass, config) = pass_of(case)?;
     check_input(&case.graph, pass)?;
     let policies = policies(config, candidate.name() == "reference")?;
+    candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
     if !capabilities.passes.contains(&pass) {
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
