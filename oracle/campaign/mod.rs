@@ -35,7 +35,6 @@ use crate::reduce::{self, Budget};
 use crate::rules::PassKind;
 use progress::Progress;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -110,12 +109,12 @@ impl Campaign<'_> {
             seed: self.seed,
             shard: self.shard,
         };
-        let (mut store, mut summary, mut kinds) = match &self.out {
+        let (mut store, mut summary) = match &self.out {
             Some(folder) => {
-                let (store, summary, kinds) = Store::open(folder, &header)?;
-                (Some(store), summary, kinds)
+                let (store, summary) = Store::open(folder, &header)?;
+                (Some(store), summary)
             }
-            None => (None, Summary::new(&header), BTreeMap::new()),
+            None => (None, Summary::new(&header)),
         };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.jobs)
@@ -136,10 +135,10 @@ impl Campaign<'_> {
                 pool.install(|| (first..end).into_par_iter().map(|number| self.judge(number)).collect());
             let mut done = summary::Batch { number: batch, ..summary::Batch::default() };
             for (number, judged) in (first..end).zip(judged) {
-                self.count(number, judged, &mut done, &mut kinds, &mut summary);
+                self.count(number, judged, &mut done, &mut summary);
             }
             if let Some(store) = &mut store {
-                store.append(&done, &summary)?;
+                store.append(&done)?;
             }
             summary.add(&done);
             progress.show(&summary, started.elapsed());
@@ -173,7 +172,6 @@ impl Campaign<'_> {
         number: u64,
         judged: Judged,
         batch: &mut summary::Batch,
-        kinds: &mut BTreeMap<String, u64>,
         summary: &mut Summary,
     ) {
         batch.cases += 1;
@@ -188,13 +186,12 @@ impl Campaign<'_> {
             Judged::Violated { rules } => {
                 batch.useful += 1;
                 batch.violated += 1;
-                for rule in &rules {
-                    *batch.by_rule.entry(rule.to_string()).or_insert(0) += 1;
-                }
                 batch.first_violation.get_or_insert(number);
-                let seen = kinds.entry(rules.join(" ")).or_insert(0);
-                *seen += 1;
-                if *seen <= REDUCED_PER_KIND {
+                let kind = rules.join(" ");
+                let before = summary.total.kinds.get(&kind).copied().unwrap_or(0);
+                let here = batch.kinds.entry(kind).or_insert(0);
+                *here += 1;
+                if before + *here <= REDUCED_PER_KIND {
                     let distinct = self.reduce(number, rules[0]);
                     if self.known.holds(&distinct) {
                         batch.known += 1;

@@ -31,7 +31,7 @@ impl Progress {
         });
         let rate = total.cases as f64 / elapsed.as_secs_f64().max(1e-9);
         let useful = 100.0 * total.useful as f64 / (total.cases as f64).max(1.0);
-        let rules: Vec<String> = total.by_rule.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
+        let rules: Vec<String> = summary.by_rule().iter().map(|(rule, count)| format!("{rule} {count}")).collect();
         self.bar.set_message(format!(
             "{} cases, {rate:.0}/s, {useful:.0}% useful, {} distinct findings {}",
             total.cases,

@@ -7,7 +7,6 @@
 
 use super::summary::{Batch, Summary};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +45,7 @@ struct FirstLine {
     campaign: Header,
 }
 
-/// One line of a batch: its counts, and how often each kind was seen in all so far.
+/// One line: a batch.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -95,12 +94,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a folder, which is made if needed, and reads what is done: the summary, and how often each
-    /// kind of violation was seen.
-    pub(super) fn open(
-        folder: &Path,
-        header: &Header,
-    ) -> Result<(Store, Summary, BTreeMap<String, u64>), StoreError> {
+    /// Opens the store in a folder, which is made if needed, and reads what is done.
+    pub(super) fn open(folder: &Path, header: &Header) -> Result<(Store, Summary), StoreError> {
         let path = folder.join("campaign.jsonl");
         let io = |error| StoreError::Io { path: path.clone(), error };
         std::fs::create_dir_all(folder).map_err(io)?;
@@ -117,16 +112,11 @@ impl Store {
             let first = FirstLine { version: VERSION.to_string(), campaign: header.clone() };
             write_line(&mut file, &first).map_err(io)?;
         }
-        let mut kinds = BTreeMap::new();
-        for finding in &summary.findings {
-            // Kinds that were reduced before are not reduced again without need.
-            *kinds.entry(finding.rule.clone()).or_insert(0) += 1;
-        }
-        Ok((Store { folder: folder.to_path_buf(), path, file }, summary, kinds))
+        Ok((Store { folder: folder.to_path_buf(), path, file }, summary))
     }
 
     /// Writes down a batch: first the reduced cases, then the line that makes it count.
-    pub(super) fn append(&mut self, batch: &Batch, _so_far: &Summary) -> Result<(), StoreError> {
+    pub(super) fn append(&mut self, batch: &Batch) -> Result<(), StoreError> {
         for finding in &batch.found {
             let path = self.folder.join(finding.file_name());
             std::fs::write(&path, &finding.case).map_err(|error| StoreError::Io { path, error })?;

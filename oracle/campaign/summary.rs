@@ -30,8 +30,8 @@ pub struct Batch {
     /// The first violated case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_violation: Option<u64>,
-    /// Violations by rule.
-    pub by_rule: BTreeMap<String, u64>,
+    /// Violations by kind: the violated root rules, with a space between.
+    pub kinds: BTreeMap<String, u64>,
     /// New distinct findings.
     pub found: Vec<Distinct>,
 }
@@ -92,9 +92,20 @@ impl Summary {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        for (rule, count) in &batch.by_rule {
-            *total.by_rule.entry(rule.clone()).or_insert(0) += count;
+        for (kind, count) in &batch.kinds {
+            *total.kinds.entry(kind.clone()).or_insert(0) += count;
         }
+    }
+
+    /// Violations by rule.
+    pub fn by_rule(&self) -> BTreeMap<&str, u64> {
+        let mut by_rule = BTreeMap::new();
+        for (kind, count) in &self.total.kinds {
+            for rule in kind.split(' ') {
+                *by_rule.entry(rule).or_insert(0) += count;
+            }
+        }
+        by_rule
     }
 
     /// The summary for people.
@@ -116,7 +127,7 @@ impl Summary {
         if let Some(first) = t.first_violation {
             text += &format!("the first violation is case {first}\n");
         }
-        for (rule, count) in &t.by_rule {
+        for (rule, count) in self.by_rule() {
             text += &format!("  {count:>8} {rule}\n");
         }
         if t.known > 0 {
