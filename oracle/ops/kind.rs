@@ -27,6 +27,13 @@ pub enum Kind {
     Where,
     /// `fma(a, b, c)` = a * b + c.
     Fma,
+    /// `clamp(x, min, max)`: either bound may be absent.
+    Clamp,
+    /// `masked_fill(x, mask, value)`: value where mask, else x.
+    MaskedFill,
+    /// A function of corresponding elements (after broadcasting and promotion to a float) that the oracle does
+    /// not compute. Like [`Kind::Opaque`], but the shape is known.
+    Pointwise,
     /// Reduces over dimensions.
     Reduce(Reduce),
     /// Running sum along a dimension.
@@ -43,10 +50,17 @@ pub enum Kind {
     Number(Number),
     /// The size of one dimension as a number.
     SymSize,
+    /// The number of elements as a number.
+    SymNumel,
+    /// The stride of one dimension as a number.
+    SymStride,
     /// The value of a one-element tensor as a Python number.
     Item,
     /// Raises unless a number is true.
     AssertScalar,
+    /// Acts on something that is no tensor of the graph (a stream, an event, an assertion on data); has no
+    /// value to compute.
+    Effect,
     /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted.
     Opaque,
     /// Nothing is known: assume an effect.
@@ -73,6 +87,10 @@ pub enum View {
     /// `split.Tensor`: pieces of one size.
     Split,
     SplitWithSizes,
+    /// `chunk`: at most the given number of pieces, all but the last of one size.
+    Chunk,
+    /// `narrow(x, dim, start, length)`.
+    Narrow,
     Unbind,
     AsStrided,
     Diagonal,
@@ -132,7 +150,7 @@ pub enum Fill {
     Empty,
     Zeros,
     Ones,
-    /// From a fill-value argument.
+    /// From the argument called `fill_value`, `value` (`fill`) or `s` (`scalar_tensor`).
     Full,
 }
 
@@ -145,6 +163,8 @@ pub enum Random {
     Bernoulli,
     /// `native_dropout`: (values, mask).
     NativeDropout,
+    /// Scaled dot product attention, result not computed: draws only if `dropout_p` is not 0.
+    Attention,
     /// Another random operator, result not computed.
     Opaque,
 }
@@ -158,7 +178,11 @@ pub enum Unary {
     Abs,
     Sign,
     Exp,
+    Exp2,
+    Expm1,
     Log,
+    Log2,
+    Log1p,
     Sqrt,
     Rsqrt,
     Reciprocal,
@@ -171,7 +195,11 @@ pub enum Unary {
     Square,
     Floor,
     Ceil,
+    /// Half to even.
     Round,
+    Trunc,
+    Isnan,
+    Isinf,
     LogicalNot,
     BitwiseNot,
 }
@@ -184,11 +212,16 @@ pub enum Binary {
     Add,
     /// With `alpha`.
     Sub,
+    /// `rsub(self, other)` = other - alpha * self.
+    Rsub,
     Mul,
     /// True division; with `rounding_mode` floor or trunc.
     Div,
     FloorDivide,
+    /// With the sign of the divisor, as in Python.
     Remainder,
+    /// With the sign of the dividend, as in C.
+    Fmod,
     Pow,
     Maximum,
     Minimum,
@@ -232,6 +265,12 @@ pub enum Matmul {
     Bmm,
     /// `addmm(bias, a, b)`, with `beta` and `alpha`.
     Addmm,
+    /// `baddbmm(bias, a, b)`, with `beta` and `alpha`.
+    Baddbmm,
+    Mv,
+    Dot,
+    /// `matmul`: any of these by the number of dimensions, with broadcasting of batches.
+    General,
 }
 
 /// Arithmetic on Python numbers.
@@ -241,16 +280,27 @@ pub enum Number {
     Add,
     Sub,
     Mul,
+    TrueDiv,
     FloorDiv,
     Mod,
+    Pow,
+    Neg,
     Eq,
     Ne,
     Lt,
     Le,
     Gt,
     Ge,
+    And,
+    Or,
+    /// `torch.sym_not`.
+    Not,
     /// `torch.sym_sum`: the sum of a list.
     Sum,
+    /// `torch.sym_max`.
+    Max,
+    /// `torch.sym_min`.
+    Min,
 }
 
 /// Communication over a process group. Schemas: `torch/csrc/distributed/c10d/Functional.cpp`.
@@ -264,6 +314,8 @@ pub enum Collective {
     Broadcast,
     Send,
     Recv,
+    /// `batch_p2p_ops`: several sends and receives started together.
+    PointToPoint,
     Barrier,
     /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
     ShardDimAllToAll,
@@ -282,6 +334,7 @@ impl Collective {
             Collective::Broadcast => "broadcast",
             Collective::Send => "send",
             Collective::Recv => "recv",
+            Collective::PointToPoint => "batch_p2p",
             Collective::Barrier => "barrier",
             Collective::ShardDimAllToAll => "shard_dim_alltoall",
             Collective::Other => "communication",
