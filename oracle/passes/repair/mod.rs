@@ -49,7 +49,7 @@ pub fn stable_order(graph: &Graph) -> Result<Vec<NodeId>, Cycle> {
         graph.for_each_input(id, &mut |input| deps.push(input));
         deps.extend(ordering.of(id));
     };
-    Sorter::default().order(&list, deps).map_err(|stuck| Cycle::shortest(graph, &stuck, &[]))
+    Sorter::default().order(&list, deps).map_err(|_| Cycle::shortest(graph, &[]))
 }
 
 /// `graph` in [`stable_order`]. A cycle is reported as the shortest one.
@@ -69,8 +69,7 @@ pub fn stable_order_with(graph: &Graph, extra: &[OrderingEdge]) -> Result<Vec<No
         deps.extend(ordering.of(id));
         deps.extend(extras.of(id));
     };
-    let mut order =
-        Sorter::default().order(&list, deps).map_err(|stuck| Cycle::shortest(graph, &stuck, extra))?;
+    let mut order = Sorter::default().order(&list, deps).map_err(|_| Cycle::shortest(graph, extra))?;
     order.extend(outputs);
     Ok(order)
 }
@@ -81,24 +80,17 @@ pub fn stable_topological_sort_with(graph: &Graph, extra: &[OrderingEdge]) -> Re
     Ok(graph.clone().reordered(&order))
 }
 
-/// Sorts a contiguous slice of an editor's list in place; what lies outside counts as placed, and so do
-/// ordering edges. The cost depends on the slice, not on the graph. On a cycle nothing is moved.
-pub fn sort_region(editor: &mut Editor, sorter: &mut Sorter, region: &[NodeId]) -> Result<(), Cycle> {
+/// Sorts a contiguous slice of an editor's list in place; what lies outside counts as placed. The cost depends on
+/// the slice, not on the graph. On a cycle nothing is moved, and the nodes that could not be placed come back.
+pub fn sort_region(editor: &mut Editor, sorter: &mut Sorter, region: &[NodeId]) -> Result<(), Vec<NodeId>> {
     let graph = editor.graph();
-    let order = sorter
-        .order(region, |id, deps| distinct_inputs(graph, id, deps))
-        .map_err(|stuck| Cycle::shortest(graph, &stuck, &[]))?;
+    let order = sorter.order(region, |id, deps| distinct_inputs(graph, id, deps))?;
     let Some(&last) = region.last() else { return Ok(()) };
     let anchor = editor.next(last);
-    for (&was, &is) in region.iter().zip(&order) {
-        if was != is {
-            // From the first displaced node on, every node goes to the end of the slice in turn.
-            let from = order.iter().position(|&id| id == is).unwrap_or(0);
-            for &id in &order[from..] {
-                editor.move_before(anchor, id);
-            }
-            break;
-        }
+    // From the first displaced node on, every node goes to the end of the slice in turn.
+    let sorted = region.iter().zip(&order).take_while(|(was, is)| was == is).count();
+    for &id in &order[sorted..] {
+        editor.move_before(anchor, id);
     }
     Ok(())
 }
@@ -114,11 +106,11 @@ pub fn first_violation(graph: &Graph) -> Option<CycleEdge> {
             }
         });
         if let Some(input) = late {
-            return Some(CycleEdge::named(graph, input, id, &[]));
+            return Some(CycleEdge::of(graph, input, id));
         }
     }
     let edge = graph.ordering.iter().find(|e| e.before >= e.after)?;
-    Some(CycleEdge::named(graph, edge.before, edge.after, &[]))
+    Some(CycleEdge::of(graph, edge.before, edge.after))
 }
 
 fn distinct_inputs(graph: &Graph, id: NodeId, deps: &mut Vec<NodeId>) {
