@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod case;
+pub mod format;
 pub mod graph;
 pub mod ops;
 pub mod passes;

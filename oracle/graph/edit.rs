@@ -298,6 +298,7 @@ fn compact(mut old: Graph, list: &[NodeId]) -> (Graph, Vec<Option<NodeId>>) {
         dims: std::mem::take(&mut old.dims),
         exprs: std::mem::take(&mut old.exprs),
         tags: std::mem::take(&mut old.tags),
+        unknown: std::mem::take(&mut old.unknown),
         nodes: Vec::with_capacity(list.len()),
         values: Vec::with_capacity(old.values.len()),
         by_name: vec![None; old.by_name.len()],

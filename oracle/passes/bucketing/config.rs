@@ -166,7 +166,7 @@ impl Config {
                         [("adjacent", false), ("inductor", false), ("spanning", true), ("autoparallel", true)];
                     spanning = choose("selection", value, &names)?;
                 }
-                "max_topo_span" if value == "none" => span = None,
+                "max_topo_span" if matches!(value.as_str(), "none" | "off") => span = None,
                 "max_topo_span" => span = Some(parse_number(key, value)?),
                 "filter" => {
                     config.filter = choose("filter", value, &[("none", Filter::None), ("fsdp", Filter::Fsdp)])?;

@@ -55,7 +55,7 @@ pub fn promoted(dtypes: impl Iterator<Item = Dtype>) -> Option<Dtype> {
     for dtype in dtypes {
         common = Some(match common {
             None => dtype,
-            Some(common) => crate::ops::promote(common, dtype)?,
+            Some(common) => crate::ops::shape::promote(common, dtype)?,
         });
     }
     common
