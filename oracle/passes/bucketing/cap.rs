@@ -44,7 +44,9 @@ impl Cap {
                 Some(&mb) => mb,
                 None => 2000.0,
             },
-            Cap::Saturation { interconnect, multiplier } => saturating_mb(*interconnect, *multiplier, group_size),
+            Cap::Saturation { interconnect, multiplier } => {
+                saturating_mb(*interconnect, *multiplier, group_size)
+            }
         };
         // Truncates, and stops at the ends of the range.
         (mb * MB) as i64
@@ -52,7 +54,8 @@ impl Cap {
 }
 
 fn parse_mb(text: &str) -> Result<f64, String> {
-    let units = [("", 1.0), ("B", 1.0 / MB), ("KB", 1.0 / 1024.0), ("MB", 1.0), ("GB", 1024.0), ("TB", 1_048_576.0)];
+    let units =
+        [("", 1.0), ("B", 1.0 / MB), ("KB", 1.0 / 1024.0), ("MB", 1.0), ("GB", 1024.0), ("TB", 1_048_576.0)];
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].replace("iB", "B");
     let factor = units.iter().find(|(name, _)| *name == unit).map(|&(_, factor)| factor);

@@ -116,7 +116,10 @@ const KEYS: &[(&str, &str)] = &[
     ("kind", "all, or a list of all_gather, reduce_scatter, all_reduce in the order of the passes"),
     ("mode", "default, functional, functional_copy_in, custom_ops, custom_ops_multidtype, coalesced"),
     ("cap", "size limit by bucket index, such as 64MiB or 10,2000 (MB = MiB); auto: from the interconnect"),
-    ("interconnect", "with cap=auto: nvlink_v100, nvlink_a100, nvlink_h100, nvlink_b200, ib_hdr, ib_ndr, pcie"),
+    (
+        "interconnect",
+        "with cap=auto: nvlink_v100, nvlink_a100, nvlink_h100, nvlink_b200, ib_hdr, ib_ndr, pcie",
+    ),
     ("multiplier", "with cap=auto: factor of the saturating size"),
     ("selection", "adjacent (inductor), spanning (autoparallel)"),
     ("max_topo_span", "with selection=spanning: a number of nodes, or none"),
@@ -162,14 +165,19 @@ impl Config {
                 "interconnect" => auto.0 = Some(choose("interconnect", value, Interconnect::ALL)?),
                 "multiplier" => auto.1 = parse_number(key, value)?,
                 "selection" => {
-                    let names =
-                        [("adjacent", false), ("inductor", false), ("spanning", true), ("autoparallel", true)];
+                    let names = [
+                        ("adjacent", false),
+                        ("inductor", false),
+                        ("spanning", true),
+                        ("autoparallel", true),
+                    ];
                     spanning = choose("selection", value, &names)?;
                 }
                 "max_topo_span" if matches!(value.as_str(), "none" | "off") => span = None,
                 "max_topo_span" => span = Some(parse_number(key, value)?),
                 "filter" => {
-                    config.filter = choose("filter", value, &[("none", Filter::None), ("fsdp", Filter::Fsdp)])?;
+                    config.filter =
+                        choose("filter", value, &[("none", Filter::None), ("fsdp", Filter::Fsdp)])?;
                 }
                 "group" | "groups" => {
                     config.groups = Some(value.split(',').map(|name| name.trim().to_string()).collect());

@@ -28,9 +28,8 @@ enum Mark {
 impl Mark {
     fn join(self, other: Mark) -> Mark {
         match (self, other) {
-            (Mark::None | Mark::Unseen | Mark::Open, mark) | (mark, Mark::None | Mark::Unseen | Mark::Open) => {
-                mark
-            }
+            (Mark::None | Mark::Unseen | Mark::Open, mark)
+            | (mark, Mark::None | Mark::Unseen | Mark::Open) => mark,
             (Mark::One(a), Mark::One(b)) if a == b => Mark::One(a),
             _ => Mark::Many,
         }

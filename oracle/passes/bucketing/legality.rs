@@ -20,8 +20,8 @@
 //! bucket moves, within the stretch of the order between its first and its last member, everything that follows
 //! a member behind everything that does not. Each costs the stretch that the bucket spans, not the graph.
 
-use crate::analysis::Edges;
-use crate::graph::{NodeId, OrderingEdge};
+use crate::analysis::EdgeSource;
+use crate::graph::NodeId;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -70,23 +70,11 @@ pub struct Legality {
 }
 
 impl Legality {
-    /// Of a graph whose list is sorted by `edges` and `hazards`. `waits` are the waits that may be merged.
-    pub fn new(edges: &Edges, hazards: &[OrderingEdge], waits: &[NodeId]) -> Legality {
-        let n = edges.len();
-        let mut following: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
-        let mut preceding: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
-        for hazard in hazards {
-            following.entry(hazard.before).or_default().push(hazard.after.0);
-            preceding.entry(hazard.after).or_default().push(hazard.before.0);
-        }
-        let after = Rows::new(n, |id, row| {
-            row.extend(edges.successors(id).map(|s| s.0));
-            row.extend(following.get(&id).into_iter().flatten());
-        });
-        let before = Rows::new(n, |id, row| {
-            row.extend(edges.predecessors(id).map(|p| p.0));
-            row.extend(preceding.get(&id).into_iter().flatten());
-        });
+    /// Of a graph whose list is sorted by these edges. `waits` are the waits that may be merged.
+    pub fn new<G: EdgeSource>(edges: G, waits: &[NodeId]) -> Legality {
+        let n = edges.node_count();
+        let after = Rows::new(n, |id, row| row.extend(edges.after(id).map(|next| next.0)));
+        let before = Rows::new(n, |id, row| row.extend(edges.before(id).map(|previous| previous.0)));
         let identity: Vec<u32> = (0..n as u32).collect();
         Legality {
             ordered_waits: waits.iter().any(|w| before.of(w.0).len() > 1),
@@ -301,8 +289,8 @@ impl Frontier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::check_contraction;
-    use crate::graph::{Graph, Op, Value};
+    use crate::analysis::{Edges, check_contraction};
+    use crate::graph::{Graph, Op, OrderingEdge, Value};
     use proptest::prelude::*;
 
     fn graph_of(n: usize, pairs: &[(usize, usize)]) -> Graph {
@@ -329,7 +317,7 @@ mod tests {
         // a1 -> a2, b2 -> b1: each bucket {a1, b1}, {a2, b2} is fine on its own, both are not.
         let graph = graph_of(4, &[(0, 1), (2, 3)]);
         let [a1, a2, b2, b1] = [0, 1, 2, 3].map(NodeId);
-        let mut legality = Legality::new(&Edges::new(&graph), &[], &[]);
+        let mut legality = Legality::new(&Edges::new(&graph), &[]);
         legality.open();
         legality.add(a1, a1);
         assert_eq!(legality.conflict(b1, b1), None);
@@ -345,7 +333,7 @@ mod tests {
         let mut graph = graph_of(5, &[(0, 2), (2, 3), (1, 4)]);
         with_edges(&mut graph, &[(3, 4)]);
         let [s0, s1, w0, _, w1] = [0, 1, 2, 3, 4].map(NodeId);
-        let mut legality = Legality::new(&Edges::new(&graph), &[], &[w0, w1]);
+        let mut legality = Legality::new(&Edges::new(&graph), &[w0, w1]);
         legality.open();
         legality.add(s0, w0);
         assert_eq!(legality.conflict(s1, w1), Some(w0));
@@ -354,9 +342,9 @@ mod tests {
         assert_eq!(legality.conflict(s0, w0), Some(w1));
     }
 
-    /// Edges among up to 16 nodes in list order, data, ordering and hazard; a sequence of nodes to bucket,
-    /// and where buckets end.
-    type Case = (usize, Vec<(usize, usize)>, Vec<(usize, usize)>, Vec<(usize, usize)>, Vec<(usize, bool)>);
+    /// Edges among up to 16 nodes in list order, data and ordering; a sequence of nodes to bucket, and where
+    /// buckets end.
+    type Case = (usize, Vec<(usize, usize)>, Vec<(usize, usize)>, Vec<(usize, bool)>);
 
     fn case() -> impl Strategy<Value = Case> {
         (3usize..16).prop_flat_map(|n| {
@@ -365,8 +353,8 @@ mod tests {
             let edges = |most| prop::collection::vec(pair.clone(), 0..most);
             let order = Just((0..n).collect::<Vec<_>>()).prop_shuffle();
             let ends = prop::collection::vec(prop::bool::weighted(0.3), n);
-            (edges(n), edges(3), edges(3), order, ends).prop_map(move |(data, ordering, hazards, order, ends)| {
-                (n, data, ordering, hazards, order.into_iter().zip(ends).collect())
+            (edges(n), edges(4), order, ends).prop_map(move |(data, ordering, order, ends)| {
+                (n, data, ordering, order.into_iter().zip(ends).collect())
             })
         })
     }
@@ -377,14 +365,11 @@ mod tests {
         /// Every accepted member leaves the jointly contracted graph without a cycle, and every refused one
         /// would have made one, by the independent check of the whole contraction.
         #[test]
-        fn accepts_exactly_what_keeps_the_contraction_acyclic((n, data, ordering, hazards, queue) in case()) {
+        fn accepts_exactly_what_keeps_the_contraction_acyclic((n, data, ordering, queue) in case()) {
             let mut graph = graph_of(n, &data);
             with_edges(&mut graph, &ordering);
-            let own = graph.ordering.len();
-            with_edges(&mut graph, &hazards);
-            let whole = Edges::new(&graph);
-            let hazards: Vec<OrderingEdge> = graph.ordering.drain(own..).collect();
-            let mut legality = Legality::new(&Edges::new(&graph), &hazards, &[]);
+            let edges = Edges::new(&graph);
+            let mut legality = Legality::new(&edges, &[]);
             let mut closed: Vec<Vec<NodeId>> = Vec::new();
             let mut open: Vec<NodeId> = Vec::new();
             legality.open();
@@ -393,7 +378,7 @@ mod tests {
                 let mut tried = closed.clone();
                 tried.push(open.iter().copied().chain([node]).collect());
                 tried.retain(|bucket| bucket.len() > 1);
-                let legal = check_contraction(&whole, &tried).is_ok();
+                let legal = check_contraction(&edges, &tried).is_ok();
                 let conflict = legality.conflict(node, node);
                 prop_assert_eq!(conflict.is_none(), legal, "{:?} with {:?}, closed {:?}", node, open, closed);
                 if let Some(member) = conflict {

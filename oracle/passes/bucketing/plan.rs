@@ -60,6 +60,8 @@ pub enum Reason {
     UsedBeforeWait,
     /// Nothing is recorded about its input.
     NoInputMetadata,
+    /// Sizes or strides are negative or beyond 2^48.
+    AbsurdSize,
     /// A size is symbolic: the merged body would need arithmetic on sizes as nodes.
     SymbolicSize,
     /// Its input has no dimensions.
@@ -90,6 +92,7 @@ impl fmt::Display for Reason {
             Reason::Dependent { member } => write!(f, "a path connects it with {member} of the open bucket"),
             Reason::UsedBeforeWait => f.write_str("its value is used by something other than its one wait"),
             Reason::NoInputMetadata => f.write_str("nothing is recorded about its input"),
+            Reason::AbsurdSize => f.write_str("a size or stride is negative or beyond 2^48"),
             Reason::SymbolicSize => f.write_str("a size is symbolic"),
             Reason::ScalarInput => f.write_str("its input has no dimensions"),
             Reason::UnevenRows { rows, group_size } => {
@@ -153,6 +156,12 @@ pub enum Refusal {
     NoHint {
         /// The collective.
         node: String,
+    },
+    /// No merged body can be written for these members.
+    #[error("no merged collective can be written for {members}")]
+    Body {
+        /// Their names.
+        members: String,
     },
     /// The merged graph has a cycle.
     #[error(transparent)]

@@ -2,14 +2,14 @@
 //! the reference; whoever wants another algorithm, or a broken one, replaces a method.
 
 use super::config::{Config, Mode};
+use super::facts::Facts;
 use super::key::Key;
 use super::legality::Legality;
 use super::member::{self, Member, Targets};
 use super::merge::{self, Body};
 use super::plan::{Reason, Refusal};
-use crate::analysis::Edges;
-use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
-use crate::ops::{Collective, Ops};
+use crate::graph::{Editor, NodeId, OrderingEdge};
+use crate::ops::Collective;
 
 /// What a decision may look at.
 pub struct Context<'a> {
@@ -65,19 +65,20 @@ pub trait Policy {
         super::select::limit(cx.config, group_size, index)
     }
 
-    /// What must come before what, beyond the edges of the graph: conflicting accesses of storage, effects.
-    fn hazards(&self, graph: &Graph, ops: &Ops) -> Vec<OrderingEdge> {
-        super::hazards::of(graph, ops)
+    /// What tells whether collectives are independent; `waits` are the waits that may be merged. By default every
+    /// dependence counts: data and ordering edges, conflicting accesses of storage, random draws, effects.
+    fn legality(&self, facts: &Facts, waits: &[NodeId]) -> Legality {
+        Legality::new(&facts.dependences, waits)
     }
 
-    /// The edges that connect members: by default every data and ordering edge.
-    fn edges(&self, graph: &Graph) -> Edges {
-        Edges::new(graph)
+    /// What the final order must keep, beyond the edges of the graph.
+    fn hazards(&self, facts: &Facts) -> Vec<OrderingEdge> {
+        facts.hazards()
     }
 
     /// Why a member cannot be in any bucket.
-    fn fault(&self, cx: &Context, member: &Member) -> Option<Reason> {
-        member::fault(cx.editor, member)
+    fn fault(&self, cx: &Context, facts: &Facts, member: &Member) -> Option<Reason> {
+        member::fault(cx.editor, facts, member)
     }
 
     /// Why a member cannot join a bucket that it has the key of.
@@ -87,7 +88,13 @@ pub trait Policy {
 
     /// The start or wait of a member of the open bucket that is connected with a candidate. `legality` holds the
     /// open bucket.
-    fn conflict(&self, cx: &Context, legality: &mut Legality, bucket: &[Member], m: &Member) -> Option<NodeId> {
+    fn conflict(
+        &self,
+        cx: &Context,
+        legality: &mut Legality,
+        bucket: &[Member],
+        m: &Member,
+    ) -> Option<NodeId> {
         let _ = (cx, bucket);
         legality.conflict(m.start, m.wait)
     }

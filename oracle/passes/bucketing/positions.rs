@@ -40,7 +40,8 @@ impl Positions {
         let (Some(&first), Some(&last)) = (run.first(), run.last()) else { return };
         self.0.resize(editor.graph().len(), 0);
         let low = editor.prev(first).map_or(0, |id| self.of(id));
-        let high = editor.next(last).map_or(low.saturating_add(GAP * (run.len() as u64 + 1)), |id| self.of(id));
+        let high =
+            editor.next(last).map_or(low.saturating_add(GAP * (run.len() as u64 + 1)), |id| self.of(id));
         let step = high.saturating_sub(low) / (run.len() as u64 + 1);
         if step == 0 {
             return self.renumber(editor);

@@ -8,6 +8,7 @@
 //! (`autoparallel/graph_passes/auto_bucketing.py`).
 
 use super::config::{Config, Mode, Selection};
+use super::facts::Facts;
 use super::key::Key;
 use super::legality::Legality;
 use super::member::Member;
@@ -97,7 +98,7 @@ pub fn cut(
     cx: &Context,
     policy: &dyn Policy,
     legality: &mut Legality,
-    places: &Places,
+    places: &Places<'_>,
     run: &[Member],
     declined: &mut Vec<Declined>,
 ) -> Result<Vec<Chosen>, Refusal> {
@@ -119,7 +120,7 @@ pub fn cut(
     legality.open();
     for member in run {
         let mut decline = |reason| declined.push(Declined { node: name(member.start), reason });
-        if let Some(reason) = policy.fault(cx, member) {
+        if let Some(reason) = policy.fault(cx, places.facts, member) {
             decline(reason);
             continue;
         }
@@ -151,14 +152,16 @@ pub fn cut(
 }
 
 /// What selection knows besides the members.
-pub struct Places {
+pub struct Places<'a> {
+    /// Facts about the graph as it came in.
+    pub facts: &'a Facts,
     /// List positions when this kind's turn came, by node; empty where they are not needed.
     pub position: Vec<u32>,
     /// The group size that an automatic limit is for, where it is not the run's own.
     pub group_size: Option<i64>,
 }
 
-impl Places {
+impl Places<'_> {
     /// Whether a member is too far behind the first one of the open bucket.
     fn spans_too_far(&self, selection: Selection, first: Option<&Member>, member: &Member) -> bool {
         let Selection::Spanning { max_topo_span: Some(most) } = selection else { return false };

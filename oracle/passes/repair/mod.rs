@@ -52,6 +52,13 @@ pub fn stable_order(graph: &Graph) -> Result<Vec<NodeId>, Cycle> {
     Sorter::default().order(&list, deps).map_err(|_| Cycle::shortest(graph, &[]))
 }
 
+/// [`stable_order`] along data edges only, as if the graph had no ordering edges.
+pub fn stable_data_order(graph: &Graph) -> Result<Vec<NodeId>, Cycle> {
+    let list: Vec<NodeId> = graph.ids().collect();
+    let deps = |id: NodeId, deps: &mut Vec<NodeId>| graph.for_each_input(id, &mut |input| deps.push(input));
+    Sorter::default().order(&list, deps).map_err(|_| Cycle::shortest(graph, &[]))
+}
+
 /// `graph` in [`stable_order`]. A cycle is reported as the shortest one.
 pub fn stable_topological_sort(graph: &Graph) -> Result<Graph, Cycle> {
     let order = stable_order(graph)?;

@@ -169,8 +169,7 @@ fn unpack_custom(
     device: Str,
 ) -> Option<(Vec<Piece>, Option<NodeId>)> {
     let ranks = parcel.group_size;
-    let shapes: Vec<Vec<i64>> =
-        parcel.inputs.iter().map(|x| more_rows(&x.layout.shape, ranks)).collect();
+    let shapes: Vec<Vec<i64>> = parcel.inputs.iter().map(|x| more_rows(&x.layout.shape, ranks)).collect();
     let members = || shapes.iter().zip(&parcel.dtypes);
     if sizes.iter().all(|&size| size == 0) {
         return Some((members().map(|(shape, &dtype)| emit.empty(shape, dtype, device)).collect(), None));
@@ -185,8 +184,11 @@ fn unpack_custom(
         return Some((outs, None));
     }
     let numels = parcel.numels();
-    let fresh: Vec<Piece> =
-        numels.iter().zip(&parcel.dtypes).map(|(n, &dtype)| emit.empty(&[n * ranks], dtype, device)).collect();
+    let fresh: Vec<Piece> = numels
+        .iter()
+        .zip(&parcel.dtypes)
+        .map(|(n, &dtype)| emit.empty(&[n * ranks], dtype, device))
+        .collect();
     let mut typed = Vec::with_capacity(fresh.len());
     for x in &fresh {
         let by_rank = emit.reshape(x, &[ranks, -1]);

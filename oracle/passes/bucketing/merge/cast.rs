@@ -11,7 +11,12 @@ use crate::passes::bucketing::Mode;
 use crate::passes::bucketing::member::Targets;
 
 /// The cast in front of a gather that may be folded, and what it casts. One level only.
-pub fn foldable(editor: &Editor, targets: &Targets, input: NodeId, start: NodeId) -> Option<(NodeId, NodeId)> {
+pub fn foldable(
+    editor: &Editor,
+    targets: &Targets,
+    input: NodeId,
+    start: NodeId,
+) -> Option<(NodeId, NodeId)> {
     let graph = editor.graph();
     if !Targets::calls(graph, input, &[targets.convert, targets.to_copy]) || editor.users(input) != [start] {
         return None;

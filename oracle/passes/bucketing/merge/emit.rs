@@ -50,13 +50,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A call with any result.
-    pub fn node(
-        &mut self,
-        target: &str,
-        args: &[Value],
-        kwargs: &[(&str, Value)],
-        out: Out,
-    ) -> NodeId {
+    pub fn node(&mut self, target: &str, args: &[Value], kwargs: &[(&str, Value)], out: Out) -> NodeId {
         // FX names a node after its operator.
         let base = target.split('.').nth(1).unwrap_or(target);
         let id = self.editor.insert_before(self.before, base, target, args, kwargs, out);

@@ -33,9 +33,7 @@ fn sources(graph: &Graph, members: &[NodeId]) -> Json {
             stacks.push(stack);
         }
     }
-    let custom = |&id: &NodeId| -> Option<Json> {
-        serde_json::from_str(text(graph.tags(id)?.custom)?).ok()
-    };
+    let custom = |&id: &NodeId| -> Option<Json> { serde_json::from_str(text(graph.tags(id)?.custom)?).ok() };
     let custom: Vec<Json> = members.iter().filter_map(custom).collect();
     let mut sources = Map::new();
     let mut put = |key: &str, list: Json| {

@@ -73,7 +73,8 @@ pub fn find(editor: &Editor, input: NodeId, ranks: i64) -> Option<Packing> {
     if !calls(graph, split, "aten.split.Tensor") {
         return None;
     }
-    let (Some(Value::Node(source)), Some(Value::Int(size))) = (graph.arg(split, 0), graph.arg(split, 1)) else {
+    let (Some(Value::Node(source)), Some(Value::Int(size))) = (graph.arg(split, 0), graph.arg(split, 1))
+    else {
         return None;
     };
     let (from, whole) = (Layout::of(graph, source)?, Layout::of(graph, input)?);

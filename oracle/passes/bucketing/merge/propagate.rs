@@ -42,7 +42,7 @@ pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
     let ops = Ops::of(editor.graph());
     let mut queue: VecDeque<NodeId> = VecDeque::new();
     let mut queued = vec![false; editor.graph().len()];
-    let mut push = |queue: &mut VecDeque<NodeId>, queued: &mut Vec<bool>, users: &[NodeId]| {
+    let push = |queue: &mut VecDeque<NodeId>, queued: &mut Vec<bool>, users: &[NodeId]| {
         for &user in users {
             if !std::mem::replace(&mut queued[user.index()], true) {
                 queue.push_back(user);

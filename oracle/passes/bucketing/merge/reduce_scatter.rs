@@ -9,8 +9,7 @@ use super::layout::Layout;
 use crate::graph::Value;
 
 fn reduce(emit: &mut Emitter, parcel: &Parcel, packed: &Piece) -> (Piece, Piece) {
-    let args =
-        [Value::Node(packed.id), parcel.reduce_op, Value::Int(parcel.group_size), parcel.group];
+    let args = [Value::Node(packed.id), parcel.reduce_op, Value::Int(parcel.group_size), parcel.group];
     let layout = Layout::fresh(
         &fewer_rows(&packed.layout.shape, parcel.group_size),
         packed.layout.dtype,
@@ -86,8 +85,7 @@ pub fn coalesced(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
         layouts.iter().enumerate().map(|(i, layout)| emit.getitem(start, i, layout)).collect();
     let waits: Vec<Piece> = pieces.iter().map(|piece| emit.wait(piece)).collect();
     let shapes = parcel.shapes.iter().map(|s| fewer_rows(s, ranks));
-    let outs: Vec<Piece> =
-        waits.iter().zip(shapes).map(|(wait, shape)| emit.reshape(wait, &shape)).collect();
+    let outs: Vec<Piece> = waits.iter().zip(shapes).map(|(wait, shape)| emit.reshape(wait, &shape)).collect();
     let packers = first_takers(emit, parcel, &flat);
     Some(Merged { start, waits: waits.iter().map(|w| w.id).collect(), outs, packers, filler: None })
 }
