@@ -7,4 +7,5 @@ pub mod case;
 pub mod format;
 pub mod graph;
 pub mod ops;
+pub mod passes;
 pub mod rules;
