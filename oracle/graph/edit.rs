@@ -254,6 +254,7 @@ impl Editor {
             dims: std::mem::take(&mut old.dims),
             exprs: std::mem::take(&mut old.exprs),
             tags: std::mem::take(&mut old.tags),
+            unknown: std::mem::take(&mut old.unknown),
             nodes: Vec::with_capacity(list.len()),
             values: Vec::with_capacity(old.values.len()),
             by_name: vec![None; old.by_name.len()],

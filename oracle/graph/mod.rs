@@ -24,17 +24,19 @@ mod compare;
 mod edit;
 mod strings;
 mod tensor;
+mod unknown;
 mod value;
 mod world;
 
 pub use edit::Editor;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
+pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
 pub use world::{Group, World, WorldFault};
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -190,6 +192,7 @@ pub struct Graph {
     exprs: IndexSet<Expr, FxBuildHasher>,
     tags: IndexSet<Tags, FxBuildHasher>,
     by_name: Vec<Option<NodeId>>,
+    unknown: FxHashMap<Holder, Str>,
 }
 
 /// Appending.
@@ -401,7 +404,12 @@ impl Graph {
 
     /// The first node with this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.by_name.get(self.strings.find(name)?.index()).copied().flatten()
+        self.named(self.strings.find(name)?)
+    }
+
+    /// The first node whose name is this string.
+    pub fn named(&self, name: Str) -> Option<NodeId> {
+        self.by_name.get(name.index()).copied().flatten()
     }
 
     /// A string.
