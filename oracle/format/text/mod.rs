@@ -98,7 +98,7 @@ fn default_bytes(storage: Option<StorageId>, shape: &[Dim], dtype: Dtype) -> Opt
 }
 
 /// The positional argument of `target` that holds the size of the group that the next argument names.
-fn group_size_position(target: &str) -> Option<usize> {
+pub(super) fn group_size_position(target: &str) -> Option<usize> {
     let params = &ops::by_target(target)?.schema.as_ref()?.params;
     params.windows(2).position(|pair| pair[0].name == "group_size" && pair[1].name == "group_name")
 }
