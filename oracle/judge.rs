@@ -276,9 +276,9 @@ fn judge_outcomes_with(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    evidence.values = ValueEvidence::gather(&evidence, options.into());
+    evidence.values = ValueEvidence::gather(&evidence, rules::Asked {});
     let (findings, rules) = rules::check_all(&evidence, pass);
-    let notes = evidence.notes();
+    let notes = Vec::new();
     let undecided: Vec<String> = rules
         .iter()
         .filter_map(|(id, status)| match status {

@@ -27,3 +27,4 @@ pub use origin::{Hazard, Origin, Origins};
 pub use reachability::Reachability;
 pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
 pub use topological::TopologicalOrder;
+pub mod validate;
