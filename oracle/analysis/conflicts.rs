@@ -104,7 +104,7 @@ struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     fn new(accesses: &'a [&'a Access]) -> Sweep<'a> {
         let all = Segment { end: i64::MAX, ..Segment::default() };
-        Sweep { accesses, segments: BTreeMap::from([(i64::MIN, all)]), tests: 0, pairs: Vec::new() }
+        Sweep { accesses, segments: BTreeMap::from([(0, all)]), tests: 0, pairs: Vec::new() }
     }
 
     fn access(&mut self, i: usize, storage: StorageIndex, found: &mut Vec<Conflict>) {
@@ -114,7 +114,7 @@ impl<'a> Sweep<'a> {
             return;
         }
         let (start, end) = bytes.span();
-        let first = self.segments.range(..=start).next_back().map_or(i64::MIN, |(&at, _)| at);
+        let first = self.segments.range(..=start).next_back().map_or(0, |(&at, _)| at);
         let touched: Vec<i64> = self.segments.range(first..end).map(|(&at, _)| at).collect();
         for at in touched {
             self.segment(i, at);

@@ -16,7 +16,6 @@ pub mod storages;
 #[cfg(test)]
 mod testing;
 pub mod topological;
-pub mod window;
 
 pub use collectives::{CollectiveCall, Collectives, GroupName};
 pub use contraction::{ContractedCycle, check_contraction};

@@ -11,7 +11,7 @@
 //! compares the rest.
 //!
 //! An *access* is a node that reads or writes a part. Accesses are kept in list order. A storage begins at
-//! version 0, made by the node that allocates it; each write makes the next version.
+//! version 0, made by the node that allocates it; each node that writes to it makes the next version.
 //!
 //! # Physical and logical
 //!
@@ -31,6 +31,7 @@ use super::collectives::Collectives;
 use super::edges::Edges;
 use crate::graph::{Graph, NodeId, TensorId};
 use crate::ops::Ops;
+use fixedbitset::FixedBitSet;
 
 /// A storage of one graph. Numbered by allocation, not by what a file recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -138,6 +139,8 @@ pub struct Storages {
     pub(super) places: Vec<Place>,
     pub(super) parts: Vec<Part>,
     pub(super) storages: Vec<Storage>,
+    /// Nodes that allocate, certainly or maybe.
+    pub(super) allocates: FixedBitSet,
     pub(super) accesses: Vec<Access>,
     /// Accesses of each node: a range of `accesses`, which are in list order.
     pub(super) of_node: Vec<u32>,
