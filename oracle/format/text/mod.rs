@@ -42,7 +42,9 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Case, ParseErrors> {
         Err(error) => {
             let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let message = "a byte that is not UTF-8".to_string();
-            Err(ParseErrors { errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)] })
+            Err(ParseErrors {
+                errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)],
+            })
         }
     }
 }
