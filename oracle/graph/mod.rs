@@ -397,6 +397,11 @@ impl Graph {
         self.strings.text(self.targets[target.0 as usize])
     }
 
+    /// The id of a target, if the graph knows it.
+    pub fn find_target(&self, target: &str) -> Option<TargetId> {
+        self.target_of.get(self.strings.find(target)?.index()).copied().flatten()
+    }
+
     /// All distinct targets, placeholders' and the output's included; a [`TargetId`] is the position here.
     pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
         self.targets.iter().map(|&t| self.strings.text(t))

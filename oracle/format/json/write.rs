@@ -317,7 +317,8 @@ impl<W: Write> Json<W> {
 
     fn nodes(&mut self, graph: &Graph) -> io::Result<()> {
         // Ordering edges by the node that they hold back, in their order.
-        let mut ordering: Vec<(NodeId, NodeId)> = graph.ordering.iter().map(|e| (e.after, e.before)).collect();
+        let mut ordering: Vec<(NodeId, NodeId)> =
+            graph.ordering.iter().map(|e| (e.after, e.before)).collect();
         ordering.sort_by_key(|&(after, _)| after);
         let mut rest = ordering.as_slice();
         self.raw("\"nodes\":[\n");
@@ -485,7 +486,16 @@ impl<W: Write> Json<W> {
         if x.is_finite() {
             return Ok(serde_json::to_writer(&mut self.text, &x)?);
         }
-        self.tagged("float", if x.is_nan() { "nan" } else if x > 0.0 { "inf" } else { "-inf" })
+        self.tagged(
+            "float",
+            if x.is_nan() {
+                "nan"
+            } else if x > 0.0 {
+                "inf"
+            } else {
+                "-inf"
+            },
+        )
     }
 
     fn hint(&mut self, hint: Option<i64>) -> io::Result<()> {
