@@ -63,7 +63,7 @@ impl PartialEq for Case {
 #[derive(Clone, Debug)]
 pub enum Recorded {
     /// One for all ranks.
-    Same(RecordedGraphs),
+    Same(Box<RecordedGraphs>),
     /// One per rank, for an implementation that bakes the rank into its graph.
     PerRank(Vec<(u32, RecordedGraphs)>),
 }

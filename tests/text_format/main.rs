@@ -1,5 +1,6 @@
 //! The text case format: round trips and errors.
 
+mod build;
 mod cases;
 mod corpus;
 mod errors;

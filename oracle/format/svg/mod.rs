@@ -7,6 +7,7 @@
 
 mod draw;
 mod layout;
+mod legend;
 pub(super) mod style;
 
 use super::picture::Picture;

@@ -235,7 +235,7 @@ impl Parser<'_> {
                 Ok(())
             }
             // After an error its consequences are not worth a message.
-            Err(_) if self.has_errors() => Ok(()),
+            Err(_) if op == Op::Call && self.has_errors() && self.lacks_input(id) => Ok(()),
             Err(why) => {
                 Err(self.fail(span, why).help("write the type behind a colon, such as `: f32[4, 8]`"))
             }
@@ -257,6 +257,14 @@ impl Parser<'_> {
             Ok(Inferred::Undecided) => Err(self.undecided(id)),
             Err(error) => Err(format!("this call {error}")),
         }
+    }
+
+    /// Whether something that the node takes is missing or has no result on record.
+    fn lacks_input(&self, id: NodeId) -> bool {
+        let mut lacks = false;
+        self.graph.for_each_dangling(id, &mut |_: &str| lacks = true);
+        self.graph.for_each_input(id, &mut |input: NodeId| lacks |= self.graph.node(input).out == Out::Absent);
+        lacks
     }
 
     fn undecided(&self, id: NodeId) -> String {

@@ -377,7 +377,7 @@ impl Parser<'_> {
         }
         self.case.outcome = match graphs.as_slice() {
             [] => None,
-            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(graphs)),
+            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(Box::new(graphs))),
             _ => Some(Recorded::PerRank(
                 graphs.into_iter().filter_map(|(rank, graphs)| Some((rank?, graphs))).collect(),
             )),
