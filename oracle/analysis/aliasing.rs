@@ -184,8 +184,11 @@ impl<'a> Aliasing<'a> {
                 self.set(place, &[Part { bytes, ..part }]);
             }
             (parts, _) => {
-                let within = |bytes: ByteSet| if absolute { ByteSet::ALL } else { bytes }.inexact();
-                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p.bytes), ..*p }).collect();
+                let within = |p: &Part| match absolute {
+                    true => whole(&self.result.storages[p.storage.index()]),
+                    false => p.bytes.inexact(),
+                };
+                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p), ..*p }).collect();
                 self.set(place, &parts);
             }
         }
@@ -240,7 +243,7 @@ impl<'a> Aliasing<'a> {
         }
         if or_fresh {
             let storage = self.fresh(id, i, place, false);
-            parts.push(Part { storage, bytes: ByteSet::ALL.inexact(), certain: false });
+            parts.push(Part { storage, bytes: self.recorded_bytes(place).inexact(), certain: false });
         }
         if parts.len() > MAX_PARTS {
             let one = parts[0].storage;
@@ -299,8 +302,12 @@ impl<'a> Aliasing<'a> {
             if self.is_tensor(id, place) {
                 self.maybe(id, i, place, &sources, true);
                 let Place { first, len, .. } = self.result.places[place];
-                for part in &mut self.result.parts[first as usize..(first + len) as usize] {
-                    part.bytes = ByteSet::ALL.inexact();
+                let parts = first as usize..(first + len) as usize;
+                for part in &mut self.result.parts[parts] {
+                    let storage = self.result.storages[part.storage.index()];
+                    if storage.by != id {
+                        part.bytes = whole(&storage);
+                    }
                 }
             }
         }
@@ -500,6 +507,11 @@ impl<'a> Aliasing<'a> {
         }
         self.result.storages = kept;
     }
+}
+
+/// Any bytes of a storage.
+fn whole(storage: &Storage) -> ByteSet {
+    storage.bytes.map_or(ByteSet::ALL, |end| ByteSet::range(0, end)).inexact()
 }
 
 /// Whether the run time shares storage where the schema does not say so.
