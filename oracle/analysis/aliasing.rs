@@ -166,7 +166,7 @@ impl<'a> Aliasing<'a> {
     fn same(&mut self, place: usize, source: usize) {
         let Place { first, len, .. } = self.result.places[source];
         let slot = &mut self.result.places[place];
-        (slot.first, slot.len) = (first, len);
+        (slot.first, slot.len, slot.base) = (first, len, Some(source as u32));
         // Recorded sizes and strides are believed where the two agree.
         let layout = |t: &Tensor| (t.shape, t.stride);
         let agree = self.tensor(place).map(layout) == self.tensor(source).map(layout);
@@ -178,6 +178,7 @@ impl<'a> Aliasing<'a> {
     fn view(&mut self, place: usize, source: usize, meta: Option<&TensorMeta>, kind: Kind) {
         let absolute = kind == Kind::View(View::AsStrided);
         let window = meta.and_then(|meta| self.window(place, source, meta, absolute));
+        self.result.places[place].base = Some(source as u32);
         match (self.result.parts_of(self.result.places[source]), window) {
             (&[part], Some((start, bytes))) => {
                 self.start[place] = self.agrees(place, meta).then_some(start);
