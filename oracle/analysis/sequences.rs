@@ -185,15 +185,15 @@ mod tests {
     use crate::ops::Ops;
 
     fn sequences(body: &str) -> Sequences {
-        let text = format!("world 4 ranks, groups dp = [0 1 2 3], tp = [0 1] [2 3]\nx = input : f32[4]\n{body}");
+        let text = format!("world 4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]\nx = input : f32[4]\n{body}");
         let case = text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(None)));
         let graph = &case.graph;
         Sequences::new(graph, &Collectives::new(graph, &Ops::of(graph)))
     }
 
-    const FIRST: &str = "g0 = all_gather(x, 4, \"dp\") : f32[16]
-r0 = all_reduce(x, \"sum\", \"tp\") : f32[4]
-g1 = all_gather(x, 4, \"dp\") : f32[16]
+    const FIRST: &str = "g0 = all_gather(x, dp)
+r0 = all_reduce(x, 'sum', tp)
+g1 = all_gather(x, dp)
 output (g0, r0, g1)";
 
     #[test]
@@ -211,8 +211,8 @@ output (g0, r0, g1)";
 
     #[test]
     fn the_first_difference_of_each_group_is_told() {
-        let second = "r0 = all_reduce(x, \"max\", \"tp\") : f32[4]
-g1 = all_gather(x, 4, \"dp\") : f32[16]
+        let second = "r0 = all_reduce(x, 'max', tp)
+g1 = all_gather(x, dp)
 output (r0, g1)";
         let told: Vec<String> = sequences(FIRST)
             .differences(&sequences(second))

@@ -1,6 +1,7 @@
 //! The text case format: round trips and errors.
 
 mod cases;
+mod corpus;
 mod errors;
 mod roundtrip;
 

@@ -9,6 +9,7 @@ use super::lexer::{Lexer, Spanned, Token};
 use super::words;
 use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
+use crate::ops::Ops;
 
 /// Lists, mappings and tuple types may be nested this deep.
 const MAX_DEPTH: usize = 256;
@@ -64,6 +65,8 @@ pub(super) struct Parser<'a> {
     pub(super) part: Part,
     /// What the header of the current part has stated so far.
     pub(super) stated: Stated,
+    /// The operators of the graph, as far as their rules have been asked for.
+    pub(super) ops: Ops,
     /// The device of a tensor type that names none.
     pub(super) device: String,
     /// Ranks that group lists may still name.
@@ -100,6 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         graph: Graph::default(),
         part: Part::Before,
         stated: Stated::default(),
+        ops: Ops::default(),
         device: super::DEFAULT_DEVICE.to_string(),
         rank_budget: 1 << 20,
         pending: Vec::new(),
@@ -533,6 +537,7 @@ impl Parser<'_> {
             }
         }
         self.stated = Stated::default();
+        self.ops = Ops::default();
         self.graph.shrink_to_fit();
         let graph = std::mem::take(&mut self.graph);
         let slot = match self.part {
