@@ -70,7 +70,10 @@ fn meets(case: &Case, expectation: &Expectation) -> Result<(), String> {
         Expectation::Fault(kind) => {
             let faults = graph_oracle::analysis::validate::validate(&case.graph);
             let found: Vec<&str> = faults.iter().map(|fault| fault.kind.name()).collect();
-            found.contains(&kind.as_str()).then_some(()).ok_or_else(|| format!("expected fault {kind}, found {found:?}"))
+            found
+                .contains(&kind.as_str())
+                .then_some(())
+                .ok_or_else(|| format!("expected fault {kind}, found {found:?}"))
         }
         Expectation::Verdict { of, is } => {
             let judgement = match of {
@@ -123,7 +126,8 @@ fn every_graph_is_its_own_sound_outcome() {
         }
         let same = |graph: &Graph| Outcome { unrepaired: Some(graph.clone()), repaired: graph.clone() };
         let judgement =
-            judge::judge_outcomes(&case.graph, pass, &[(None, same(&case.graph))], &Options::default()).unwrap();
+            judge::judge_outcomes(&case.graph, pass, &[(None, same(&case.graph))], &Options::default())
+                .unwrap();
         let report = graph_oracle::report::text(&judgement, "identity", None, false);
         assert_eq!(judgement.verdict, Verdict::Sound, "{}:\n{report}", path.display());
         judged += 1;
@@ -135,7 +139,8 @@ fn every_graph_is_its_own_sound_outcome() {
 fn every_case_survives_printing_and_parsing() {
     for path in case_files() {
         let printed = read(&path).to_string();
-        let again = text::parse(printed.as_bytes()).unwrap_or_else(|e| panic!("{}: {e}\n{printed}", path.display()));
+        let again =
+            text::parse(printed.as_bytes()).unwrap_or_else(|e| panic!("{}: {e}\n{printed}", path.display()));
         assert_eq!(printed, again.to_string(), "{}", path.display());
     }
 }

@@ -108,14 +108,14 @@ fn run_then_check_of_the_pair_is_sound() {
 #[test]
 fn the_historic_algorithm_is_convicted_with_exit_1() {
     let output =
-        program(&["check", "bucketing", "corpus/two_dependent_gathers.graph", "--candidate", "pr158663"]);
+        program(&["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "pr158663"]);
     assert_eq!(status(&output), 1, "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).contains("bucket/members-independent"), "{}", text(&output.stdout));
 }
 
 #[test]
 fn unknown_names_list_what_exists() {
-    let graph = "corpus/two_dependent_gathers.graph";
+    let graph = "corpus/dependent_gathers.graph";
     for (arguments, words) in [
         (vec!["check", "bucketng", graph], "bucketing, repair"),
         (vec!["check", "bucketing", graph, "--candidate", "nobody"], "reference, pr158663"),
@@ -225,7 +225,8 @@ fn a_cycle_cannot_be_repaired_either() {
 
 #[test]
 fn wrong_arity() {
-    let call = r#"{"name":"r","op":"call_function","target":"aten.relu.default","args":[{"ref":"x"},{"ref":"x"}]}"#;
+    let call =
+        r#"{"name":"r","op":"call_function","target":"aten.relu.default","args":[{"ref":"x"},{"ref":"x"}]}"#;
     cannot_be_judged("arity", &[X, call, OUTPUT], &["r", "1 positional"]);
 }
 
@@ -234,7 +235,9 @@ fn negative_and_overflowing_sizes() {
     let scratch = Scratch::new("sizes");
     let negative = json(&[&X.replace("[4]", "[-4]"), OUTPUT]);
     let huge = json(&[&X.replace("[4]", "[99999999999999999999]"), OUTPUT]);
-    for file in [scratch.write("negative.json", negative.as_bytes()), scratch.write("huge.json", huge.as_bytes())] {
+    for file in
+        [scratch.write("negative.json", negative.as_bytes()), scratch.write("huge.json", huge.as_bytes())]
+    {
         let output = program(&["check", "bucketing", &file]);
         assert_eq!(status(&output), 2, "{}", text(&output.stdout));
         assert!(text(&output.stderr).contains('x'), "{}", text(&output.stderr));
@@ -264,12 +267,16 @@ fn a_shape_that_disagrees_with_its_operator_is_a_finding_with_both_shapes() {
     let output = program(&["check", "bucketing", &path]);
     let report = text(&output.stdout);
     assert_eq!(status(&output), 1, "{report}{}", text(&output.stderr));
-    assert!(report.contains("graph/input-shapes") && report.contains("[4]") && report.contains("[5]"), "{report}");
+    assert!(
+        report.contains("graph/input-shapes") && report.contains("[4]") && report.contains("[5]"),
+        "{report}"
+    );
 }
 
 #[test]
 fn the_same_arguments_give_the_same_bytes() {
-    let once = || program(&["check", "bucketing", "corpus/real/small_fsdp12_joint.json.gz", "--verbose"]).stdout;
+    let once =
+        || program(&["check", "bucketing", "corpus/real/small_fsdp12_joint.json.gz", "--verbose"]).stdout;
     assert_eq!(text(&once()), text(&once()));
 }
 

@@ -29,3 +29,4 @@ pub use sequences::Sequences;
 pub use reachability::Reachability;
 pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
 pub use topological::TopologicalOrder;
+pub mod validate;

@@ -1,6 +1,6 @@
 //! Who is judged: anything that turns a case into an outcome.
 
-pub mod pr158663;
+//pub mod pr158663;
 mod reference;
 
 pub use reference::Reference;
@@ -51,13 +51,19 @@ pub trait Candidate: Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether it understands the options of a pass; the error names the option and what exists.
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        let _ = pass;
+        Ok(())
+    }
+
     /// Runs `pass` on `graph` as global rank `rank`.
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
 }
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {
-    vec![Box::new(Reference), Box::new(pr158663::Pr158663)]
+    vec![Box::new(Reference)]
 }
 
 /// The candidate called `name`; the names that exist, otherwise.

@@ -151,8 +151,11 @@ impl Unknown {
         if self.fields.is_empty() {
             return None;
         }
-        let fields: Vec<String> =
-            self.fields.iter().map(|(key, text)| format!("{}:{text}", serde_json::Value::from(&**key))).collect();
+        let fields: Vec<String> = self
+            .fields
+            .iter()
+            .map(|(key, text)| format!("{}:{text}", serde_json::Value::from(&**key)))
+            .collect();
         Some(format!("{{{}}}", fields.join(",")))
     }
 }

@@ -6,7 +6,9 @@ use super::read_head::{ByName, ClusterEntry, FactsSeed, GroupItem, RenameEntry, 
 use super::read_node::NodesSeed;
 use super::read_parts::{Integer, Word};
 use super::{Document, FXJSON, GRAPH_ORACLE, Position, ReadError};
-use crate::graph::{Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, Value};
+use crate::graph::{
+    Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, Value,
+};
 use rustc_hash::FxHashSet;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -24,8 +26,13 @@ pub(super) fn document(text: &[u8]) -> Result<Document, ReadError> {
     if u32::try_from(text.len()).is_err() {
         return Err(ReadError::new(format_args!("{} bytes of JSON; at most 4 GiB can be read", text.len())));
     }
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let seed = DocumentSeed { input: text, nodes: text.len() / BYTES_PER_NODE, nested: false };
+    // Checked once here, so that it need not be checked string by string.
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let at = Position::of(text, error.valid_up_to());
+        ReadError { at: Some(at), ..ReadError::new("not UTF-8 text") }
+    })?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let seed = DocumentSeed { input: text.as_bytes(), nodes: text.len() / BYTES_PER_NODE, nested: false };
     seed.deserialize(&mut deserializer)
         .and_then(|document| deserializer.end().map(|()| document))
         .map_err(|error| ReadError::from_json(&error))
@@ -138,7 +145,8 @@ impl<'i> Builder<'i> {
         }
         for (name, members) in &self.clusters {
             let place = format!("cluster {name:?}");
-            let members = members.iter().map(|&member| self.resolve(member, &place)).collect::<Result<_, E>>()?;
+            let members =
+                members.iter().map(|&member| self.resolve(member, &place)).collect::<Result<_, E>>()?;
             self.graph.clusters.push(Cluster { name: name.clone(), members });
         }
         self.graph.extra = extra;
@@ -255,7 +263,7 @@ impl DocumentReader<'_> {
             DocumentKey::Kind => map.next_value().map(|kind| builder.graph.kind = kind),
             DocumentKey::World => {
                 map.next_value::<WorldEntry>().map(|world| builder.graph.world.ranks = Some(world.ranks))
-            },
+            }
             DocumentKey::Groups => map.next_value_seed(ByName::<GroupItem>(&mut builder.graph, PhantomData)),
             DocumentKey::Symbols => map.next_value_seed(ByName::<Symbol>(&mut builder.graph, PhantomData)),
             DocumentKey::NumNodes => map.next_value_seed(Integer::SIZE).map(|n| self.num_nodes = Some(n)),
@@ -273,9 +281,13 @@ impl DocumentReader<'_> {
             }),
             DocumentKey::Ops => map.next_value_seed(FactsSeed(&mut builder.graph)),
             // A node says where it is; "nodes" would add nothing.
-            DocumentKey::Nodes => return map.next_value_seed(NodesSeed(builder)).and_then(|()| self.check_count()),
+            DocumentKey::Nodes => {
+                return map.next_value_seed(NodesSeed(builder)).and_then(|()| self.check_count());
+            }
             DocumentKey::Pass => map.next_value().map(|pass| self.pass = pass),
-            DocumentKey::Ranks => map.next_value_seed(RanksSeed(builder.input)).map(|ranks| self.ranks = Some(ranks)),
+            DocumentKey::Ranks => {
+                map.next_value_seed(RanksSeed(builder.input)).map(|ranks| self.ranks = Some(ranks))
+            }
             DocumentKey::Refused => map.next_value().map(|reason| self.refused = Some(reason)),
         };
         result.within(key.name())
@@ -388,10 +400,11 @@ impl<'de> Visitor<'de> for RankSeed<'_> {
         let (mut seen, mut unknown) = (0, Unknown::default());
         let (mut rank, mut unrepaired, mut repaired) = (None, None, None);
         while let Some(field) = next_field::<RankKey, A>(&mut map, &mut seen)? {
-            let mut graph = || match map.next_value_seed(DocumentSeed { input: self.0, nodes: 0, nested: true })? {
-                Document::Graph(graph) => Ok(Some(*graph)),
-                Document::Outcome(_) => Err(A::Error::custom("an outcome inside an outcome")),
-            };
+            let mut graph =
+                || match map.next_value_seed(DocumentSeed { input: self.0, nodes: 0, nested: true })? {
+                    Document::Graph(graph) => Ok(Some(*graph)),
+                    Document::Outcome(_) => Err(A::Error::custom("an outcome inside an outcome")),
+                };
             match field {
                 Field::Known(RankKey::Rank) => {
                     rank = Some(map.next_value_seed(Integer::U32).within("rank")? as u32);

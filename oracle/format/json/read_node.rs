@@ -120,7 +120,9 @@ impl Parts {
         let result = match key {
             NodeKey::Name => map.next_value_seed(Text(graph)).map(|name| self.name = Some(name)),
             NodeKey::Op => map.next_value_seed(Word(known_op)).map(|op| self.op = Some(op)),
-            NodeKey::Target => map.next_value_seed(TargetSeed(graph)).map(|target| self.target = Some(target)),
+            NodeKey::Target => {
+                map.next_value_seed(TargetSeed(graph)).map(|target| self.target = Some(target))
+            }
             NodeKey::Args => map.next_value_seed(ArgsSeed(builder)).map(|args| self.args = args),
             NodeKey::Kwargs => map.next_value_seed(KwargsSeed(builder)).map(|kwargs| self.kwargs = kwargs),
             // Its errors name the field.

@@ -54,9 +54,7 @@ impl Form {
     fn keys(self) -> &'static [OutKey] {
         use OutKey::*;
         match self {
-            Form::Tensor => {
-                &[Shape, Stride, Dtype, Device, Storage, Offset, StorageBytes, RequiresGrad]
-            }
+            Form::Tensor => &[Shape, Stride, Dtype, Device, Storage, Offset, StorageBytes, RequiresGrad],
             Form::Int => &[Value],
             Form::SymInt | Form::SymBool => &[Sym, Hint],
             Form::Other => &[Type],
@@ -135,7 +133,9 @@ impl Parts {
         map: &mut A,
     ) -> Result<(), A::Error> {
         let result = match key {
-            OutKey::T => map.next_value_seed(super::read_parts::Word(Form::parse)).map(|form| self.form = Some(form)),
+            OutKey::T => {
+                map.next_value_seed(super::read_parts::Word(Form::parse)).map(|form| self.form = Some(form))
+            }
             OutKey::Shape => map.next_value_seed(DimsSeed(builder)).map(|dims| self.shape = Some(dims)),
             OutKey::Stride => map.next_value_seed(DimsSeed(builder)).map(|dims| self.stride = Some(dims)),
             OutKey::Dtype => return map.next_value_seed(dtype()).map(|dtype| self.dtype = Some(dtype)),
@@ -162,7 +162,9 @@ impl Parts {
     fn finish<E: Error>(self, builder: &mut Builder<'_>, seen: u32, unknown: Unknown) -> Result<Out, E> {
         let missing = |key: &str| E::custom(format_args!("a result without {key:?}"));
         let (allowed, name) = match (self.form, self.dict) {
-            (Some(form), _) => (form.keys().iter().fold(OutKey::T.bit(), |bits, key| bits | key.bit()), "this kind"),
+            (Some(form), _) => {
+                (form.keys().iter().fold(OutKey::T.bit(), |bits, key| bits | key.bit()), "this kind")
+            }
             (None, Some(_)) => (OutKey::Dict.bit(), "a mapping"),
             (None, None) => return Err(missing("t")),
         };

@@ -147,7 +147,11 @@ fn expression<'de, A: MapAccess<'de>>(
 }
 
 /// A symbolic expression; the text must be there.
-pub(super) fn symbolic<E: Error>(graph: &mut Graph, text: Option<Str>, hint: Option<i64>) -> Result<ExprId, E> {
+pub(super) fn symbolic<E: Error>(
+    graph: &mut Graph,
+    text: Option<Str>,
+    hint: Option<i64>,
+) -> Result<ExprId, E> {
     match text {
         Some(text) => Ok(graph.intern_expr(Expr { text, hint })),
         None => Err(E::custom("a symbolic value without \"sym\"")),
