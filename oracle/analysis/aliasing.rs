@@ -166,7 +166,7 @@ impl<'a> Aliasing<'a> {
     fn same(&mut self, place: usize, source: usize) {
         let Place { first, len, .. } = self.result.places[source];
         let slot = &mut self.result.places[place];
-        (slot.first, slot.len) = (first, len);
+        (slot.first, slot.len, slot.base) = (first, len, Some(source as u32));
         // Recorded sizes and strides are believed where the two agree.
         let layout = |t: &Tensor| (t.shape, t.stride);
         let agree = self.tensor(place).map(layout) == self.tensor(source).map(layout);
@@ -178,14 +178,18 @@ impl<'a> Aliasing<'a> {
     fn view(&mut self, place: usize, source: usize, meta: Option<&TensorMeta>, kind: Kind) {
         let absolute = kind == Kind::View(View::AsStrided);
         let window = meta.and_then(|meta| self.window(place, source, meta, absolute));
+        self.result.places[place].base = Some(source as u32);
         match (self.result.parts_of(self.result.places[source]), window) {
             (&[part], Some((start, bytes))) => {
                 self.start[place] = self.agrees(place, meta).then_some(start);
                 self.set(place, &[Part { bytes, ..part }]);
             }
             (parts, _) => {
-                let within = |bytes: ByteSet| if absolute { ByteSet::ALL } else { bytes }.inexact();
-                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p.bytes), ..*p }).collect();
+                let within = |p: &Part| match absolute {
+                    true => whole(&self.result.storages[p.storage.index()]),
+                    false => p.bytes.inexact(),
+                };
+                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p), ..*p }).collect();
                 self.set(place, &parts);
             }
         }
@@ -240,7 +244,7 @@ impl<'a> Aliasing<'a> {
         }
         if or_fresh {
             let storage = self.fresh(id, i, place, false);
-            parts.push(Part { storage, bytes: ByteSet::ALL.inexact(), certain: false });
+            parts.push(Part { storage, bytes: self.recorded_bytes(place).inexact(), certain: false });
         }
         if parts.len() > MAX_PARTS {
             let one = parts[0].storage;
@@ -299,8 +303,12 @@ impl<'a> Aliasing<'a> {
             if self.is_tensor(id, place) {
                 self.maybe(id, i, place, &sources, true);
                 let Place { first, len, .. } = self.result.places[place];
-                for part in &mut self.result.parts[first as usize..(first + len) as usize] {
-                    part.bytes = ByteSet::ALL.inexact();
+                let parts = first as usize..(first + len) as usize;
+                for part in &mut self.result.parts[parts] {
+                    let storage = self.result.storages[part.storage.index()];
+                    if storage.by != id {
+                        part.bytes = whole(&storage);
+                    }
                 }
             }
         }
@@ -500,6 +508,11 @@ impl<'a> Aliasing<'a> {
         }
         self.result.storages = kept;
     }
+}
+
+/// Any bytes of a storage.
+fn whole(storage: &Storage) -> ByteSet {
+    storage.bytes.map_or(ByteSet::ALL, |end| ByteSet::range(0, end)).inexact()
 }
 
 /// Whether the run time shares storage where the schema does not say so.

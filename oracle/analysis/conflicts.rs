@@ -144,13 +144,14 @@ impl<'a> Sweep<'a> {
             return;
         }
         let here = ByteSet::range(at, segment.end);
-        let (may_cover_all, covers) = (part.bytes.may_cover(here), part.certain && part.bytes.is_interval());
-        let unmet = if may_cover_all && !covers { segment.met } else { 0 };
+        let known = part.certain && part.bytes.is_exact();
+        let may_cover_all = part.bytes.may_cover(here);
+        let unmet = if may_cover_all && !known { segment.met } else { 0 };
         for &read in &segment.reads[unmet..] {
             self.meet_access(read, access);
         }
-        if covers {
-            let (start, end) = part.bytes.span();
+        if known && (may_cover_all || part.bytes.is_interval()) {
+            let (start, end) = if may_cover_all { (at, segment.end) } else { part.bytes.span() };
             for (from, to) in [(at, start.min(segment.end)), (end.max(at), segment.end)] {
                 if from < to {
                     let rest = self.cut(&segment, from, to);

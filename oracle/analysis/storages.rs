@@ -130,6 +130,8 @@ pub(super) struct Place {
     pub(super) first: u32,
     pub(super) len: u32,
     pub(super) tensor: Option<TensorId>,
+    /// The place that it is a view of, or that it is handed back from.
+    pub(super) base: Option<u32>,
 }
 
 /// The storages of one graph.
@@ -205,6 +207,18 @@ impl Storages {
 
     pub(super) fn parts_of(&self, place: Place) -> &[Part] {
         &self.parts[place.first as usize..(place.first + place.len) as usize]
+    }
+
+    /// What a place is a view of, or is handed back from, if that is certain: (node, place).
+    pub fn base(&self, node: NodeId, place: usize) -> Option<(NodeId, usize)> {
+        let base = self.places[self.place_range(node)].get(place)?.base?;
+        Some(self.owner(base))
+    }
+
+    /// The node of a place, and its number there.
+    pub(super) fn owner(&self, place: u32) -> (NodeId, usize) {
+        let node = self.first_place.partition_point(|&first| first <= place) - 1;
+        (NodeId(node as u32), (place - self.first_place[node]) as usize)
     }
 
     /// The parts that any place of a node shows.

@@ -3,4 +3,5 @@
 
 mod model;
 mod programs;
+mod recorded;
 mod storages;

@@ -175,8 +175,15 @@ impl Model {
     }
 }
 
+/// Pairs connected by a path along the one set of edges and not along the other.
+pub fn differences(nodes: usize, a: &BTreeSet<(u32, u32)>, b: &BTreeSet<(u32, u32)>) -> Vec<(usize, usize, bool)> {
+    let (a, b) = (closure(nodes, a), closure(nodes, b));
+    let pairs = (0..nodes).flat_map(|i| (0..nodes).map(move |j| (i, j)));
+    pairs.filter(|&(i, j)| a[i][j] != b[i][j]).map(|(i, j)| (i, j, a[i][j])).collect()
+}
+
 /// All pairs connected by a path, for edges from lower to higher numbers.
-pub fn closure(nodes: usize, edges: &BTreeSet<(u32, u32)>) -> Vec<Vec<bool>> {
+fn closure(nodes: usize, edges: &BTreeSet<(u32, u32)>) -> Vec<Vec<bool>> {
     let mut reach = vec![vec![false; nodes]; nodes];
     for from in (0..nodes).rev() {
         for &(_, to) in edges.range((from as u32, 0)..(from as u32 + 1, 0)) {

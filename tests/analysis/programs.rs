@@ -295,9 +295,10 @@ impl Builder {
             Step::Unknown(a, b) => {
                 let (x, y) = (self.pick(a), self.pick(b));
                 let args = [Value::Node(x.0), Value::Node(y.0)];
-                let id = self.call("mystery.op.default", &args, &[x.0, y.0], Some((&x.1, &x.2)));
+                let strides = row_major(&x.1);
+                let id = self.call("mystery.op.default", &args, &[x.0, y.0], Some((&x.1, &strides)));
                 self.model.unknown(id, &[x.0, y.0], numel(&x.1));
-                self.tensors.push((id, x.1, x.2));
+                self.tensors.push((id, x.1, strides));
             }
             Step::Rand(a) => {
                 let (of, sizes, _) = self.pick(a);
