@@ -135,10 +135,17 @@ pub fn judge_outcomes(
 
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
-    let (_, config) = pass_of(case)?;
+    let (pass, config) = pass_of(case)?;
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };
+    for (_, graphs) in recorded.entries() {
+        if let Some(reason) = &graphs.refused {
+            let left_behind = Some(Box::new(graphs.repaired.clone()));
+            let refusal = Refusal { reason: reason.clone(), left_behind };
+            return Ok(judge_refusal(&case.graph, &refusal, pass));
+        }
+    }
     judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
 }
 
