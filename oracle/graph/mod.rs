@@ -20,20 +20,24 @@
 //! It knows nothing of operators (see [`ops`](crate::ops)) and derives nothing (see
 //! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
 
+mod compare;
 mod edit;
 mod strings;
 mod tensor;
+mod unknown;
 mod value;
 mod world;
 
 pub use edit::Editor;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
+pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
 pub use world::{Group, World, WorldFault};
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::num::NonZeroU32;
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,9 +95,9 @@ pub struct Node {
     pub extra: Option<Str>,
 }
 
-/// An entry of a graph's table of tag sets.
+/// An entry of a graph's table of tag sets. Counted from 1, so that an absent one takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TagsId(pub u32);
+pub struct TagsId(NonZeroU32);
 
 /// The tags of a node, as `node.meta` holds them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -189,6 +193,7 @@ pub struct Graph {
     exprs: IndexSet<Expr, FxBuildHasher>,
     tags: IndexSet<Tags, FxBuildHasher>,
     by_name: Vec<Option<NodeId>>,
+    unknown: FxHashMap<Holder, Str>,
 }
 
 /// Appending.
@@ -276,7 +281,7 @@ impl Graph {
         if tags == Tags::default() {
             return None;
         }
-        Some(TagsId(self.tags.insert_full(tags).0 as u32))
+        NonZeroU32::new(self.tags.insert_full(tags).0 as u32 + 1).map(TagsId)
     }
 
     /// Stores a tensor.
@@ -393,6 +398,11 @@ impl Graph {
         self.strings.text(self.targets[target.0 as usize])
     }
 
+    /// The id of a target, if the graph knows it.
+    pub fn find_target(&self, target: &str) -> Option<TargetId> {
+        self.target_of.get(self.strings.find(target)?.index()).copied().flatten()
+    }
+
     /// All distinct targets, placeholders' and the output's included; a [`TargetId`] is the position here.
     pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
         self.targets.iter().map(|&t| self.strings.text(t))
@@ -400,7 +410,12 @@ impl Graph {
 
     /// The first node with this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.by_name.get(self.strings.find(name)?.index()).copied().flatten()
+        self.named(self.strings.find(name)?)
+    }
+
+    /// The first node whose name is this string.
+    pub fn named(&self, name: Str) -> Option<NodeId> {
+        self.by_name.get(name.index()).copied().flatten()
     }
 
     /// A string.
@@ -512,7 +527,7 @@ impl Graph {
 
     /// The tags of a node.
     pub fn tags(&self, id: NodeId) -> Option<&Tags> {
-        self.nodes[id.index()].tags.map(|tags| &self.tags[tags.0 as usize])
+        self.nodes[id.index()].tags.map(|tags| &self.tags[tags.0.get() as usize - 1])
     }
 
     /// Calls `visit` with every node that `id` refers to, in argument order (positional arguments before
@@ -553,7 +568,9 @@ impl Graph {
             for &value in graph.values(span) {
                 match value {
                     Value::Dangling(name) => visit(graph.text(name)),
-                    Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => walk(graph, inner, visit),
+                    Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
+                        walk(graph, inner, visit)
+                    }
                     _ => {}
                 }
             }
@@ -573,7 +590,8 @@ impl Graph {
     pub fn memory(&self) -> usize {
         use std::mem::size_of;
         let text: usize = self.strings.text_bytes();
-        let raw: usize = self.facts.iter().chain(&self.extra).map(|(k, v)| k.capacity() + v.capacity() + 48).sum();
+        let raw: usize =
+            self.facts.iter().chain(&self.extra).map(|(k, v)| k.capacity() + v.capacity() + 48).sum();
         self.nodes.capacity() * size_of::<Node>()
             + self.values.capacity() * size_of::<Value>()
             + self.outs.capacity() * size_of::<Out>()
@@ -588,12 +606,34 @@ impl Graph {
             + raw
     }
 
+    /// The same graph under other names.
+    pub fn with_names(&self, name: impl Fn(NodeId) -> String) -> Graph {
+        let mut graph = self.clone();
+        graph.by_name.iter_mut().for_each(|slot| *slot = None);
+        for id in self.ids() {
+            let text = graph.strings.intern(&name(id));
+            graph.nodes[id.index()].name = text;
+            if graph.by_name.len() <= text.index() {
+                graph.by_name.resize(text.index() + 1, None);
+            }
+            graph.by_name[text.index()].get_or_insert(id);
+        }
+        graph
+    }
+
     /// Gives back what arenas hold in reserve.
     pub fn shrink_to_fit(&mut self) {
         self.nodes.shrink_to_fit();
         self.values.shrink_to_fit();
         self.outs.shrink_to_fit();
         self.tensors.shrink_to_fit();
+        self.dims.shrink_to_fit();
+        self.exprs.shrink_to_fit();
+        self.tags.shrink_to_fit();
+        self.targets.shrink_to_fit();
+        self.facts.shrink_to_fit();
+        self.extra.shrink_to_fit();
+        self.ordering.shrink_to_fit();
         self.by_name.shrink_to_fit();
         self.target_of.shrink_to_fit();
         self.strings.shrink_to_fit();

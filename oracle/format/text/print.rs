@@ -1,0 +1,300 @@
+//! The printer: one canonical text per case. Parsing it gives the case back.
+
+use super::line::Lines;
+use super::words::{node_name, quote, raw_or_quoted, word_or_quoted};
+use crate::case::{Case, Comment, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
+use crate::graph::{Graph, Group, Out, Tensor, World};
+use crate::ops;
+use rustc_hash::FxHashMap;
+use std::fmt::{self, Write};
+
+/// Names and calls longer than this do not push the columns of the other lines apart.
+const NAME_COLUMN: usize = 24;
+const CALL_COLUMN: usize = 60;
+
+/// Runs of consecutive ranks longer than this are written `first to last`.
+const LONG_RUN: usize = 4;
+
+pub(super) fn print(case: &Case) -> String {
+    let mut comments: FxHashMap<&Place, Vec<&Comment>> = FxHashMap::default();
+    for comment in &case.comments {
+        comments.entry(&comment.place).or_default().push(comment);
+    }
+    let device = common_device(case);
+    let mut printer = Printer { text: String::new(), comments, device };
+    printer.above(&Place::Head);
+    printer.part(&case.graph, None, case.pass.as_ref(), Part::Before);
+    for (index, expectation) in case.expectations.iter().enumerate() {
+        printer.line(&Place::Expectation(index), &format!("expect {expectation}"));
+    }
+    for (rank, graphs) in case.outcome.iter().flat_map(|outcome| outcome.entries()) {
+        let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
+        if let Some(unrepaired) = &graphs.unrepaired {
+            printer.section(&case.graph, unrepaired, &format!("--- unrepaired{of}"), Part::Unrepaired(rank));
+        }
+        printer.section(&case.graph, &graphs.repaired, &format!("--- after{of}"), Part::After(rank));
+    }
+    printer.above(&Place::End);
+    if printer.text.lines().all(|line| line.starts_with('#')) {
+        printer.text.push_str("graph \"\"\n");
+    }
+    printer.text
+}
+
+/// The most frequent device of the case's tensors, the first of several.
+fn common_device(case: &Case) -> String {
+    let outcome = case.outcome.iter().flat_map(|o| o.entries());
+    let recorded = outcome.flat_map(|(_, graphs)| graphs.unrepaired.iter().chain([&graphs.repaired]));
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for graph in std::iter::once(&case.graph).chain(recorded) {
+        for node in graph.nodes() {
+            for_each_tensor(graph, node.out, &mut |tensor| {
+                let device = graph.text(tensor.device);
+                match counts.iter_mut().find(|(d, _)| *d == device) {
+                    Some((_, count)) => *count += 1,
+                    None => counts.push((device, 1)),
+                }
+            });
+        }
+    }
+    let most = counts.iter().map(|&(_, count)| count).max();
+    let device = counts.iter().find(|&&(_, count)| Some(count) == most).map(|&(device, _)| device);
+    device.unwrap_or(super::DEFAULT_DEVICE).to_string()
+}
+
+fn for_each_tensor(graph: &Graph, out: Out, visit: &mut impl FnMut(&Tensor)) {
+    match out {
+        Out::Tensor(tensor) => visit(graph.tensor(tensor)),
+        Out::Tuple(span) | Out::Dict(span) => {
+            for &part in graph.outs(span) {
+                for_each_tensor(graph, part, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+struct Printer<'a> {
+    text: String,
+    comments: FxHashMap<&'a Place, Vec<&'a Comment>>,
+    device: String,
+}
+
+impl Printer<'_> {
+    /// The comments above a line.
+    fn above(&mut self, place: &Place) {
+        let Some(comments) = self.comments.get(place) else { return };
+        for comment in comments.iter().filter(|c| !c.beside) {
+            for line in comment.text.split('\n') {
+                self.text.push_str(if line.is_empty() { "#" } else { "# " });
+                self.text.push_str(line);
+                self.text.push('\n');
+            }
+        }
+    }
+
+    /// A line with its comments.
+    fn line(&mut self, place: &Place, line: &str) {
+        self.above(place);
+        self.text.push_str(line);
+        if let Some(comments) = self.comments.get(place) {
+            for comment in comments.iter().filter(|c| c.beside) {
+                self.text.push_str(if comment.text.is_empty() { "  #" } else { "  # " });
+                self.text.push_str(&comment.text.replace('\n', " "));
+            }
+        }
+        self.text.push('\n');
+    }
+
+    fn section(&mut self, before: &Graph, graph: &Graph, line: &str, part: Part) {
+        self.text.push('\n');
+        self.line(&Place::Section(part), line);
+        self.part(graph, Some(before), None, part);
+    }
+
+    /// One graph. What it shares with `before` is not repeated.
+    fn part(&mut self, graph: &Graph, before: Option<&Graph>, pass: Option<&PassConfig>, part: Part) {
+        let plain = Graph::default();
+        let base = before.unwrap_or(&plain);
+        if (&graph.name, &graph.kind) != (&base.name, &base.kind) {
+            let kind = if graph.kind.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", word_or_quoted(&graph.kind))
+            };
+            let _ = writeln!(self.text, "graph {}{kind}", word_or_quoted(&graph.name));
+        }
+        if before.is_none() && graph.world != base.world {
+            self.line(&Place::World, &world(&graph.world));
+        } else if graph.world != base.world {
+            let _ = writeln!(self.text, "{}", world(&graph.world));
+        }
+        if before.is_none() && self.device != super::DEFAULT_DEVICE {
+            let _ = writeln!(self.text, "device {}", raw_or_quoted(&self.device));
+        }
+        if graph.symbols != base.symbols {
+            self.symbols(graph);
+        }
+        for (target, json) in carried_facts(graph) {
+            if before.is_none_or(|before| !carried_facts(before).any(|f| f == (target, json))) {
+                let _ = writeln!(self.text, "facts {} {}", raw_or_quoted(target), quote(json));
+            }
+        }
+        if let Some(pass) = pass {
+            self.line(&Place::Pass, &format!("pass {pass}"));
+        }
+        self.nodes(graph, part);
+        for cluster in &graph.clusters {
+            let members: Vec<String> =
+                cluster.members.iter().map(|&m| node_name(&graph.world.groups, graph.name(m))).collect();
+            let line = format!("cluster {} = [{}]", word_or_quoted(&cluster.name), members.join(", "));
+            self.line(&Place::Cluster(part, cluster.name.clone()), &line);
+        }
+    }
+
+    fn symbols(&mut self, graph: &Graph) {
+        if graph.symbols.is_empty() {
+            self.text.push_str("symbol none\n");
+        }
+        for symbol in &graph.symbols {
+            let name = if symbol.name == "none" { quote("none") } else { word_or_quoted(&symbol.name) };
+            let _ = write!(self.text, "symbol {name}");
+            if let Some(hint) = symbol.hint {
+                let _ = write!(self.text, " = {hint}");
+            }
+            if symbol.range != super::default_range() {
+                let (low, high) = &symbol.range;
+                let _ = write!(self.text, " in {} to {}", raw_or_quoted(low), raw_or_quoted(high));
+            }
+            self.text.push_str(if symbol.unbacked { " unbacked\n" } else { "\n" });
+        }
+    }
+
+    fn nodes(&mut self, graph: &Graph, part: Part) {
+        let lines = Lines::new(graph, &self.device);
+        let mut rows = Vec::with_capacity(graph.len());
+        let (mut name_width, mut call_width) = (0, 0);
+        for id in graph.ids() {
+            let row = lines.row(id);
+            if let Some(name) = &row.name {
+                let (name, call) = (name.chars().count(), row.call.chars().count());
+                name_width = name_width.max(if name <= NAME_COLUMN { name } else { 0 });
+                call_width = call_width.max(if call <= CALL_COLUMN && !row.ty.is_empty() { call } else { 0 });
+            }
+            rows.push(row);
+        }
+        for (id, row) in graph.ids().zip(rows) {
+            let line = row.text(name_width, call_width);
+            // The text of the place is made only where a comment may ask for it.
+            if self.comments.is_empty() {
+                self.text.push_str(&line);
+                self.text.push('\n');
+            } else {
+                self.line(&Place::Node(part, graph.name(id).to_string()), &line);
+            }
+        }
+    }
+}
+
+/// The schema facts that a text carries: of targets that the graph uses and the table of operators lacks.
+fn carried_facts(graph: &Graph) -> impl Iterator<Item = (&str, &str)> {
+    let facts = graph.facts.iter().filter(|(target, _)| ops::by_target(target).is_none());
+    let used = facts.filter(|(target, _)| graph.targets().any(|t| t == target));
+    used.map(|(target, json)| (target.as_str(), json.as_str()))
+}
+
+fn world(world: &World) -> String {
+    let groups: Vec<String> = world.groups.iter().map(group).collect();
+    let groups = groups.join(", ");
+    match (world.ranks, groups.is_empty()) {
+        (None, true) => "world none".to_string(),
+        (None, false) => format!("groups {groups}"),
+        (Some(1), true) => "world 1 rank".to_string(),
+        (Some(ranks), true) => format!("world {ranks} ranks"),
+        (Some(1), false) => format!("world 1 rank, groups {groups}"),
+        (Some(ranks), false) => format!("world {ranks} ranks, groups {groups}"),
+    }
+}
+
+fn group(group: &Group) -> String {
+    let mut text = format!("{} = ", word_or_quoted(&group.name));
+    match group.instances.first() {
+        None => {
+            let _ = write!(text, "{} ranks", group.size);
+        }
+        Some(first) => {
+            let instances: Vec<String> = group.instances.iter().map(|i| ranks(i)).collect();
+            let _ = write!(text, "[{}]", instances.join(" | "));
+            if first.len() as u64 != u64::from(group.size) {
+                let _ = write!(text, " of {}", group.size);
+            }
+        }
+    }
+    if let Some(rank) = group.recorded_rank {
+        let _ = write!(text, " at {rank}");
+    }
+    text
+}
+
+fn ranks(ranks: &[u32]) -> String {
+    let mut parts = Vec::new();
+    for run in ranks.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+        match run {
+            [first, .., last] if run.len() > LONG_RUN => parts.push(format!("{first} to {last}")),
+            _ => parts.extend(run.iter().map(u32::to_string)),
+        }
+    }
+    parts.join(" ")
+}
+
+impl fmt::Display for PassConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", raw_or_quoted(&self.name))?;
+        self.options.iter().try_for_each(|(key, setting)| write!(f, " {}={setting}", word_or_quoted(key)))
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Text(text) => write!(f, "{}", raw_or_quoted(text)),
+            Setting::List(items) => {
+                write!(f, "[")?;
+                for (i, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;
+                }
+                write!(f, "]")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expectation::Fault(kind) => write!(f, "fault {}", raw_or_quoted(kind)),
+            Expectation::Verdict { of: Subject::Reference, is } => write!(f, "{is}"),
+            Expectation::Verdict { of: Subject::Outcome, is } => write!(f, "outcome {is}"),
+            Expectation::Verdict { of: Subject::Candidate(name), is } => match name.as_str() {
+                "sound" | "violates" | "refused" | "undecided" | "fault" | "outcome" => {
+                    write!(f, "{} {is}", quote(name))
+                }
+                _ => write!(f, "{} {is}", raw_or_quoted(name)),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Sound => write!(f, "sound"),
+            Expected::Refused => write!(f, "refused"),
+            Expected::Undecided => write!(f, "undecided"),
+            Expected::Violates(rules) => {
+                write!(f, "violates")?;
+                rules.iter().try_for_each(|rule| write!(f, " {}", raw_or_quoted(rule)))
+            }
+        }
+    }
+}
