@@ -5,3 +5,4 @@
 pub mod analysis;
 pub mod graph;
 pub mod ops;
+pub mod semantics;

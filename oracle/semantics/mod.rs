@@ -1,0 +1,3 @@
+//! What a graph means.
+
+pub mod extents;
