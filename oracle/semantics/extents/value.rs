@@ -221,7 +221,7 @@ impl Arena {
         }
         let Some(parts) = self.own_part(value, size) else {
             let words = self.movement("reduce_scatter", value, group, size, Some(op));
-            return Ok(self.opaque_movement(&words, len / i64::from(size)));
+            return Ok(self.opaque_movement(&words, len / i64::from(size), &[value]));
         };
         let mut list = self.list();
         for (piece, scale) in parts {
@@ -240,7 +240,7 @@ impl Arena {
         }
         let Some(parts) = self.own_part(value, size) else {
             let words = self.movement("all_to_all", value, group, size, None);
-            return Ok(self.opaque_movement(&words, len));
+            return Ok(self.opaque_movement(&words, len, &[value]));
         };
         self.room((parts.len() as i64).saturating_mul(i64::from(size)))?;
         let mut list = self.list();
@@ -289,10 +289,12 @@ impl Arena {
         words
     }
 
-    /// A result that is known to be a function of its key only, though it moves elements one by one.
-    pub(super) fn opaque_movement(&mut self, words: &Words, len: i64) -> ValueId {
+    /// A result that is only known to be a function of its key, though it is made of elements of `inputs`.
+    pub(super) fn opaque_movement(&mut self, words: &Words, len: i64, inputs: &[ValueId]) -> ValueId {
         let key = self.key(words);
-        let source = self.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+        let held = Traits::POISON.and(Traits::IN_FLIGHT);
+        let held = inputs.iter().fold(Traits::ASSUMED, |t, &v| t.and(self.traits(v).shared(held)));
+        let source = self.source_of(Source::Opaque { key, output: 0 }, None, held);
         self.all_of(source, len)
     }
 
@@ -352,7 +354,7 @@ impl Arena {
                     words.symbol(Tag::Target, name);
                     words.dtype(to);
                     words.tensor(value, from, &[]);
-                    return Ok(self.opaque_movement(&words, bytes / new));
+                    return Ok(self.opaque_movement(&words, bytes / new, &[value]));
                 }
             }
         }

@@ -195,12 +195,7 @@ impl Arena {
         words.tensor(content, Dtype::U8, &[]);
         words.tensor(value, Dtype::U8, &[]);
         let len = self.len(content);
-        Ok(self.opaque_movement(&words, len))
-    }
-
-    /// `content`, of a storage of `from`, as elements of another dtype; see [`Arena::retyped`].
-    pub(super) fn content_as(&mut self, content: ValueId, from: Dtype, to: Dtype) -> Result<ValueId, Reason> {
-        self.retyped(content, from, to)
+        Ok(self.opaque_movement(&words, len, &[content, value]))
     }
 }
 
