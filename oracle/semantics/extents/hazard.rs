@@ -3,7 +3,8 @@
 //! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
 //! and `before` has not is a fault of the pass.
 
-use crate::graph::NodeId;
+use super::words::range_words;
+use crate::graph::{Graph, NodeId};
 use std::ops::Range;
 
 /// A hazard at a node.
@@ -76,6 +77,48 @@ impl HazardKind {
             HazardKind::SlotMisplaced { .. } => "gathers in place from a wrong slot",
             HazardKind::GroupSize { .. } => "states a wrong group size",
             HazardKind::StorageTooSmall { .. } => "has a storage that is too small",
+        }
+    }
+}
+
+impl Hazard {
+    /// In words.
+    pub fn tell(&self, graph: &Graph) -> String {
+        let name = graph.name(self.node);
+        let of = |input: &Option<NodeId>| input.map_or(String::new(), |i| format!(" of {}", graph.name(i)));
+        match &self.kind {
+            HazardKind::ReadsUnwritten { input, elements: Some(elements) } => {
+                format!(
+                    "{name} reads {}{}, which nothing has been written to",
+                    range_words(elements.clone()),
+                    of(input)
+                )
+            }
+            HazardKind::ReadsUnwritten { input, elements: None } => {
+                format!("{name} reads elements{}, which nothing has been written to", of(input))
+            }
+            HazardKind::ReadsInFlight { input, launch } => {
+                let launch = launch.map_or("a collective", |l| graph.name(l));
+                format!("{name} reads elements{} that {launch} is still writing", of(input))
+            }
+            HazardKind::WritesInFlight { launch } => {
+                format!("{name} writes memory that {} is still writing", graph.name(*launch))
+            }
+            HazardKind::InputChanged { launch } => {
+                format!("the input of {} has changed by the time {name} waits for it", graph.name(*launch))
+            }
+            HazardKind::SlotMisplaced { expected: Some(expected), found } => format!(
+                "{name} gathers in place from element {found} of its buffer, but the own rank's slot begins at {expected}"
+            ),
+            HazardKind::SlotMisplaced { expected: None, found } => {
+                format!("{name} gathers in place from element {found} of its buffer, which is no rank's slot")
+            }
+            HazardKind::GroupSize { stated, world } => {
+                format!("{name} states {stated} ranks for a group of {world}")
+            }
+            HazardKind::StorageTooSmall { needs, recorded } => {
+                format!("{name} needs {needs} bytes, but its storage is recorded with {recorded}")
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 mod arena;
 mod arguments;
 mod communication;
+mod compare;
 mod evaluate;
 mod evaluation;
 mod fills;
@@ -17,14 +18,17 @@ mod opaque;
 mod place;
 mod reason;
 mod run;
+mod same;
 mod source;
 mod symbolic;
 mod topology;
 mod value;
 mod views;
 mod window;
+mod words;
 
 pub use arena::{Arena, Limits};
+pub use compare::{Comparison, Counts, Difference, Differences, Divergence, What, compare};
 pub use evaluate::{Input, Start, evaluate, evaluate_from};
 pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,

@@ -40,29 +40,27 @@ impl Arena {
         if let Some(&known) = self.windows.get(&memo) {
             return Ok(known);
         }
-        let covered = self.slice(content, offset, extent + 1);
-        let value = match self.single(covered) {
-            Some(piece) => self.read_run(covered, piece, dims, count)?,
-            None if layout::blocks(dims) <= self.limits.flatten => self.flatten(covered, dims)?,
-            None => self.window(covered, dims, count),
+        let first = pieces(self.runs(content), offset, extent + 1).next();
+        let value = match first {
+            Some(piece) if piece.len == extent + 1 => self.read_run(piece, dims, count)?,
+            _ if layout::blocks(dims) <= self.limits.flatten => self.flatten(content, offset, dims)?,
+            _ => {
+                let covered = self.slice(content, offset, extent + 1);
+                self.window(covered, dims, count)
+            }
         };
         self.windows.insert(memo, value);
         Ok(value)
     }
 
-    /// The elements of a single run, which begins with the first one that the layout shows.
-    fn read_run(
-        &mut self,
-        covered: ValueId,
-        piece: Piece,
-        dims: &[(i64, i64)],
-        count: i64,
-    ) -> Result<ValueId, Reason> {
+    /// The elements of a single run, which is what the layout covers.
+    fn read_run(&mut self, piece: Piece, dims: &[(i64, i64)], count: i64) -> Result<ValueId, Reason> {
         if piece.step == 0 || matches!(dims, [(_, 0)]) {
             return Ok(self.piece(Piece { len: count, step: 0, ..piece }));
         }
+        let unscaled = self.places.get(piece.place).scales.is_empty();
         if let Source::Window { content, layout } = self.get(piece.source)
-            && self.places.get(piece.place).scales.is_empty()
+            && unscaled
             && let Some((base, inner)) = layout::compose(dims, piece.offset, self.layout(layout))
         {
             let value = self.read(content, base, &inner, count)?;
@@ -70,15 +68,17 @@ impl Arena {
             return self.moved_along(value, &moves);
         }
         if layout::blocks(dims) <= self.limits.flatten_one {
-            return self.flatten(covered, dims);
+            let covered = self.piece(piece);
+            return self.flatten(covered, 0, dims);
         }
         // The moves go outside, so that the own elements and those of another rank share one window.
-        if self.places.get(piece.place).scales.is_empty() {
+        if unscaled {
             let own = self.piece(Piece { place: HERE, ..piece });
             let window = self.window(own, dims, count);
             let moves = self.places.get(piece.place).moves.clone();
             return self.moved_along(window, &moves);
         }
+        let covered = self.piece(piece);
         Ok(self.window(covered, dims, count))
     }
 
@@ -90,7 +90,7 @@ impl Arena {
     }
 
     /// The elements that a layout shows, stretch by stretch.
-    fn flatten(&mut self, content: ValueId, dims: &[(i64, i64)]) -> Result<ValueId, Reason> {
+    fn flatten(&mut self, content: ValueId, offset: i64, dims: &[(i64, i64)]) -> Result<ValueId, Reason> {
         let most = self.limits.runs as i64;
         self.room(layout::blocks(dims))?;
         let mut list = self.list();
@@ -103,10 +103,10 @@ impl Arena {
                 return;
             }
             if step == 1 {
-                for piece in pieces(runs, at, len) {
+                for piece in pieces(runs, offset + at, len) {
                     list.push(piece);
                 }
-            } else if let Some(piece) = pieces(runs, at, 1).next() {
+            } else if let Some(piece) = pieces(runs, offset + at, 1).next() {
                 list.push(Piece { len, step: 0, ..piece });
             }
         });
