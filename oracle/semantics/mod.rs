@@ -20,6 +20,7 @@
 mod comm;
 mod compare;
 mod domain;
+pub mod extents;
 mod float8;
 mod hash;
 mod hazard;
