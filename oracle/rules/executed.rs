@@ -20,11 +20,11 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, both: bool) -> Vec<(Value
         Ok(prepared) => prepared,
         Err(why) => return vec![(ValueMethod::Numbers, ValueResult::Unknown(why))],
     };
-    let numbers = prepared.compare(evidence, &Numbers, limit);
+    let numbers = prepared.compare(evidence, &Numbers::default(), limit);
     let refused = matches!(numbers, ValueResult::Unknown(_));
     let mut results = vec![(ValueMethod::Numbers, numbers)];
     if refused || both {
-        results.push((ValueMethod::Terms, prepared.compare(evidence, &Terms, limit)));
+        results.push((ValueMethod::Terms, prepared.compare(evidence, &Terms::default(), limit)));
     }
     results
 }
