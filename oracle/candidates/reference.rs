@@ -47,7 +47,8 @@ pub(super) fn run_bucketing(
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
     let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
-    let bucketed = bucketing::run_with(graph, &config, policy).map_err(|r| Refusal::new(r.to_string()))?;
+    let bucketed =
+        bucketing::bucket_with(graph, &config, policy).map_err(|refusal| Refusal::new(refusal.to_string()))?;
     Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
 }
 
@@ -55,7 +56,7 @@ pub(super) fn run_bucketing(
 pub(super) fn run_repair(graph: &Graph) -> Result<Outcome, Refusal> {
     match repair::stable_topological_sort(graph) {
         Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
-        Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle.tell(graph)))),
+        Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
     }
 }
 

@@ -74,7 +74,8 @@ impl Picture {
         let ops = Ops::of(graph);
         let collectives = Collectives::new(graph, &ops);
         let users = users(graph);
-        let mut picture = Picture { nodes: Vec::with_capacity(graph.len()), edges: Vec::new(), groups: Vec::new() };
+        let mut picture =
+            Picture { nodes: Vec::with_capacity(graph.len()), edges: Vec::new(), groups: Vec::new() };
         for id in graph.ids() {
             picture.nodes.push(Sketch {
                 role: role(graph, &ops, id),
@@ -95,7 +96,8 @@ impl Picture {
         for (launch, call) in collectives.calls.iter().enumerate() {
             let group = picture.group(graph, call);
             picture.nodes[call.node.index()].group = group;
-            picture.nodes[call.node.index()].bucket = members(graph, &ops, &users, call, &collectives.waits[launch]);
+            picture.nodes[call.node.index()].bucket =
+                members(graph, &ops, &users, call, &collectives.waits[launch]);
             for &wait in &collectives.waits[launch] {
                 let sketch = &mut picture.nodes[wait.index()];
                 (sketch.role, sketch.group) = (Role::Wait(Some(call.kind)), group);
@@ -108,11 +110,7 @@ impl Picture {
         }
         for id in graph.ids() {
             for input in graph.inputs(id) {
-                let tie = if collectives.launch_of_value(input).is_some() {
-                    Tie::Async
-                } else {
-                    Tie::Data
-                };
+                let tie = if collectives.launch_of_value(input).is_some() { Tie::Async } else { Tie::Data };
                 picture.edges.push((input, id, tie));
             }
         }
@@ -236,8 +234,12 @@ fn packed_tensors(graph: &Graph, ops: &Ops, users: &[Vec<NodeId>], mut id: NodeI
             },
             Kind::Move(Move::Clone) | Kind::Cast => first_node(graph, id)?,
             Kind::Move(
-                Move::Cat | Move::Stack | Move::ChunkCat | Move::PreBucketAllGather
-                | Move::PreBucketReduceScatter | Move::AllGatherCopyIn,
+                Move::Cat
+                | Move::Stack
+                | Move::ChunkCat
+                | Move::PreBucketAllGather
+                | Move::PreBucketReduceScatter
+                | Move::AllGatherCopyIn,
             ) => return list(id, 0),
             // A fresh buffer: what counts is what is copied into it.
             Kind::Fill(Fill::Empty) => {
@@ -250,11 +252,12 @@ fn packed_tensors(graph: &Graph, ops: &Ops, users: &[Vec<NodeId>], mut id: NodeI
                         }
                     }
                 }
-                let written = writers.iter().map(|&writer| match ops.call(graph, writer).map(|info| info.kind) {
-                    Some(Kind::Move(Move::ForeachCopy)) => list(writer, 1).unwrap_or(0),
-                    Some(Kind::Move(Move::Copy)) => 1,
-                    _ => 0,
-                });
+                let written =
+                    writers.iter().map(|&writer| match ops.call(graph, writer).map(|info| info.kind) {
+                        Some(Kind::Move(Move::ForeachCopy)) => list(writer, 1).unwrap_or(0),
+                        Some(Kind::Move(Move::Copy)) => 1,
+                        _ => 0,
+                    });
                 return Some(written.sum());
             }
             _ => return None,
@@ -329,7 +332,9 @@ fn type_label(graph: &Graph, out: Out) -> String {
             let mut parts: Vec<String> = parts.map(|&part| type_label(graph, part)).collect();
             match parts.len() {
                 0 => "()".to_string(),
-                n if n > 1 && parts.iter().all(|part| *part == parts[0]) => format!("{n} x {}", parts.swap_remove(0)),
+                n if n > 1 && parts.iter().all(|part| *part == parts[0]) => {
+                    format!("{n} x {}", parts.swap_remove(0))
+                }
                 _ => format!("({})", parts.join(", ")),
             }
         }

@@ -1,11 +1,11 @@
 //! From picture and layout to SVG text.
 
 use super::layout::{self, Edge, Layout};
+use super::legend::Legend;
 use super::style::{self, role_colours};
 use crate::format::picture::{Picture, Role, Sketch, Tie, escape_xml, shorten};
 use crate::format::text;
-use crate::graph::{Graph, Group, NodeId};
-use crate::ops::Collective;
+use crate::graph::{Graph, NodeId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -15,15 +15,17 @@ const NAME_SIZE: f64 = 12.0;
 const TEXT_SIZE: f64 = 10.5;
 /// Characters of a line in a box at most.
 const LINE: usize = 30;
+/// Missing names that a box shows at most.
+const MISSING: usize = 3;
 const LINE_HEIGHT: f64 = 14.0;
 const PADDING: f64 = 7.0;
 /// Room around the drawing.
-const MARGIN: f64 = 24.0;
+pub(super) const MARGIN: f64 = 24.0;
 /// Height of the gap between two rows, and what is added where edges run far to the side.
 const GAP: f64 = 26.0;
 const GAP_EXTRA: f64 = 46.0;
 /// Width of the stripe that shows the group.
-const STRIPE: f64 = 7.0;
+pub(super) const STRIPE: f64 = 7.0;
 /// The legend is at least this wide.
 const LEGEND_WIDTH: f64 = 720.0;
 
@@ -43,7 +45,8 @@ fn label(graph: &Graph, id: NodeId, sketch: &Sketch) -> Label {
     if !sketch.ty.is_empty() {
         lines.push(shorten(&sketch.ty, LINE));
     }
-    lines.extend(sketch.missing.iter().take(3).map(|name| shorten(&format!("missing: {name}"), LINE)));
+    lines.extend(sketch.bucket.map(|members| format!("bucket of {members}")));
+    lines.extend(sketch.missing.iter().take(MISSING).map(|name| shorten(&format!("missing: {name}"), LINE)));
     let index = format!("{}", id.0);
     let first = text_width(&lines[0], NAME_SIZE) + 10.0 + text_width(&index, 9.0);
     let rest = lines[1..].iter().map(|line| text_width(line, TEXT_SIZE)).fold(0.0, f64::max);
@@ -53,7 +56,7 @@ fn label(graph: &Graph, id: NodeId, sketch: &Sketch) -> Label {
     Label { lines, index, width, height }
 }
 
-fn text_width(text: &str, size: f64) -> f64 {
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER
 }
 
@@ -64,8 +67,7 @@ struct Rows {
 }
 
 pub(super) fn draw(graph: &Graph, picture: &Picture) -> String {
-    let labels: Vec<Label> =
-        graph.ids().map(|id| label(graph, id, &picture.nodes[id.index()])).collect();
+    let labels: Vec<Label> = graph.ids().map(|id| label(graph, id, &picture.nodes[id.index()])).collect();
     let boxes: Vec<layout::Box> = labels
         .iter()
         .zip(&picture.nodes)
@@ -74,7 +76,8 @@ pub(super) fn draw(graph: &Graph, picture: &Picture) -> String {
             floats: matches!(sketch.role, Role::Input | Role::Attribute),
         })
         .collect();
-    let drawn: Vec<&(NodeId, NodeId, Tie)> = picture.edges.iter().filter(|(from, to, _)| from != to).collect();
+    let drawn: Vec<&(NodeId, NodeId, Tie)> =
+        picture.edges.iter().filter(|(from, to, _)| from != to).collect();
     let ends: Vec<Edge> = drawn
         .iter()
         .map(|(a, b, tie)| Edge {
@@ -90,7 +93,9 @@ pub(super) fn draw(graph: &Graph, picture: &Picture) -> String {
     let width = right.max(LEGEND_WIDTH) + 2.0 * MARGIN;
     let shift = (width - right) / 2.0;
     let (legend_text, legend_height) = legend.draw(width);
-    let rows = rows(&layout, &labels, &ends, legend_height + MARGIN);
+    // A cluster surrounds its members.
+    let gap = if graph.clusters.is_empty() { GAP } else { GAP + 16.0 };
+    let rows = rows(&layout, &labels, &ends, legend_height + MARGIN, gap);
     let height = rows.top.last().copied().unwrap_or(legend_height)
         + rows.height.last().copied().unwrap_or(0.0)
         + MARGIN;
@@ -141,12 +146,12 @@ fn arrow(id: &str, colour: &str) -> String {
 }
 
 /// A coordinate with one digit behind the point.
-fn number(x: f64) -> String {
+pub(super) fn number(x: f64) -> String {
     let text = format!("{x:.1}");
     text.strip_suffix(".0").map(str::to_string).unwrap_or(text)
 }
 
-fn rows(layout: &Layout, labels: &[Label], ends: &[Edge], top: f64) -> Rows {
+fn rows(layout: &Layout, labels: &[Label], ends: &[Edge], top: f64, gap: f64) -> Rows {
     let mut height = vec![0.0f64; layout.rows];
     for (label, &row) in labels.iter().zip(&layout.row) {
         height[row] = height[row].max(label.height);
@@ -156,8 +161,8 @@ fn rows(layout: &Layout, labels: &[Label], ends: &[Edge], top: f64) -> Rows {
     for (&Edge { from, to, .. }, bends) in ends.iter().zip(&layout.bends) {
         let mut x = layout.x[from];
         for (k, &next) in bends.iter().chain([&layout.x[to]]).enumerate() {
-            let gap = &mut sideways[layout.row[from] + k];
-            *gap = gap.max((next - x).abs());
+            let shift = &mut sideways[layout.row[from] + k];
+            *shift = shift.max((next - x).abs());
             x = next;
         }
     }
@@ -165,7 +170,7 @@ fn rows(layout: &Layout, labels: &[Label], ends: &[Edge], top: f64) -> Rows {
     let mut at = top;
     for (height, sideways) in height.iter().zip(&sideways) {
         tops.push(at);
-        at += height + GAP + GAP_EXTRA * (sideways / 500.0).min(1.0);
+        at += height + gap + GAP_EXTRA * (sideways / 500.0).min(1.0);
     }
     Rows { top: tops, height }
 }
@@ -231,11 +236,11 @@ impl Drawing<'_> {
                     number(left - 8.0),
                     number(top - 8.0),
                     number(width + 16.0),
-                    number(height + 16.0),
+                    number(height + 22.0),
                     style::CLUSTER
                 );
                 let name = if k == 0 { cluster.name.clone() } else { format!("{} …", cluster.name) };
-                let y = top + height + 6.5;
+                let y = top + height + 10.0;
                 self.write(left + 2.0, y, 8.5, style::CLUSTER, "", &shorten(&name, LINE));
             }
         }
@@ -307,7 +312,8 @@ impl Drawing<'_> {
             }
         };
         let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
-        let marker = if marker.is_empty() { String::new() } else { format!(" marker-end=\"url(#{marker})\"") };
+        let marker =
+            if marker.is_empty() { String::new() } else { format!(" marker-end=\"url(#{marker})\"") };
         let _ = writeln!(
             self.text,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}{marker}/>"
@@ -353,31 +359,19 @@ impl Drawing<'_> {
         let (lines, index) = (label.lines.clone(), label.index.clone());
         for (k, line) in lines.iter().enumerate() {
             let y = top + 14.0 + LINE_HEIGHT * k as f64;
-            let missing = line.starts_with("missing: ") && !sketch.missing.is_empty();
-            let colour = if missing { style::FAULT } else { colours.text };
-            if k == 0 {
-                self.write(text_left + pill, y, NAME_SIZE, colour, " font-weight=\"bold\"", line);
-            } else {
-                self.write(text_left + pill, y, TEXT_SIZE, colour, "", line);
-            }
+            let last = lines.len() - sketch.missing.len().min(MISSING);
+            let colour = if k >= last { style::FAULT } else { colours.text };
+            let bucket = sketch.bucket.is_some() && k + 1 == last;
+            let weight = if k == 0 || bucket { " font-weight=\"bold\"" } else { "" };
+            self.write(text_left + pill, y, if k == 0 { NAME_SIZE } else { TEXT_SIZE }, colour, weight, line);
         }
         let x = left + width - PADDING - pill;
-        let grey = if sketch.role == Role::Output { "#c9c9c4" } else { "#77777a" };
+        let grey = match sketch.role {
+            Role::Output => "#c9c9c4",
+            Role::Start(_) => "#3c3c40",
+            _ => "#77777a",
+        };
         self.write(x, top + 12.5, 9.0, grey, " text-anchor=\"end\"", &index);
-        if let Some(members) = sketch.bucket {
-            let badge = format!("bucket of {members}");
-            let w = text_width(&badge, 9.5) + 12.0;
-            let (x, y) = (left + width - w + 6.0, top - 9.0);
-            let _ = writeln!(
-                self.text,
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"15\" rx=\"7.5\" fill=\"{}\"/>",
-                number(x),
-                number(y),
-                number(w),
-                colours.border
-            );
-            self.write(x + 6.0, y + 11.0, 9.5, "#ffffff", " font-weight=\"bold\"", &badge);
-        }
         if own {
             let (x, y) = (left + width, top + height / 2.0);
             let _ = writeln!(
@@ -392,163 +386,5 @@ impl Drawing<'_> {
             );
         }
         self.text.push_str("</g>\n");
-    }
-}
-
-/// One entry of the legend.
-enum Sample {
-    /// Two fills of one border: a collective and its wait.
-    Kind(Collective),
-    Box(Role),
-    Group(usize),
-    Bucket,
-    Cluster,
-    Line(Tie),
-    Fault,
-}
-
-struct Legend {
-    title: String,
-    entries: Vec<(Sample, String)>,
-}
-
-impl Legend {
-    fn new(graph: &Graph, picture: &Picture) -> Legend {
-        let name = if graph.name.is_empty() { "graph" } else { &graph.name };
-        let kind = if graph.kind.is_empty() { String::new() } else { format!(" ({})", graph.kind) };
-        let ranks = graph.world.ranks.map(|r| format!(", {r} ranks")).unwrap_or_default();
-        let title = format!("{}{kind}: {} nodes{ranks}", shorten(name, 60), graph.len());
-        let mut entries = Vec::new();
-        let mut kinds: Vec<Collective> = Vec::new();
-        for sketch in &picture.nodes {
-            if let Role::Start(kind) = sketch.role
-                && !kinds.contains(&kind)
-            {
-                kinds.push(kind);
-                entries.push((Sample::Kind(kind), format!("{}, wait", kind.name())));
-            }
-        }
-        for (index, name) in picture.groups.iter().enumerate() {
-            let text = format!("group {}{}", shorten(name, 20), graph.world.group(name).map_or(String::new(), ranks_of));
-            entries.push((Sample::Group(index), text));
-        }
-        let has = |role: Role| picture.nodes.iter().any(|s| s.role == role);
-        for (role, text) in
-            [(Role::Input, "input"), (Role::Compute, "compute"), (Role::View, "view"), (Role::Write, "writes in place")]
-        {
-            if has(role) {
-                entries.push((Sample::Box(role), text.to_string()));
-            }
-        }
-        if picture.nodes.iter().any(|s| s.bucket.is_some()) {
-            entries.push((Sample::Bucket, "bucket".to_string()));
-        }
-        if !graph.clusters.is_empty() {
-            entries.push((Sample::Cluster, "cluster".to_string()));
-        }
-        let tied = |tie: Tie| picture.edges.iter().any(|e| e.2 == tie && e.0 < e.1);
-        if tied(Tie::Async) {
-            entries.push((Sample::Line(Tie::Async), "in flight".to_string()));
-        }
-        if tied(Tie::Order) {
-            entries.push((Sample::Line(Tie::Order), "order only".to_string()));
-        }
-        let faulty = picture.nodes.iter().any(|s| !s.missing.is_empty());
-        if faulty || picture.edges.iter().any(|e| e.0 >= e.1) {
-            entries.push((Sample::Fault, "fault".to_string()));
-        }
-        Legend { title, entries }
-    }
-
-    /// The legend and its height.
-    fn draw(&self, width: f64) -> (String, f64) {
-        let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "<text x=\"{MARGIN}\" y=\"30\" font-size=\"15\" font-weight=\"bold\" fill=\"#1d1d1f\">{}</text>",
-            escape_xml(&self.title)
-        );
-        let (mut x, mut y) = (MARGIN, 44.0);
-        for (sample, words) in &self.entries {
-            let room = 34.0 + text_width(words, 11.0) + 22.0;
-            if x + room > width && x > MARGIN {
-                (x, y) = (MARGIN, y + 22.0);
-            }
-            sample.draw(&mut text, x, y);
-            let _ = writeln!(
-                text,
-                "<text x=\"{}\" y=\"{}\" font-size=\"11\" fill=\"#1d1d1f\">{}</text>",
-                number(x + 34.0),
-                number(y + 11.5),
-                escape_xml(words)
-            );
-            x += room;
-        }
-        let bottom = y + 28.0;
-        let _ = writeln!(
-            text,
-            "<path d=\"M{MARGIN},{0} L{1},{0}\" stroke=\"#dddddd\"/>",
-            number(bottom),
-            number(width - MARGIN)
-        );
-        (text, bottom)
-    }
-}
-
-fn ranks_of(group: &Group) -> String {
-    let instance = |ranks: &Vec<u32>| ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
-    match group.instances.as_slice() {
-        [] => format!(": {} ranks", group.size),
-        [one] if one.len() <= 8 => format!(" = [{}]", instance(one)),
-        many if many.iter().map(Vec::len).sum::<usize>() <= 8 => {
-            format!(" = [{}]", many.iter().map(instance).collect::<Vec<_>>().join(" | "))
-        }
-        many => format!(": {} x {} ranks", many.len(), group.size),
-    }
-}
-
-impl Sample {
-    fn draw(&self, text: &mut String, x: f64, y: f64) {
-        let rect = |text: &mut String, x: f64, w: f64, fill: &str, stroke: &str, more: &str| {
-            let _ = writeln!(
-                text,
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" fill=\"{fill}\" stroke=\"{stroke}\"{more}/>",
-                number(x),
-                number(y),
-                number(w)
-            );
-        };
-        let line = |text: &mut String, more: &str| {
-            let _ = writeln!(text, "<path d=\"M{},{1} h28\" fill=\"none\" {more}/>", number(x), number(y + 7.0));
-        };
-        match self {
-            Sample::Kind(kind) => {
-                let (start, wait) = (role_colours(Role::Start(*kind)), role_colours(Role::Wait(Some(*kind))));
-                rect(text, x, 14.0, start.fill, start.border, "");
-                rect(text, x + 14.0, 14.0, wait.fill, wait.border, "");
-            }
-            Sample::Box(role) => {
-                let colours = role_colours(*role);
-                let more = if *role == Role::Input { " rx=\"7\"" } else { " rx=\"3\"" };
-                rect(text, x, 28.0, colours.fill, colours.border, more);
-            }
-            Sample::Group(group) => {
-                rect(text, x, 28.0, "#ffffff", "#c9c9c4", "");
-                let colour = style::group_colour(*group);
-                rect(text, x + 0.5, STRIPE, colour, colour, "");
-            }
-            Sample::Bucket => rect(text, x, 28.0, "#ffffff", "#1d1d1f", " rx=\"3\" stroke-width=\"3.5\""),
-            Sample::Cluster => {
-                let more = " rx=\"4\" stroke-dasharray=\"5 3\"";
-                rect(text, x, 28.0, "#f7f9d9", style::CLUSTER, more);
-            }
-            Sample::Line(Tie::Async) => line(text, "stroke=\"#12127d\" stroke-width=\"7\" stroke-opacity=\"0.35\""),
-            Sample::Line(_) => {
-                line(text, &format!("stroke=\"{}\" stroke-dasharray=\"5 4\" marker-end=\"url(#order)\"", style::ORDER_EDGE));
-            }
-            Sample::Fault => {
-                line(text, &format!("stroke=\"{}\" stroke-width=\"1.8\" marker-end=\"url(#fault)\"", style::FAULT));
-            }
-        }
     }
 }

@@ -349,3 +349,58 @@ impl Chains {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Boxes of random width, and random edges down the list.
+    fn graphs() -> impl Strategy<Value = (Vec<Box>, Vec<Edge>)> {
+        let boxes = proptest::collection::vec((20.0..200.0f64, any::<bool>()), 1..40);
+        let edges = proptest::collection::vec((any::<usize>(), any::<usize>(), 0u8..2), 0..80);
+        (boxes, edges).prop_map(|(boxes, edges)| {
+            let n = boxes.len();
+            let edges = edges.into_iter().map(|(a, b, kind)| (a % n, b % n, kind)).filter(|(a, b, _)| a != b);
+            let edges = edges.map(|(a, b, kind)| Edge { from: a.min(b), to: a.max(b), kind });
+            (boxes.into_iter().map(|(width, floats)| Box { width, floats }).collect(), edges.collect())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn nothing_overlaps_and_edges_run_down((boxes, edges) in graphs()) {
+            let layout = layout(&boxes, &edges);
+            let mut rows: Vec<Vec<(f64, f64)>> = vec![Vec::new(); layout.rows];
+            for (i, b) in boxes.iter().enumerate() {
+                rows[layout.row[i]].push((layout.x[i] - b.width / 2.0, layout.x[i] + b.width / 2.0));
+            }
+            for row in &mut rows {
+                row.sort_by(|a, b| a.0.total_cmp(&b.0));
+                for pair in row.windows(2) {
+                    prop_assert!(pair[0].1 + BOX_GAP.min(2.0 * BEND_GAP) - 0.01 <= pair[1].0, "boxes overlap: {pair:?}");
+                }
+            }
+            for (edge, bends) in edges.iter().zip(&layout.bends) {
+                let (upper, lower) = (layout.row[edge.from], layout.row[edge.to]);
+                prop_assert!(upper < lower);
+                prop_assert_eq!(bends.len(), lower - upper - 1);
+                for (k, &x) in bends.iter().enumerate() {
+                    let hit = rows[upper + 1 + k].iter().find(|(left, right)| *left < x && x < *right);
+                    prop_assert!(hit.is_none(), "an edge at {x} runs under a box {hit:?}");
+                }
+            }
+            prop_assert!(layout.x.iter().chain(layout.bends.iter().flatten()).all(|x| x.is_finite() && *x >= 0.0));
+        }
+
+        #[test]
+        fn rows_follow_the_list((boxes, edges) in graphs()) {
+            let layout = layout(&boxes, &edges);
+            let pinned = |i: usize| !boxes[i].floats || edges.iter().any(|e| e.to == i);
+            let rows: Vec<usize> = (0..boxes.len()).filter(|&i| pinned(i)).map(|i| layout.row[i]).collect();
+            prop_assert!(rows.is_sorted(), "{rows:?}");
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub(in crate::format) fn role_colours(role: Role) -> Colours {
             let (_, light, border) = kind_colours(kind);
             colours(light, border)
         }
-        Role::Wait(None) => colours("#ffffff", "#c62828"),
+        Role::Wait(None) => colours("#ffffff", "#55555a"),
         Role::Input => colours("#fbf6e0", "#b9a64a"),
         Role::Attribute => colours("#f3efe2", "#a8955a"),
         Role::Output => Colours { fill: "#3c4046", border: "#1d1d1f", text: "#ffffff" },
