@@ -84,7 +84,7 @@ fn arg<'a>(schema: &Schema, param: &'a Param) -> Arg<'a> {
         name: &param.name,
         ty: python_type(&param.ty),
         kwarg_only: param.keyword_only,
-        default: param.default.as_ref().map(default),
+        default: param.default.as_ref().map(|value| default(&param.ty, value)),
         alias: param.alias.map(|set| {
             let becomes_list = |r: &Return| r.alias == Some(set) && is_list(&r.ty);
             if is_list(&param.ty) {
@@ -114,7 +114,13 @@ fn is_list(ty: &str) -> bool {
     ty.contains('[')
 }
 
-fn default(default: &Default) -> Value {
+/// A default as Python holds it: a number for a list of known length is that list.
+fn default(ty: &str, default: &Default) -> Value {
+    if let Default::Int(n) = default
+        && let Some(length) = ty.split_once('[').and_then(|(_, rest)| rest.strip_suffix(']')?.parse().ok())
+    {
+        return Value::from(vec![*n; length]);
+    }
     match default {
         Default::None => Value::Null,
         Default::Bool(b) => Value::from(*b),

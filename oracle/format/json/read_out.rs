@@ -3,7 +3,7 @@
 use super::keys::{Field, Key, Unknown, Within, keys, next_field};
 use super::read::Builder;
 use super::read_parts::{Hint, Integer, Text, Word};
-use super::read_value::{ExprSeed, dtype, symbolic};
+use super::read_value::{ExprSeed, known_dtype, symbolic};
 use crate::graph::{Dim, DimsId, Dtype, ExprId, Holder, Out, Span, StorageId, Str, Tensor};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -136,12 +136,12 @@ impl Parts {
         map: &mut A,
     ) -> Result<(), A::Error> {
         let result = match key {
-            OutKey::T => {
-                map.next_value_seed(Word(Form::parse)).map(|form| self.form = Some(form))
-            }
+            OutKey::T => map.next_value_seed(Word(Form::parse)).map(|form| self.form = Some(form)),
             OutKey::Shape => map.next_value_seed(DimsSeed(builder)).map(|dims| self.shape = Some(dims)),
             OutKey::Stride => map.next_value_seed(DimsSeed(builder)).map(|dims| self.stride = Some(dims)),
-            OutKey::Dtype => return map.next_value_seed(dtype()).map(|dtype| self.dtype = Some(dtype)),
+            OutKey::Dtype => {
+                return map.next_value_seed(Word(known_dtype)).map(|dtype| self.dtype = Some(dtype));
+            }
             OutKey::Device => {
                 map.next_value_seed(Text(&mut builder.graph)).map(|device| self.device = Some(device))
             }

@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 let name = map.next_value_seed(Text(&mut builder.graph))?;
                 builder.reference(name)
             }
-            Form::Dtype => Value::Dtype(map.next_value_seed(dtype())?),
+            Form::Dtype => Value::Dtype(map.next_value_seed(Word(known_dtype))?),
             Form::Device => Value::Device(map.next_value_seed(Text(&mut builder.graph))?),
             Form::MemoryFormat => Value::MemoryFormat(map.next_value_seed(Text(&mut builder.graph))?),
             Form::Layout => Value::Layout(map.next_value_seed(Text(&mut builder.graph))?),
@@ -109,8 +109,8 @@ fn unexpected<E: Error>(form: &str, key: &str) -> E {
 }
 
 /// An element type by PyTorch's name.
-pub(super) fn dtype() -> Word<fn(&str) -> Result<Dtype, String>> {
-    Word(|name| Dtype::parse(name).ok_or_else(|| format!("unknown dtype {name:?}")))
+pub(super) fn known_dtype(name: &str) -> Result<Dtype, String> {
+    Dtype::parse(name).ok_or_else(|| format!("unknown dtype {name:?}"))
 }
 
 fn special_float(text: &str) -> Result<f64, String> {

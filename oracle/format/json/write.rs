@@ -304,14 +304,14 @@ impl<W: Write> Json<W> {
                 lines.push((target.to_string(), facts::of(info)?));
             }
         }
-        self.raw("\"ops\":{\n");
+        self.raw("\"ops\":{");
         for (i, (target, facts)) in lines.iter().enumerate() {
+            self.raw(if i > 0 { ",\n" } else { "\n" });
             self.text(target)?;
             self.raw(":");
             self.raw(facts);
-            self.raw(if i + 1 < lines.len() { ",\n" } else { "\n" });
         }
-        self.raw("},\n");
+        self.raw(if lines.is_empty() { "},\n" } else { "\n},\n" });
         Ok(())
     }
 
