@@ -3,7 +3,9 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
-use crate::analysis::validate::{Fault, validate};
+use crate::analysis::fault::Fault;
+use crate::analysis::topological;
+use crate::analysis::validate::validate;
 use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
@@ -292,7 +294,12 @@ fn judge_outcomes_with(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    let notes = rules::compare_values(&mut evidence, asked(options));
+    let asked = match topological::violations(before, &evidence.before.edges).first() {
+        // Nothing executes a list that is not in order: what it means is defined by its repair.
+        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
+        None => asked(options),
+    };
+    let notes = rules::compare_values(&mut evidence, asked);
     let (findings, rules) = rules::check_all(&evidence, pass);
     let undecided: Vec<String> = rules
         .iter()

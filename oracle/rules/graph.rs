@@ -1,12 +1,14 @@
 //! `graph/*`: the result is a graph at all.
 
 use super::{Checked, Evidence};
-use crate::analysis::validate::{FaultKind, validate};
+use crate::analysis::fault::FaultKind;
+use crate::analysis::validate::validate;
 
 /// The result has no faults that the input had not.
 ///
 /// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references
-/// to erased nodes (`bucket/users-rewired`) and recorded results (`bucket/metadata-true`).
+/// to erased nodes (`bucket/users-rewired`), recorded results (`bucket/metadata-true`) and waits
+/// (`comm/wait-before-use`).
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     let excused: Vec<String> = validate(evidence.before.graph).iter().map(|f| f.to_string()).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
@@ -14,13 +16,8 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
         for fault in validate(side.graph) {
             let elsewhere = matches!(
                 fault.kind,
-                FaultKind::ForwardReference { .. }
-                    | FaultKind::SelfReference
-                    | FaultKind::Cycle { .. }
-                    | FaultKind::Dangling { .. }
-                    | FaultKind::Shape { .. }
-                    | FaultKind::Position { .. }
-            );
+                FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
+            ) || fault.concerns_order();
             let title = fault.to_string();
             if elsewhere || excused.contains(&title) || findings.iter().any(|f| f.title == title) {
                 continue;
