@@ -122,7 +122,7 @@ fn unknown_names_list_what_exists() {
         (vec!["rules", "bucket/none"], "bucket/members-independent"),
         (vec!["check", "bucketing", graph, "--set", "kind=gather"], "all_gather"),
         (vec!["check", "bucketing", graph, "--set", "colour=red"], "cap"),
-        (vec!["frobnicate"], "check"),
+        (vec!["frobnicate"], "frobnicate"),
     ] {
         let output = program(&arguments);
         assert_eq!(status(&output), 2, "{arguments:?}: {}", text(&output.stdout));
