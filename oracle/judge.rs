@@ -9,7 +9,7 @@ use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side};
-use crate::rules::{Severity, ValueEvidence};
+use crate::rules::{Asked, Severity};
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -135,10 +135,17 @@ pub fn judge_outcomes(
 
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
-    let (_, config) = pass_of(case)?;
+    let (pass, config) = pass_of(case)?;
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };
+    for (_, graphs) in recorded.entries() {
+        if let Some(reason) = &graphs.refused {
+            let left_behind = Some(Box::new(graphs.repaired.clone()));
+            let refusal = Refusal { reason: reason.clone(), left_behind };
+            return Ok(judge_refusal(&case.graph, &refusal, pass));
+        }
+    }
     judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
 }
 
@@ -211,6 +218,15 @@ fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> 
     if all { (0..ranks).collect() } else { vec![0] }
 }
 
+fn asked(options: &Options) -> Asked {
+    Asked {
+        prove: matches!(options.values, Values::Auto | Values::Extents),
+        execute: matches!(options.values, Values::Auto | Values::Execute),
+        both: options.values == Values::Execute,
+        element_limit: options.element_limit,
+    }
+}
+
 /// What running the candidate again gave.
 #[derive(Default)]
 struct Again {
@@ -276,9 +292,8 @@ fn judge_outcomes_with(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    evidence.values = ValueEvidence::gather(&evidence, rules::Asked {});
+    let notes = rules::compare_values(&mut evidence, asked(options));
     let (findings, rules) = rules::check_all(&evidence, pass);
-    let notes = Vec::new();
     let undecided: Vec<String> = rules
         .iter()
         .filter_map(|(id, status)| match status {

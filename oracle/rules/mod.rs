@@ -21,12 +21,14 @@ mod bucket;
 mod comm;
 mod correspondence;
 mod evidence;
+mod executed;
 mod exposure;
 mod finding;
 mod graph;
 mod order;
 mod policies;
 mod policy;
+mod proved;
 mod side;
 mod values;
 
@@ -348,6 +350,12 @@ pub static CATALOGUE: &[Rule] = &[
 /// The rule with this id.
 pub fn find(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
+}
+
+/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way.
+pub fn compare_values(evidence: &mut Evidence, asked: Asked) -> Vec<String> {
+    evidence.values = ValueEvidence::gather(evidence, asked);
+    evidence.values.notes()
 }
 
 /// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.

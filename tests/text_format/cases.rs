@@ -395,6 +395,7 @@ fn outcome(recorded: &[PlanRecorded]) -> Option<Recorded> {
     let graphs = |(_, unrepaired, repaired): &PlanRecorded| RecordedGraphs {
         unrepaired: unrepaired.as_ref().map(build),
         repaired: build(repaired),
+        refused: unrepaired.is_none().then(|| "because \"of\" this".to_string()),
     };
     let first = recorded.first()?;
     if first.0.is_none() {

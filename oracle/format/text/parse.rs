@@ -79,6 +79,7 @@ pub(super) struct Parser<'a> {
     /// Argument values under construction, a stack.
     pub(super) values: Vec<Value>,
     outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
+    refusals: Vec<(Option<u32>, String)>,
     statements: usize,
 }
 
@@ -111,6 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         links: Vec::new(),
         values: Vec::new(),
         outcome: Vec::new(),
+        refusals: Vec::new(),
         statements: 0,
     };
     parser.file();
@@ -367,7 +369,10 @@ impl Parser<'_> {
         let mut graphs = Vec::with_capacity(outcome.len());
         for (rank, unrepaired, repaired) in outcome {
             match repaired {
-                Some(repaired) => graphs.push((rank, RecordedGraphs { unrepaired, repaired })),
+                Some(repaired) => {
+                    let refused = self.refusals.iter().find(|(r, _)| *r == rank).map(|(_, why)| why.clone());
+                    graphs.push((rank, RecordedGraphs { unrepaired, repaired, refused }));
+                }
                 None => {
                     let end = self.text.len();
                     let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
@@ -480,6 +485,10 @@ impl Parser<'_> {
         let start = self.bump().start;
         let what = self.word_or_text("`after` or `unrepaired`")?;
         let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
+        if what == "after" && self.eat_word("refused") {
+            let why = self.word_or_text("the reason of the refusal")?;
+            self.refusals.push((rank, why));
+        }
         let part = match what.as_str() {
             "after" => Part::After(rank),
             "unrepaired" => Part::Unrepaired(rank),

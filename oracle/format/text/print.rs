@@ -32,7 +32,9 @@ pub(super) fn print(case: &Case) -> String {
         if let Some(unrepaired) = &graphs.unrepaired {
             printer.section(&case.graph, unrepaired, &format!("--- unrepaired{of}"), Part::Unrepaired(rank));
         }
-        printer.section(&case.graph, &graphs.repaired, &format!("--- after{of}"), Part::After(rank));
+        let refused = graphs.refused.as_ref().map(|why| format!(" refused {}", quote(why)));
+        let line = format!("--- after{of}{}", refused.unwrap_or_default());
+        printer.section(&case.graph, &graphs.repaired, &line, Part::After(rank));
     }
     printer.above(&Place::End);
     if printer.text.lines().all(|line| line.starts_with('#')) {
