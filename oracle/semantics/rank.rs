@@ -56,7 +56,7 @@ pub(crate) struct Rank<'a, D> {
     pub effects: Vec<Effect>,
     /// Launches of the present step that it has to see through before it has a value.
     pub blocking: Vec<u32>,
-    items: Vec<Item>,
+    pub items: Vec<Item>,
     inputs: Vec<Item>,
     /// How many windows of live values each storage has.
     holders: Vec<u32>,
@@ -132,7 +132,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         Ok(true)
     }
 
-    fn step(&mut self, node: NodeId, step: &'a Step<'a>, comm: &mut Comm) -> Outcome<Progress> {
+    pub fn step(&mut self, node: NodeId, step: &'a Step<'a>, comm: &mut Comm) -> Outcome<Progress> {
         let item = match step.action {
             Action::Input(index) => self.inputs[index as usize].clone(),
             Action::Object => Item::Object(step.key),

@@ -39,11 +39,21 @@ impl<D: Domain> Rank<'_, D> {
         self.moved(&Window { shape, strides, ..*window }, dtype)
     }
 
-    /// A writable copy of a tensor, in its own layout where that is dense.
-    pub(super) fn duplicate(&mut self, window: &Window) -> Outcome<Window> {
+    /// A copy of a tensor that keeps even the gaps of its layout (`at::clone_preserve_strides`).
+    fn duplicate(&mut self, window: &Window) -> Outcome<Window> {
         let block = self.moved(window, window.dtype)?;
-        let strides = self.preserved_strides(window, Value::None);
-        Ok(self.memory.fresh(window.shape, strides, window.dtype, block))
+        self.gapped(window, block)
+    }
+
+    /// A fresh tensor of the layout of another, gaps included, unless its elements overlap.
+    fn gapped(&mut self, like: &Window, block: Block) -> Outcome<Window> {
+        if layout::is_injective(&like.shape, &like.strides) {
+            let fresh = self.empty(like.shape, Some(like.strides), like.dtype)?;
+            self.memory.write(self.domain, &fresh, block)?;
+            return Ok(fresh);
+        }
+        let strides = self.preserved_strides(like, Value::None);
+        Ok(self.memory.fresh(like.shape, strides, like.dtype, block))
     }
 
     fn cloned(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
@@ -113,8 +123,10 @@ impl<D: Domain> Rank<'_, D> {
         let (x, source) = (self.tensor(step.args[0])?, self.tensor(step.args[1])?);
         self.room(&x.shape)?;
         let block = self.moved_to(&source, x.shape, x.dtype)?;
-        let strides = self.preserved_strides(&x, Value::None);
-        self.deliver(node, step, x.shape, Some(strides), x.dtype, block)
+        if step.into.is_none() {
+            return Ok(Item::Tensor(self.gapped(&x, block)?));
+        }
+        self.deliver(node, step, x.shape, None, x.dtype, block)
     }
 
     fn foreach_copy(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {

@@ -6,7 +6,7 @@ use super::super::memory::Block;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::dim;
-use crate::graph::{Dtype, DtypeClass, NodeId};
+use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::Reduce;
 
 impl<D: Domain> Rank<'_, D> {
@@ -21,7 +21,9 @@ impl<D: Domain> Rank<'_, D> {
                 return Err(raise!("dimension {d} is listed twice"));
             }
         }
-        if listed.is_empty() {
+        // Of `any` and `all` an empty list reduces nothing.
+        let none = step.args[1] != Value::None && matches!(op, Reduce::Any | Reduce::All);
+        if listed.is_empty() && !none {
             chosen = [true; layout::MAX_DIMS];
         }
         let keep = self.flag(step.args[2])?;

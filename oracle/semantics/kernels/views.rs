@@ -9,7 +9,7 @@ use super::super::layout::{self, Dims, Window};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};
 use super::dim;
-use crate::graph::{NodeId, Value};
+use crate::graph::{DtypeClass, NodeId, Value};
 use crate::ops::View;
 
 impl<D: Domain> Rank<'_, D> {
@@ -72,7 +72,10 @@ impl<D: Domain> Rank<'_, D> {
         let mut y = *x;
         match view {
             View::Alias => {}
-            View::Conj => y.conj = !x.conj && matches!(x.dtype.class(), crate::graph::DtypeClass::Complex),
+            View::Conj if x.dtype.class() != DtypeClass::Complex => {
+                return Err(raise!("conjugates {}", x.dtype.name()));
+            }
+            View::Conj => y.conj = !x.conj,
             View::Permute => {
                 let order = self.ints(a)?.into_iter().map(|d| dim(d, dims)).collect::<Outcome<Vec<_>>>()?;
                 let mut seen = [false; layout::MAX_DIMS];
