@@ -290,9 +290,4 @@ impl Arena {
         list.push(piece);
         self.value(list)
     }
-
-    /// The place of a rank seen from a place: `place` after the moves of `outer`.
-    pub(super) fn moves_of(&self, place: PlaceId) -> &[(super::GroupId, u32)] {
-        &self.places.get(place).moves
-    }
 }
