@@ -100,6 +100,7 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
     let (pass, config) = pass_of(case)?;
     check_input(&case.graph, pass)?;
     let policies = policies(config, candidate.name() == "reference")?;
+    candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
     if !capabilities.passes.contains(&pass) {
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
@@ -134,10 +135,17 @@ pub fn judge_outcomes(
 
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
-    let (_, config) = pass_of(case)?;
+    let (pass, config) = pass_of(case)?;
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };
+    for (_, graphs) in recorded.entries() {
+        if let Some(reason) = &graphs.refused {
+            let left_behind = Some(Box::new(graphs.repaired.clone()));
+            let refusal = Refusal { reason: reason.clone(), left_behind };
+            return Ok(judge_refusal(&case.graph, &refusal, pass));
+        }
+    }
     judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
 }
 
@@ -275,9 +283,9 @@ fn judge_outcomes_with(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    evidence.values = ValueEvidence::gather(&evidence, options.into());
+    evidence.values = ValueEvidence::gather(&evidence, rules::Asked {});
     let (findings, rules) = rules::check_all(&evidence, pass);
-    let notes = evidence.notes();
+    let notes = Vec::new();
     let undecided: Vec<String> = rules
         .iter()
         .filter_map(|(id, status)| match status {

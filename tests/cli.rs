@@ -108,14 +108,14 @@ fn run_then_check_of_the_pair_is_sound() {
 #[test]
 fn the_historic_algorithm_is_convicted_with_exit_1() {
     let output =
-        program(&["check", "bucketing", "corpus/two_dependent_gathers.graph", "--candidate", "pr158663"]);
+        program(&["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "pr158663"]);
     assert_eq!(status(&output), 1, "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).contains("bucket/members-independent"), "{}", text(&output.stdout));
 }
 
 #[test]
 fn unknown_names_list_what_exists() {
-    let graph = "corpus/two_dependent_gathers.graph";
+    let graph = "corpus/dependent_gathers.graph";
     for (arguments, words) in [
         (vec!["check", "bucketng", graph], "bucketing, repair"),
         (vec!["check", "bucketing", graph, "--candidate", "nobody"], "reference, pr158663"),

@@ -75,7 +75,8 @@ impl Collector<'_> {
         let Some((schema, args)) = args else {
             return graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
         };
-        if matches!(info.kind, Kind::View(_)) && self.is_view_of_inputs(id) {
+        // A view reads nothing, a copy that calls itself a view does.
+        if matches!(info.kind, Kind::View(_)) && !self.storages.allocates.contains(id.index()) {
             return;
         }
         for touch in [Touch::Read, Touch::Write] {
@@ -110,14 +111,6 @@ impl Collector<'_> {
             }
             _ => {}
         }
-    }
-
-    /// Whether every place of a node certainly shows storage of another.
-    fn is_view_of_inputs(&self, id: NodeId) -> bool {
-        (0..self.storages.places(id)).all(|place| {
-            let parts = self.storages.parts(id, place);
-            parts.iter().all(|p| p.certain && self.storages.storage(p.storage).by != id)
-        })
     }
 
     fn argument(&mut self, id: NodeId, value: Option<Value>, touch: Touch) {
@@ -240,12 +233,16 @@ fn overwrites(kind: Kind, param: &Param) -> bool {
 /// Numbers the versions and sorts the accesses by storage.
 fn number(mut accesses: Vec<Access>, storages: &mut Storages) {
     let mut start = vec![0u32; storages.storages.len() + 1];
+    let mut last_writer = vec![NodeId(u32::MAX); storages.storages.len()];
     for access in &mut accesses {
         let storage = access.part.storage.index();
         start[storage + 1] += 1;
         let versions = &mut storages.storages[storage].versions;
-        // Landing ends the write that made the version.
-        *versions += u32::from(access.touch == Touch::Write);
+        // Landing ends the write that made the version; a node that writes two parts makes one version.
+        if access.touch == Touch::Write && last_writer[storage] != access.node {
+            last_writer[storage] = access.node;
+            *versions += 1;
+        }
         access.version = *versions;
     }
     for i in 1..start.len() {

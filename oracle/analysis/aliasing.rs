@@ -4,31 +4,24 @@ use super::bytes::ByteSet;
 use super::edges::Edges;
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
-use super::window::Window;
-use crate::graph::{Graph, NodeId, Op, Out, StorageId, TensorId, Value};
-use crate::ops::{Bound, Collective, Kind, Move, OpInfo, Ops, Schema, View};
+use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
+use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer, is_contiguous, strides_of_view};
+use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Schema, View};
+use fixedbitset::FixedBitSet;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
 
 /// A place that may show more parts than this makes their storages one.
 const MAX_PARTS: usize = 16;
 
-/// Where the window of a place comes from. Known only for places with one part.
-#[derive(Clone, Copy, Default)]
-enum WindowOf {
-    #[default]
-    Unknown,
-    Recorded(TensorId),
-    Derived(u32),
-}
-
 pub(super) struct Aliasing<'a> {
     graph: &'a Graph,
     ops: &'a Ops,
     mode: Mode,
     result: Storages,
-    windows: Vec<WindowOf>,
-    derived: Vec<Window>,
+    /// For each place its first byte in its storage: where it has one part, and its window is known. The sizes
+    /// and strides of a window are the recorded ones; where it begins may not be.
+    start: Vec<Option<i64>>,
     inputs: FxHashMap<StorageId, StorageIndex>,
     /// Storages to be made one: pairs.
     merged: Vec<(StorageIndex, StorageIndex)>,
@@ -36,7 +29,11 @@ pub(super) struct Aliasing<'a> {
 
 impl<'a> Aliasing<'a> {
     pub(super) fn new(graph: &'a Graph, ops: &'a Ops, mode: Mode) -> Aliasing<'a> {
-        let mut result = Storages { first_place: Vec::with_capacity(graph.len() + 1), ..Storages::default() };
+        let mut result = Storages {
+            first_place: Vec::with_capacity(graph.len() + 1),
+            allocates: FixedBitSet::with_capacity(graph.len()),
+            ..Storages::default()
+        };
         for id in graph.ids() {
             result.first_place.push(result.places.len() as u32);
             if graph.node(id).op != Op::Output {
@@ -48,9 +45,8 @@ impl<'a> Aliasing<'a> {
             graph,
             ops,
             mode,
-            windows: vec![WindowOf::Unknown; result.places.len()],
+            start: vec![None; result.places.len()],
             result,
-            derived: Vec::new(),
             inputs: FxHashMap::default(),
             merged: Vec::new(),
         }
@@ -87,7 +83,7 @@ impl<'a> Aliasing<'a> {
                 if holds_tensors(info) {
                     for (i, place) in self.range(id).enumerate() {
                         if self.result.places[place].len == 0 && self.is_tensor(id, place) {
-                            self.fresh(id, i, place, true, false);
+                            self.fresh(id, i, place, true);
                         }
                     }
                 }
@@ -105,17 +101,18 @@ impl<'a> Aliasing<'a> {
     }
 
     fn input(&mut self, id: NodeId, i: usize, place: usize) {
-        let recorded = self.result.places[place].tensor.map(|t| self.graph.tensor(t));
-        match recorded.and_then(|t| t.storage).and_then(|s| self.inputs.get(&s)) {
+        let recorded = self.tensor(place).and_then(|t| t.storage);
+        match recorded.and_then(|s| self.inputs.get(&s)) {
             // Another name of an input that came before.
             Some(&storage) => {
                 let bytes = self.recorded_bytes(place);
-                self.windows[place] = self.recorded_window(place);
+                self.start[place] = self.tensor(place).and_then(start_of);
                 self.set(place, &[Part { storage, bytes, certain: true }]);
             }
             None if self.is_tensor(id, place) => {
-                let storage = self.fresh(id, i, place, true, true);
-                if let Some(recorded) = recorded.and_then(|t| t.storage) {
+                let storage = self.fresh(id, i, place, true);
+                self.result.storages[storage.index()].external = true;
+                if let Some(recorded) = recorded {
                     self.inputs.insert(recorded, storage);
                 }
             }
@@ -123,48 +120,39 @@ impl<'a> Aliasing<'a> {
         }
     }
 
-    /// Makes `place` show a storage of its own; beside other parts if not `certain`.
-    fn fresh(&mut self, by: NodeId, i: usize, place: usize, certain: bool, external: bool) -> StorageIndex {
+    /// Makes a storage for `place`, which shows it unless it may show others (not `alone`).
+    fn fresh(&mut self, by: NodeId, i: usize, place: usize, alone: bool) -> StorageIndex {
+        self.result.allocates.insert(by.index());
         let bytes = self.recorded_bytes(place);
-        let recorded = self.result.places[place].tensor.and_then(|t| self.graph.tensor(t).storage_bytes);
+        let recorded = self.tensor(place).and_then(|t| t.storage_bytes?.known());
         let end = (bytes != ByteSet::ALL).then(|| bytes.span().1);
         let storage = StorageIndex(self.result.storages.len() as u32);
-        let size = recorded.and_then(|b| b.known()).or(end);
-        self.result.storages.push(Storage { by, place: i as u32, bytes: size, external, versions: 0 });
-        if certain {
-            self.windows[place] = self.recorded_window(place);
-            self.set(place, &[Part { storage, bytes, certain }]);
+        let place_of_node = i as u32;
+        self.result.storages.push(Storage {
+            by,
+            place: place_of_node,
+            bytes: recorded.or(end),
+            external: false,
+            versions: 0,
+        });
+        if alone {
+            self.start[place] = self.tensor(place).and_then(start_of);
+            self.set(place, &[Part { storage, bytes, certain: true }]);
         }
         storage
     }
 
-    fn recorded_window(&self, place: usize) -> WindowOf {
-        self.result.places[place].tensor.map_or(WindowOf::Unknown, WindowOf::Recorded)
+    fn tensor(&self, place: usize) -> Option<&'a Tensor> {
+        self.result.places[place].tensor.map(|t| self.graph.tensor(t))
     }
 
     /// The bytes of the recorded window; everything where it is not known.
     fn recorded_bytes(&self, place: usize) -> ByteSet {
-        let tensor = self.result.places[place].tensor.map(|t| self.graph.tensor(t));
-        let Some(tensor) = tensor else { return ByteSet::ALL };
-        let (mut sizes, mut strides) = ([0i64; 8], [0i64; 8]);
-        let (shape, stride) = (self.graph.dims(tensor.shape), self.graph.dims(tensor.stride));
-        if shape.len() != stride.len() || shape.len() > sizes.len() {
-            return ByteSet::ALL;
-        }
-        for (i, (size, stride)) in shape.iter().zip(stride).enumerate() {
-            let (Some(size), Some(stride)) = (size.known(), stride.known()) else { return ByteSet::ALL };
-            (sizes[i], strides[i]) = (size, stride);
-        }
-        let n = shape.len();
-        ByteSet::of_window(tensor.offset, &sizes[..n], &strides[..n], i64::from(tensor.dtype.itemsize()))
-    }
-
-    fn window(&self, place: usize) -> Option<Window> {
-        match self.windows[place] {
-            WindowOf::Unknown => None,
-            WindowOf::Recorded(tensor) => Window::recorded(self.graph, self.graph.tensor(tensor)),
-            WindowOf::Derived(i) => Some(self.derived[i as usize].clone()),
-        }
+        let bytes = self.tensor(place).and_then(|tensor| {
+            let (shape, stride) = (self.graph.dims(tensor.shape), self.graph.dims(tensor.stride));
+            window_bytes(start_of(tensor)?, shape, stride, tensor.dtype.itemsize(), |dim| dim.known())
+        });
+        bytes.unwrap_or(ByteSet::ALL)
     }
 
     fn set(&mut self, place: usize, parts: &[Part]) {
@@ -178,36 +166,67 @@ impl<'a> Aliasing<'a> {
     fn same(&mut self, place: usize, source: usize) {
         let Place { first, len, .. } = self.result.places[source];
         let slot = &mut self.result.places[place];
-        (slot.first, slot.len) = (first, len);
-        self.windows[place] = self.windows[source];
+        (slot.first, slot.len, slot.base) = (first, len, Some(source as u32));
+        // Recorded sizes and strides are believed where the two agree.
+        let layout = |t: &Tensor| (t.shape, t.stride);
+        let agree = self.tensor(place).map(layout) == self.tensor(source).map(layout);
+        self.start[place] = self.start[source].filter(|_| agree);
     }
 
-    /// Makes `place` a view of `source`, with its window if that is known.
-    fn view(&mut self, place: usize, source: usize, window: Option<Window>, stays_inside: bool) {
-        let window = window.or_else(|| self.matching_record(place, source));
+    /// Makes `place` a view of `source`. `meta` is what the shape rule says of it, given what is recorded of the
+    /// source; where the source really begins is corrected for.
+    fn view(&mut self, place: usize, source: usize, meta: Option<&TensorMeta>, kind: Kind) {
+        let absolute = kind == Kind::View(View::AsStrided);
+        let window = meta.and_then(|meta| self.window(place, source, meta, absolute));
+        self.result.places[place].base = Some(source as u32);
         match (self.result.parts_of(self.result.places[source]), window) {
-            (&[part], Some(window)) => {
-                let bytes = ByteSet::of_window(window.offset, &window.sizes, &window.strides, window.itemsize);
-                self.windows[place] = WindowOf::Derived(self.derived.len() as u32);
-                self.derived.push(window);
+            (&[part], Some((start, bytes))) => {
+                self.start[place] = self.agrees(place, meta).then_some(start);
                 self.set(place, &[Part { bytes, ..part }]);
             }
             (parts, _) => {
-                let within = |bytes: ByteSet| if stays_inside { bytes } else { ByteSet::ALL }.inexact();
-                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p.bytes), ..*p }).collect();
+                let within = |p: &Part| match absolute {
+                    true => whole(&self.result.storages[p.storage.index()]),
+                    false => p.bytes.inexact(),
+                };
+                let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p), ..*p }).collect();
                 self.set(place, &parts);
             }
         }
     }
 
-    /// The recorded window of a view, where the file saw it on the storage of its base and at the place that we
-    /// found for the base.
-    fn matching_record(&self, place: usize, source: usize) -> Option<Window> {
-        let (result, base) = (self.result.places[place].tensor?, self.result.places[source].tensor?);
-        let (result, base) = (self.graph.tensor(result), self.graph.tensor(base));
-        let known = self.window(source).is_some_and(|w| w.offset == base.offset);
-        (known && result.storage.is_some() && result.storage == base.storage)
-            .then(|| Window::recorded(self.graph, result))?
+    /// Whether what is recorded of a view is what the rule says, so that views of it can be built on that.
+    fn agrees(&self, place: usize, meta: Option<&TensorMeta>) -> bool {
+        let (Some(tensor), Some(TensorMeta { shape, stride: Some(stride), .. })) = (self.tensor(place), meta)
+        else {
+            return false;
+        };
+        let (sizes, strides) = (self.graph.dims(tensor.shape), self.graph.dims(tensor.stride));
+        let same = |(&a, &b): (&Dim, &Size)| Size::from(a).same(b) == Some(true);
+        sizes.len() == shape.len()
+            && strides.len() == stride.len()
+            && sizes.iter().zip(shape).all(same)
+            && sizes.iter().zip(strides.iter().zip(stride)).all(|(&size, pair)| size == Dim::Static(1) || same(pair))
+    }
+
+    /// First byte and bytes of a view.
+    fn window(
+        &self,
+        place: usize,
+        source: usize,
+        meta: &TensorMeta,
+        absolute: bool,
+    ) -> Option<(i64, ByteSet)> {
+        let base = self.tensor(source)?;
+        let dtype = meta.dtype.or(self.tensor(place).map(|t| t.dtype))?;
+        let start = meta.offset.known()?.checked_mul(i64::from(dtype.itemsize()))?;
+        let moved = self.start[source]?.checked_sub(start_of(base)?)?;
+        if moved != 0 && absolute {
+            return None;
+        }
+        let start = start.checked_add(moved)?;
+        let bytes = window_bytes(start, &meta.shape, meta.stride.as_ref()?, dtype.itemsize(), Size::known)?;
+        Some((start, bytes))
     }
 
     /// Makes `place` show, maybe, any of what `sources` show, and a storage of its own if `or_fresh`.
@@ -224,8 +243,8 @@ impl<'a> Aliasing<'a> {
             }
         }
         if or_fresh {
-            let storage = self.fresh(id, i, place, false, false);
-            parts.push(Part { storage, bytes: ByteSet::ALL.inexact(), certain: false });
+            let storage = self.fresh(id, i, place, false);
+            parts.push(Part { storage, bytes: self.recorded_bytes(place).inexact(), certain: false });
         }
         if parts.len() > MAX_PARTS {
             let one = parts[0].storage;
@@ -257,9 +276,8 @@ impl<'a> Aliasing<'a> {
             // Python indexing of a tensor: a view for a number, maybe a copy for anything else.
             (Out::Tensor(_), index) => {
                 let Some(place) = self.range(id).next() else { return };
-                match index.and_then(|index| self.window(from.start)?.index(index)) {
-                    Some(window) => self.view(place, from.start, Some(window), true),
-                    None if index.is_some() => self.view(place, from.start, None, true),
+                match index {
+                    Some(_) => self.view(place, from.start, None, Kind::GetItem),
                     None => self.maybe(id, 0, place, &[from.start], true),
                 }
             }
@@ -268,7 +286,7 @@ impl<'a> Aliasing<'a> {
                 let sources: Vec<usize> = from.collect();
                 for (i, place) in self.range(id).enumerate() {
                     if let [source] = sources[..] {
-                        self.view(place, source, None, true);
+                        self.view(place, source, None, Kind::GetItem);
                     } else {
                         self.maybe(id, i, place, &sources, false);
                     }
@@ -285,49 +303,101 @@ impl<'a> Aliasing<'a> {
             if self.is_tensor(id, place) {
                 self.maybe(id, i, place, &sources, true);
                 let Place { first, len, .. } = self.result.places[place];
-                for part in &mut self.result.parts[first as usize..(first + len) as usize] {
-                    part.bytes = ByteSet::ALL.inexact();
+                let parts = first as usize..(first + len) as usize;
+                for part in &mut self.result.parts[parts] {
+                    let storage = self.result.storages[part.storage.index()];
+                    if storage.by != id {
+                        part.bytes = whole(&storage);
+                    }
                 }
             }
         }
     }
 
     fn by_schema(&mut self, id: NodeId, info: &OpInfo, schema: &Schema) {
+        let declared = schema.returns.iter().any(|r| r.alias.is_some());
         let quiet = self.mode == Mode::Physical && is_quiet(info, schema);
-        if !quiet && schema.returns.iter().all(|r| r.alias.is_none()) {
+        if !declared && !quiet {
             return;
         }
         // Arguments that do not fit are a fault of the graph; assume the least.
         let Ok(args) = Bound::new(self.graph, id, schema) else { return };
-        if quiet {
-            return self.quiet(id, info, schema, &args);
-        }
-        let mut pieces = match info.kind {
-            Kind::View(view @ (View::Split | View::SplitWithSizes | View::Chunk | View::Unbind)) => {
-                let base = self.source(&args, 0, 0).and_then(|source| self.window(source));
-                base.and_then(|base| base.pieces(view, &args)).unwrap_or_default()
-            }
+        let metas = match infer_if_view(self.graph, self.ops, id, info) {
+            Some(Inferred::One(output)) => vec![output],
+            Some(Inferred::Many(outputs)) => outputs,
             _ => Vec::new(),
         };
-        pieces.reverse();
+        let meta = |i: usize| match metas.get(i) {
+            Some(Output::Tensor(meta)) => Some(meta),
+            _ => None,
+        };
+        if quiet {
+            return self.quiet(id, info, schema, &args, &meta);
+        }
         for (r, result) in schema.returns.iter().enumerate() {
             let Some(set) = result.alias else { continue };
-            let params: Vec<usize> =
-                schema.params.iter().enumerate().filter(|(_, p)| p.alias == Some(set)).map(|(i, _)| i).collect();
-            let places = self.places_of_return(id, schema, r);
+            let of_set = |p: &usize| schema.params[*p].alias == Some(set);
+            let params: Vec<usize> = (0..schema.params.len()).filter(of_set).collect();
             let written = result.write || params.iter().any(|&p| schema.params[p].write);
-            for (element, (i, place)) in places.into_iter().enumerate() {
+            for (element, (i, place)) in self.places_of_return(id, schema, r).into_iter().enumerate() {
                 let sources: Vec<usize> =
                     params.iter().filter_map(|&p| self.source(&args, p, element)).collect();
-                let piece = pieces.pop();
                 match sources[..] {
                     [] => {}
                     [source] if written => self.same(place, source),
-                    [source] if piece.is_some() => self.view(place, source, piece, true),
-                    [source] => self.schema_view(id, info, schema, &args, (i, place), source),
+                    [source] => match self.copies(schema, &args, place, source) {
+                        Some(true) => {
+                            self.fresh(id, i, place, true);
+                        }
+                        Some(false) if hands_back(schema) => self.same(place, source),
+                        Some(false) => self.view(place, source, meta(i), info.kind),
+                        None => self.maybe(id, i, place, &[source], true),
+                    },
                     _ => self.maybe(id, i, place, &sources, false),
                 }
             }
+        }
+    }
+
+    /// Whether what the schema calls a view of `source` is a copy this time; `None` where that is not known.
+    fn copies(
+        &self,
+        schema: &Schema,
+        args: &Bound,
+        place: usize,
+        source: usize,
+    ) -> Option<bool> {
+        let sizes = |dims| self.graph.dims(dims).iter().map(|&d| Size::from(d)).collect::<Vec<Size>>();
+        let layout = |t: &Tensor| (sizes(t.shape), sizes(t.stride));
+        match &schema.name[..] {
+            // A view where strides allow it.
+            "reshape" | "flatten" | "reshape_as" => {
+                let (shape, stride) = layout(self.tensor(source)?);
+                let (new, _) = layout(self.tensor(place)?);
+                Some(strides_of_view(&shape, &stride, &new)?.is_none())
+            }
+            // Itself where it is contiguous already.
+            "contiguous" => {
+                let (shape, stride) = layout(self.tensor(source)?);
+                let plain = matches!(args.text("memory_format"), None | Some("contiguous_format"));
+                is_contiguous(&shape, &stride).filter(|_| plain).map(|is| !is)
+            }
+            // Itself where nothing changes.
+            "to" | "type_as" => {
+                let (before, after) = (self.tensor(source)?, self.tensor(place)?);
+                let changes = (before.dtype, before.device) != (after.dtype, after.device);
+                if changes || args.bool("copy") == Some(true) {
+                    return Some(true);
+                }
+                let keeps_format = matches!(args.named("memory_format"), None | Some(Value::None));
+                keeps_format.then_some(false)
+            }
+            // Itself unless it shows conjugates, which is not recorded.
+            "resolve_conj" | "resolve_neg" => {
+                let real = self.tensor(source)?.dtype.class() != DtypeClass::Complex;
+                real.then_some(false)
+            }
+            _ => Some(false),
         }
     }
 
@@ -361,103 +431,46 @@ impl<'a> Aliasing<'a> {
         }
     }
 
-    /// A result that the schema calls a view of `source`.
-    fn schema_view(
+    /// What happens at run time where the schema keeps quiet.
+    fn quiet<'m>(
         &mut self,
         id: NodeId,
         info: &OpInfo,
         schema: &Schema,
         args: &Bound,
-        (i, place): (usize, usize),
-        source: usize,
+        meta: &impl Fn(usize) -> Option<&'m TensorMeta>,
     ) {
-        let base = self.window(source);
-        let result = self.result.places[place].tensor.map(|t| self.graph.tensor(t));
-        match (info.kind, &schema.name[..]) {
-            // A view where strides allow it, else a copy.
-            (Kind::View(View::Sizes), "reshape") | (_, "flatten" | "reshape_as") => {
-                let sizes = result.and_then(|t| self.graph.sizes(t.shape));
-                match (&base, sizes) {
-                    (Some(base), Some(_)) => match base.view(View::Sizes, args, self.graph, result) {
-                        Some(window) => self.view(place, source, Some(window), true),
-                        None => {
-                            self.fresh(id, i, place, true, false);
-                        }
-                    },
-                    _ => self.maybe(id, i, place, &[source], true),
-                }
-            }
-            // Itself where it is contiguous already, else a copy.
-            (_, "contiguous") => {
-                let plain = matches!(args.text("memory_format"), None | Some("contiguous_format"));
-                match base.filter(|_| plain).map(|base| base.is_contiguous()) {
-                    Some(true) => self.same(place, source),
-                    Some(false) => {
-                        self.fresh(id, i, place, true, false);
-                    }
-                    None => self.maybe(id, i, place, &[source], true),
-                }
-            }
-            // Itself where nothing changes.
-            (_, "to" | "type_as" | "resolve_conj" | "resolve_neg") => {
-                let before = self.result.places[source].tensor.map(|t| self.graph.tensor(t));
-                let changes = before.zip(result).map(|(a, b)| (a.dtype, a.device) != (b.dtype, b.device));
-                if changes == Some(true) || args.bool("copy") == Some(true) {
-                    self.fresh(id, i, place, true, false);
-                } else {
-                    self.maybe(id, i, place, &[source], true);
-                }
-            }
-            (Kind::View(view), _) => {
-                let window = base.and_then(|base| base.view(view, args, self.graph, result));
-                self.view(place, source, window, view != View::AsStrided);
-            }
-            _ => self.view(place, source, None, true),
-        }
-    }
-
-    /// What happens at run time where the schema keeps quiet.
-    fn quiet(&mut self, id: NodeId, info: &OpInfo, schema: &Schema, args: &Bound) {
         for (element, place) in self.range(id).enumerate() {
             match info.kind {
-                Kind::Wait | Kind::Collective(Collective::Recv) => {
+                Kind::View(_) => {
                     if let Some(source) = self.source(args, 0, element) {
-                        self.same(place, source);
+                        self.view(place, source, meta(element), info.kind);
                     }
                 }
                 Kind::Collective(Collective::PointToPoint) => {
                     let tensors = schema.param("tensors").unwrap_or(usize::MAX);
-                    if let Some(source) = self.source(args, tensors, element)
-                        && receives(self.graph, args, element)
+                    match self.source(args, tensors, element) {
+                        Some(source) if receives(self.graph, args, element) => self.same(place, source),
+                        _ => {}
+                    }
+                }
+                // A list hands back its elements one by one.
+                _ if schema.returns.len() == 1 => {
+                    if let [(0, param)] = info.undeclared_aliases()
+                        && let Some(source) = self.source(args, *param, element)
                     {
                         self.same(place, source);
                     }
                 }
-                Kind::View(view) => {
-                    if let Some(source) = self.source(args, 0, element) {
-                        let result = self.result.places[place].tensor.map(|t| self.graph.tensor(t));
-                        let window = self.window(source).and_then(|w| w.view(view, args, self.graph, result));
-                        self.view(place, source, window, true);
+                // Windows, or the whole.
+                _ => {
+                    let param = info.undeclared_aliases().iter().find(|(r, _)| *r == element);
+                    if let Some(source) = param.and_then(|&(_, param)| self.source(args, param, 0)) {
+                        self.view(place, source, meta(element), info.kind);
                     }
                 }
-                Kind::Move(Move::AllGatherCopyIn) => {
-                    let Some(source) = args.node("all_gather_output").and_then(|n| self.range(n).next()) else {
-                        continue;
-                    };
-                    match element {
-                        0 => self.view(place, source, self.slot(args, source), true),
-                        _ => self.same(place, source),
-                    }
-                }
-                _ => {}
             }
         }
-    }
-
-    /// The slot of this rank in the buffer of `all_gather_copy_in`.
-    fn slot(&self, args: &Bound, buffer: usize) -> Option<Window> {
-        let (length, rank) = (args.int("all_gather_input_numel")?, args.int("rank")?);
-        self.window(buffer)?.narrow(0, rank.checked_mul(length)?, length)
     }
 
     /// Makes storages one that were too many to keep apart.
@@ -497,14 +510,52 @@ impl<'a> Aliasing<'a> {
     }
 }
 
+/// Any bytes of a storage.
+fn whole(storage: &Storage) -> ByteSet {
+    storage.bytes.map_or(ByteSet::ALL, |end| ByteSet::range(0, end)).inexact()
+}
+
 /// Whether the run time shares storage where the schema does not say so.
 fn is_quiet(info: &OpInfo, schema: &Schema) -> bool {
-    match info.kind {
-        Kind::Wait | Kind::Move(Move::AllGatherCopyIn) => true,
-        Kind::Collective(Collective::Recv | Collective::PointToPoint) => true,
-        Kind::View(View::Sizes) => schema.name == "_unsafe_view",
-        _ => false,
+    !info.undeclared_aliases().is_empty()
+        || matches!(info.kind, Kind::Collective(Collective::PointToPoint))
+        || (matches!(info.kind, Kind::View(_)) && schema.name == "_unsafe_view")
+}
+
+/// What the shape rule says of a node whose windows matter.
+fn infer_if_view(graph: &Graph, ops: &Ops, id: NodeId, info: &OpInfo) -> Option<Inferred> {
+    let wanted = matches!(info.kind, Kind::View(_)) || info.undeclared_aliases().len() > 1;
+    if wanted { infer(graph, ops, id).ok() } else { None }
+}
+
+/// The first byte of a recorded window.
+fn start_of(tensor: &Tensor) -> Option<i64> {
+    tensor.offset.checked_mul(i64::from(tensor.dtype.itemsize()))
+}
+
+/// The bytes of a window, if its sizes and strides are known.
+fn window_bytes<T: Copy>(
+    start: i64,
+    shape: &[T],
+    stride: &[T],
+    itemsize: u32,
+    known: impl Fn(T) -> Option<i64>,
+) -> Option<ByteSet> {
+    const RANK: usize = 8;
+    let (mut sizes, mut strides) = ([0i64; RANK], [0i64; RANK]);
+    let rank = shape.len();
+    if rank != stride.len() || rank > RANK {
+        return None;
     }
+    for (i, (&size, &stride)) in shape.iter().zip(stride).enumerate() {
+        (sizes[i], strides[i]) = (known(size)?, known(stride)?);
+    }
+    Some(ByteSet::of_window(start, &sizes[..rank], &strides[..rank], i64::from(itemsize)))
+}
+
+/// Whether what the schema calls a view is the argument itself, where it is no copy.
+fn hands_back(schema: &Schema) -> bool {
+    matches!(schema.name.as_str(), "contiguous" | "to" | "type_as" | "resolve_conj" | "resolve_neg")
 }
 
 /// Whether element `element` of a `batch_p2p_ops` receives.

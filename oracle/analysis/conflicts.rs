@@ -104,7 +104,7 @@ struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     fn new(accesses: &'a [&'a Access]) -> Sweep<'a> {
         let all = Segment { end: i64::MAX, ..Segment::default() };
-        Sweep { accesses, segments: BTreeMap::from([(i64::MIN, all)]), tests: 0, pairs: Vec::new() }
+        Sweep { accesses, segments: BTreeMap::from([(0, all)]), tests: 0, pairs: Vec::new() }
     }
 
     fn access(&mut self, i: usize, storage: StorageIndex, found: &mut Vec<Conflict>) {
@@ -114,7 +114,7 @@ impl<'a> Sweep<'a> {
             return;
         }
         let (start, end) = bytes.span();
-        let first = self.segments.range(..=start).next_back().map_or(i64::MIN, |(&at, _)| at);
+        let first = self.segments.range(..=start).next_back().map_or(0, |(&at, _)| at);
         let touched: Vec<i64> = self.segments.range(first..end).map(|(&at, _)| at).collect();
         for at in touched {
             self.segment(i, at);
@@ -144,13 +144,14 @@ impl<'a> Sweep<'a> {
             return;
         }
         let here = ByteSet::range(at, segment.end);
-        let (may_cover_all, covers) = (part.bytes.may_cover(here), part.certain && part.bytes.is_interval());
-        let unmet = if may_cover_all && !covers { segment.met } else { 0 };
+        let known = part.certain && part.bytes.is_exact();
+        let may_cover_all = part.bytes.may_cover(here);
+        let unmet = if may_cover_all && !known { segment.met } else { 0 };
         for &read in &segment.reads[unmet..] {
             self.meet_access(read, access);
         }
-        if covers {
-            let (start, end) = part.bytes.span();
+        if known && (may_cover_all || part.bytes.is_interval()) {
+            let (start, end) = if may_cover_all { (at, segment.end) } else { part.bytes.span() };
             for (from, to) in [(at, start.min(segment.end)), (end.max(at), segment.end)] {
                 if from < to {
                     let rest = self.cut(&segment, from, to);

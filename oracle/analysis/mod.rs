@@ -8,15 +8,16 @@ pub mod conflicts;
 pub mod contraction;
 pub mod cycle;
 pub mod dependences;
+pub mod disagreements;
 pub mod edges;
 pub mod in_flight;
 pub mod origin;
 pub mod reachability;
+pub mod sequences;
 pub mod storages;
 #[cfg(test)]
 mod testing;
 pub mod topological;
-pub mod window;
 
 pub use collectives::{CollectiveCall, Collectives, GroupName};
 pub use contraction::{ContractedCycle, check_contraction};
@@ -24,6 +25,8 @@ pub use cycle::{Cycle, shortest_cycle};
 pub use dependences::Dependences;
 pub use edges::{EdgeSource, Edges};
 pub use origin::{Hazard, Origin, Origins};
+pub use sequences::Sequences;
 pub use reachability::Reachability;
 pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
 pub use topological::TopologicalOrder;
+pub mod validate;

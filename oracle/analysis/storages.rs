@@ -11,7 +11,7 @@
 //! compares the rest.
 //!
 //! An *access* is a node that reads or writes a part. Accesses are kept in list order. A storage begins at
-//! version 0, made by the node that allocates it; each write makes the next version.
+//! version 0, made by the node that allocates it; each node that writes to it makes the next version.
 //!
 //! # Physical and logical
 //!
@@ -31,6 +31,7 @@ use super::collectives::Collectives;
 use super::edges::Edges;
 use crate::graph::{Graph, NodeId, TensorId};
 use crate::ops::Ops;
+use fixedbitset::FixedBitSet;
 
 /// A storage of one graph. Numbered by allocation, not by what a file recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -129,6 +130,8 @@ pub(super) struct Place {
     pub(super) first: u32,
     pub(super) len: u32,
     pub(super) tensor: Option<TensorId>,
+    /// The place that it is a view of, or that it is handed back from.
+    pub(super) base: Option<u32>,
 }
 
 /// The storages of one graph.
@@ -138,6 +141,8 @@ pub struct Storages {
     pub(super) places: Vec<Place>,
     pub(super) parts: Vec<Part>,
     pub(super) storages: Vec<Storage>,
+    /// Nodes that allocate, certainly or maybe.
+    pub(super) allocates: FixedBitSet,
     pub(super) accesses: Vec<Access>,
     /// Accesses of each node: a range of `accesses`, which are in list order.
     pub(super) of_node: Vec<u32>,
@@ -202,6 +207,18 @@ impl Storages {
 
     pub(super) fn parts_of(&self, place: Place) -> &[Part] {
         &self.parts[place.first as usize..(place.first + place.len) as usize]
+    }
+
+    /// What a place is a view of, or is handed back from, if that is certain: (node, place).
+    pub fn base(&self, node: NodeId, place: usize) -> Option<(NodeId, usize)> {
+        let base = self.places[self.place_range(node)].get(place)?.base?;
+        Some(self.owner(base))
+    }
+
+    /// The node of a place, and its number there.
+    pub(super) fn owner(&self, place: u32) -> (NodeId, usize) {
+        let node = self.first_place.partition_point(|&first| first <= place) - 1;
+        (NodeId(node as u32), (place - self.first_place[node]) as usize)
     }
 
     /// The parts that any place of a node shows.

@@ -51,6 +51,12 @@ pub trait Candidate: Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether it understands the options of a pass; the error names the option and what exists.
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        let _ = pass;
+        Ok(())
+    }
+
     /// Runs `pass` on `graph` as global rank `rank`.
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
 }

@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path) -> Result<Input, CouldNotRun> {
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     if !is_gzip && !is_json && !is_named_json {
-        let case = text::parse_bytes(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
+        let case = text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
         return Ok(Input::Case(Box::new(case)));
     }
     let document =

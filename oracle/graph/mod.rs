@@ -37,6 +37,7 @@ pub use world::{Group, World, WorldFault};
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::num::NonZeroU32;
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -94,9 +95,9 @@ pub struct Node {
     pub extra: Option<Str>,
 }
 
-/// An entry of a graph's table of tag sets.
+/// An entry of a graph's table of tag sets. Counted from 1, so that an absent one takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TagsId(pub u32);
+pub struct TagsId(NonZeroU32);
 
 /// The tags of a node, as `node.meta` holds them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -280,7 +281,7 @@ impl Graph {
         if tags == Tags::default() {
             return None;
         }
-        Some(TagsId(self.tags.insert_full(tags).0 as u32))
+        NonZeroU32::new(self.tags.insert_full(tags).0 as u32 + 1).map(TagsId)
     }
 
     /// Stores a tensor.
@@ -526,7 +527,7 @@ impl Graph {
 
     /// The tags of a node.
     pub fn tags(&self, id: NodeId) -> Option<&Tags> {
-        self.nodes[id.index()].tags.map(|tags| &self.tags[tags.0 as usize])
+        self.nodes[id.index()].tags.map(|tags| &self.tags[tags.0.get() as usize - 1])
     }
 
     /// Calls `visit` with every node that `id` refers to, in argument order (positional arguments before
@@ -626,6 +627,13 @@ impl Graph {
         self.values.shrink_to_fit();
         self.outs.shrink_to_fit();
         self.tensors.shrink_to_fit();
+        self.dims.shrink_to_fit();
+        self.exprs.shrink_to_fit();
+        self.tags.shrink_to_fit();
+        self.targets.shrink_to_fit();
+        self.facts.shrink_to_fit();
+        self.extra.shrink_to_fit();
+        self.ordering.shrink_to_fit();
         self.by_name.shrink_to_fit();
         self.target_of.shrink_to_fit();
         self.strings.shrink_to_fit();

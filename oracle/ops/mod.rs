@@ -135,18 +135,28 @@ const BUCKETING_IDS: &[(i64, Dtype)] = &[
 ];
 
 /// The operators of one graph, by [`TargetId`](crate::graph::TargetId).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ops(Vec<Cow<'static, OpInfo>>);
 
 impl Ops {
     /// Looks up every target of `graph`: in the table, else in the facts of its file.
     pub fn of(graph: &Graph) -> Ops {
+        let mut ops = Ops(Vec::new());
+        ops.update(graph);
+        ops
+    }
+
+    /// Looks up the targets that `graph` has gained since it was last looked at.
+    pub fn update(&mut self, graph: &Graph) {
+        let known = self.0.len();
+        if graph.targets().len() == known {
+            return;
+        }
         let facts = FactsOf::new(graph);
-        let find = |target: &str| match by_target(target) {
+        self.0.extend(graph.targets().skip(known).map(|target| match by_target(target) {
             Some(info) => Cow::Borrowed(info),
             None => Cow::Owned(facts.info(target)),
-        };
-        Ops(graph.targets().map(find).collect())
+        }));
     }
 
     /// What `node` calls; meaningless for other nodes than calls.

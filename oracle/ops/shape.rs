@@ -30,6 +30,7 @@ mod size;
 mod view;
 
 pub use check::{ShapeFault, check};
+pub use layout::{is_contiguous, view as strides_of_view};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
 pub use size::Size;
 

@@ -36,7 +36,7 @@ pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use side::{LaunchReachability, Side};
-pub use values::{ValueEvidence, ValueMethod};
+pub use values::{Asked, ValueEvidence, ValueMethod};
 
 /// The passes that rules speak about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -4,7 +4,7 @@
 //! state is demanded: `promises=[cap adjacency]` names policies, and budgets are stated by giving them.
 
 use super::exposure::CostModel;
-use crate::case::PassConfig;
+use crate::case::{PassConfig, Setting};
 
 /// Caps on the bytes of buckets.
 #[derive(Clone, PartialEq, Debug)]
@@ -124,10 +124,7 @@ impl Policies {
         let autoparallel = config.word("selection").map_err(text)? == Some("autoparallel");
         // Which launches a filter leaves out is not seen from outside, so neighbours are not known.
         let filtered = config.word("filter").map_err(text)?.is_some_and(|filter| filter != "none");
-        let caps = match config.sizes("cap").map_err(text)? {
-            Some(sizes) => sizes.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)).collect(),
-            None => vec![DEFAULT_CAP],
-        };
+        let caps = caps(config)?;
         let span = match config.word("max_topo_span").map_err(text)? {
             Some("off" | "none") => None,
             Some(_) => config.int("max_topo_span").map_err(text)?.and_then(|n| u64::try_from(n).ok()),
@@ -135,7 +132,7 @@ impl Policies {
         };
         let mode = config.word("mode").map_err(text)?.unwrap_or("default");
         Ok(Policies {
-            caps: promised("cap").then_some(Caps { by_index: caps, per_index: autoparallel }),
+            caps: caps.filter(|_| promised("cap")).map(|by_index| Caps { by_index, per_index: autoparallel }),
             min_size: promised("min_size"),
             adjacency: promised("adjacency") && !autoparallel && !filtered,
             max_topo_span: span.filter(|_| promised("topo_span") && autoparallel),
@@ -147,6 +144,24 @@ impl Policies {
             exact_order: promised("order"),
         })
     }
+}
+
+/// The caps in bytes. A number without a unit counts MB = 1024 * 1024 bytes, as PyTorch's cap functions do. `None`
+/// where the pass works out its own.
+fn caps(config: &PassConfig) -> Result<Option<Vec<i64>>, String> {
+    let Some(setting) = config.get("cap") else { return Ok(Some(vec![DEFAULT_CAP])) };
+    if setting.word() == Some("auto") {
+        return Ok(None);
+    }
+    let cap = |setting: &Setting| {
+        let bytes = match setting.number() {
+            Some(megabytes) => (megabytes * f64::from(1 << 20)) as i64,
+            None => i64::try_from(setting.size()?).unwrap_or(i64::MAX),
+        };
+        Some(bytes)
+    };
+    let caps: Option<Vec<i64>> = setting.items().iter().map(cap).collect();
+    caps.map(Some).ok_or_else(|| format!("option cap should be sizes such as 64MiB, not {setting}"))
 }
 
 /// `1.1x` is a factor of what it was before; a size or a number of seconds is absolute.

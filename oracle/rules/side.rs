@@ -1,6 +1,7 @@
 //! One graph and what follows from it, as rules ask for it.
 
-use crate::analysis::dependences::Dependences;
+use crate::analysis::conflicts::conflicts;
+use crate::analysis::dependences::{self, Dependences};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::Reachability;
 use crate::analysis::storages::{Access, Mode, Storages, Touch};
@@ -54,7 +55,8 @@ impl<'a> Side<'a> {
     /// All reasons why one node must come before another.
     pub fn dependences(&self) -> &Dependences {
         self.dependences.get_or_init(|| {
-            Dependences::new(self.graph, &self.ops, &self.edges, &self.collectives, self.storages())
+            let options = dependences::Options::default();
+            Dependences::new(self.graph, &self.ops, &self.edges, self.storages(), &self.collectives, options)
         })
     }
 
@@ -136,7 +138,7 @@ impl<'a> Side<'a> {
         let usable = |a: NodeId, b: NodeId| {
             !certain_only || dependences.origin(a, b).is_none_or(Origin::certain)
         };
-        search(self.graph.len(), from, to, |id| dependences.successors(id).filter(move |&next| usable(id, next)))
+        search(self.graph.len(), from, to, |id| dependences.after(id).iter().copied().filter(move |&next| usable(id, next)))
     }
 
     /// Whether arguments and ordering edges lead from `from` to `to`.
@@ -148,13 +150,8 @@ impl<'a> Side<'a> {
     /// Pairs that certainly touch the same bytes, one of them writing, in list order; enough of them that every
     /// other such pair follows.
     pub(super) fn certain_conflicts(&self) -> Vec<(NodeId, NodeId, Hazard)> {
-        let conflicts = self.conflicts_among(&|_| true).into_iter();
-        conflicts
-            .filter_map(|(first, second, origin)| match origin {
-                Origin::Storage { hazard, certain: true, .. } => Some((first, second, hazard)),
-                _ => None,
-            })
-            .collect()
+        let certain = conflicts(self.storages()).into_iter().filter(|conflict| conflict.certain);
+        certain.map(|conflict| (conflict.before, conflict.after, conflict.hazard)).collect()
     }
 
     /// Pairs of kept nodes that conflict (one storage and at least one write, random draws, effects), in list

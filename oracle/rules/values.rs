@@ -70,6 +70,11 @@ impl ValueEvidence {
         ValueEvidence { not_asked: Some(why.to_string()), ..ValueEvidence::default() }
     }
 
+    /// Gathers.
+    pub fn gather(_: &Evidence, _: Asked) -> ValueEvidence {
+        ValueEvidence::none("later")
+    }
+
     /// What is wrong with the contents that a rewired reference reads.
     pub(super) fn rewired_contents(&self, rewire: &Rewire) -> Option<String> {
         self.wrong_contents.iter().find(|(r, _)| r == rewire).map(|(_, what)| what.clone())
@@ -108,3 +113,7 @@ pub(super) fn rank_semantics_equal(evidence: &Evidence) -> Checked {
         false => Checked::Findings(findings),
     }
 }
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {}

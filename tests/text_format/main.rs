@@ -1,6 +1,8 @@
 //! The text case format: round trips and errors.
 
+mod build;
 mod cases;
+mod corpus;
 mod errors;
 mod roundtrip;
 

@@ -26,8 +26,13 @@ pub(super) fn document(text: &[u8]) -> Result<Document, ReadError> {
     if u32::try_from(text.len()).is_err() {
         return Err(ReadError::new(format_args!("{} bytes of JSON; at most 4 GiB can be read", text.len())));
     }
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let seed = DocumentSeed { input: text, nodes: text.len() / BYTES_PER_NODE, nested: false };
+    // Checked once here, so that it need not be checked string by string.
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let at = Position::of(text, error.valid_up_to());
+        ReadError { at: Some(at), ..ReadError::new("not UTF-8 text") }
+    })?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let seed = DocumentSeed { input: text.as_bytes(), nodes: text.len() / BYTES_PER_NODE, nested: false };
     seed.deserialize(&mut deserializer)
         .and_then(|document| deserializer.end().map(|()| document))
         .map_err(|error| ReadError::from_json(&error))

@@ -481,21 +481,30 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
-    /// A float that stays one: never spelled like an integer.
+    /// A float that stays one, spelled as Python spells it: recorded graphs come back byte for byte.
     fn float(&mut self, x: f64) -> io::Result<()> {
-        if x.is_finite() {
-            return Ok(serde_json::to_writer(&mut self.text, &x)?);
+        if !x.is_finite() {
+            return self.tagged(
+                "float",
+                if x.is_nan() {
+                    "nan"
+                } else if x > 0.0 {
+                    "inf"
+                } else {
+                    "-inf"
+                },
+            );
         }
-        self.tagged(
-            "float",
-            if x.is_nan() {
-                "nan"
-            } else if x > 0.0 {
-                "inf"
-            } else {
-                "-inf"
-            },
-        )
+        let scientific = format!("{x:e}");
+        let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+        match exponent.parse::<i32>() {
+            Ok(power) if !(-4..16).contains(&power) => {
+                let sign = if power < 0 { '-' } else { '+' };
+                self.raw(&format!("{digits}e{sign}{:02}", power.abs()));
+            }
+            _ => self.raw(&format!("{x:?}")),
+        }
+        Ok(())
     }
 
     fn hint(&mut self, hint: Option<i64>) -> io::Result<()> {

@@ -18,6 +18,7 @@
 mod error;
 mod header;
 mod lexer;
+mod line;
 mod node;
 mod parse;
 mod print;
@@ -42,7 +43,9 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Case, ParseErrors> {
         Err(error) => {
             let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let message = "a byte that is not UTF-8".to_string();
-            Err(ParseErrors { errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)] })
+            Err(ParseErrors {
+                errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)],
+            })
         }
     }
 }
@@ -59,7 +62,7 @@ pub fn print_graph(graph: &Graph) -> String {
 
 /// The line of one node, as a report shows it.
 pub fn node_line(graph: &Graph, node: NodeId) -> String {
-    print::Lines::new(graph, DEFAULT_DEVICE).row(node).plain()
+    line::Lines::new(graph, DEFAULT_DEVICE).row(node).plain()
 }
 
 impl fmt::Display for Case {
@@ -98,7 +101,7 @@ fn default_bytes(storage: Option<StorageId>, shape: &[Dim], dtype: Dtype) -> Opt
 }
 
 /// The positional argument of `target` that holds the size of the group that the next argument names.
-fn group_size_position(target: &str) -> Option<usize> {
+pub(super) fn group_size_position(target: &str) -> Option<usize> {
     let params = &ops::by_target(target)?.schema.as_ref()?.params;
     params.windows(2).position(|pair| pair[0].name == "group_size" && pair[1].name == "group_name")
 }

@@ -9,6 +9,7 @@ use super::lexer::{Lexer, Spanned, Token};
 use super::words;
 use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
+use crate::ops::Ops;
 
 /// Lists, mappings and tuple types may be nested this deep.
 const MAX_DEPTH: usize = 256;
@@ -64,6 +65,8 @@ pub(super) struct Parser<'a> {
     pub(super) part: Part,
     /// What the header of the current part has stated so far.
     pub(super) stated: Stated,
+    /// The operators of the graph, as far as their rules have been asked for.
+    pub(super) ops: Ops,
     /// The device of a tensor type that names none.
     pub(super) device: String,
     /// Ranks that group lists may still name.
@@ -76,6 +79,7 @@ pub(super) struct Parser<'a> {
     /// Argument values under construction, a stack.
     pub(super) values: Vec<Value>,
     outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
+    refusals: Vec<(Option<u32>, String)>,
     statements: usize,
 }
 
@@ -100,6 +104,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         graph: Graph::default(),
         part: Part::Before,
         stated: Stated::default(),
+        ops: Ops::default(),
         device: super::DEFAULT_DEVICE.to_string(),
         rank_budget: 1 << 20,
         pending: Vec::new(),
@@ -107,6 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         links: Vec::new(),
         values: Vec::new(),
         outcome: Vec::new(),
+        refusals: Vec::new(),
         statements: 0,
     };
     parser.file();
@@ -363,7 +369,10 @@ impl Parser<'_> {
         let mut graphs = Vec::with_capacity(outcome.len());
         for (rank, unrepaired, repaired) in outcome {
             match repaired {
-                Some(repaired) => graphs.push((rank, RecordedGraphs { unrepaired, repaired })),
+                Some(repaired) => {
+                    let refused = self.refusals.iter().find(|(r, _)| *r == rank).map(|(_, why)| why.clone());
+                    graphs.push((rank, RecordedGraphs { unrepaired, repaired, refused }));
+                }
                 None => {
                     let end = self.text.len();
                     let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
@@ -373,7 +382,7 @@ impl Parser<'_> {
         }
         self.case.outcome = match graphs.as_slice() {
             [] => None,
-            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(graphs)),
+            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(Box::new(graphs))),
             _ => Some(Recorded::PerRank(
                 graphs.into_iter().filter_map(|(rank, graphs)| Some((rank?, graphs))).collect(),
             )),
@@ -476,6 +485,10 @@ impl Parser<'_> {
         let start = self.bump().start;
         let what = self.word_or_text("`after` or `unrepaired`")?;
         let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
+        if what == "after" && self.eat_word("refused") {
+            let why = self.word_or_text("the reason of the refusal")?;
+            self.refusals.push((rank, why));
+        }
         let part = match what.as_str() {
             "after" => Part::After(rank),
             "unrepaired" => Part::Unrepaired(rank),
@@ -533,6 +546,7 @@ impl Parser<'_> {
             }
         }
         self.stated = Stated::default();
+        self.ops = Ops::default();
         self.graph.shrink_to_fit();
         let graph = std::mem::take(&mut self.graph);
         let slot = match self.part {

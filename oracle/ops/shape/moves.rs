@@ -259,8 +259,10 @@ fn pad(call: &Call) -> Rule<Inferred> {
     let rank = shape.len();
     for (i, pair) in pad.chunks_exact(2).enumerate() {
         let dim = rank - 1 - i;
+        // What is cut off is cut off first.
+        let cut = pair.iter().fold(shape[dim], |n, &p| n.plus(p.known().map(|p| p.min(0)).into()));
         shape[dim] = shape[dim].plus(pair[0]).plus(pair[1]);
-        if shape[dim].known().is_some_and(|n| n < 0) {
+        if cut.known().is_some_and(|n| n < 0) {
             return fault(format!("cannot pad {} by {}", call.text(&tensor.shape), call.text(&pad)));
         }
     }
@@ -355,9 +357,14 @@ fn index_select(call: &Call) -> Rule<Inferred> {
             call.text(&index.shape)
         ));
     }
+    let count = numel(&index.shape);
     let mut shape = tensor.shape.clone();
-    if let Some(slot) = shape.get_mut(dim) {
-        *slot = numel(&index.shape);
+    match shape.get_mut(dim) {
+        Some(slot) => *slot = count,
+        None if count.differs(Size::Known(1)) => {
+            return fault(format!("index_select by {} of a tensor without dimensions", call.text(&index.shape)));
+        }
+        None => {}
     }
     one(match packed(&tensor).stride {
         Some(_) => TensorMeta::fresh(shape, tensor.dtype),
@@ -388,7 +395,8 @@ fn chunk_cat(call: &Call) -> Rule<Inferred> {
     }
     let mut shape = first.shape[..dim].to_vec();
     shape.extend([Size::Known(chunks), width]);
-    one(TensorMeta::fresh(shape, first.dtype))
+    let plain = tensors.iter().all(|t| packed(t).stride.is_some());
+    one(if plain { TensorMeta::fresh(shape, first.dtype) } else { TensorMeta::loose(shape, first.dtype) })
 }
 
 fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {

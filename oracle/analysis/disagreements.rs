@@ -1,0 +1,62 @@
+//! Where recorded storages contradict the schemas.
+//!
+//! A file records for each tensor which storage the tracer saw it on. That is a second witness of aliasing: the
+//! analyses follow the schemas, and this module tells where the two differ. Where a tracer lost the connection
+//! between a view and its base, only the first view that lost it is told, not what is built on it.
+
+use super::storages::Storages;
+use crate::graph::{Graph, NodeId, Op, StorageId};
+use rustc_hash::FxHashMap;
+
+/// A tensor whose recorded storage is not what its operator's schema says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Disagreement {
+    /// The node.
+    pub node: NodeId,
+    /// Which tensor of it.
+    pub place: usize,
+    /// What the schema says that it shares storage with, or what it was recorded to share storage with: a node
+    /// and a tensor of it.
+    pub with: (NodeId, usize),
+    /// Whether the schema says that they share storage; else the recording does.
+    pub by_schema: bool,
+}
+
+impl Disagreement {
+    /// In words.
+    pub fn tell(&self, graph: &Graph) -> String {
+        let (node, with) = (graph.name(self.node), graph.name(self.with.0));
+        let target = graph.target(self.node);
+        match self.by_schema {
+            true => format!("{node} shares the storage of {with} by the schema of {target}, but was recorded on another one"),
+            false => format!("{node} is fresh by the schema of {target}, but was recorded on the storage of {with}"),
+        }
+    }
+}
+
+/// All disagreements, in list order. `storages` are those of [`Mode::Logical`](super::storages::Mode).
+pub fn disagreements(graph: &Graph, storages: &Storages) -> Vec<Disagreement> {
+    let recorded = |node: NodeId, place: usize| graph.tensor(storages.tensor(node, place)?).storage;
+    let mut found = Vec::new();
+    let mut first: FxHashMap<StorageId, (NodeId, usize)> = FxHashMap::default();
+    for node in graph.ids() {
+        for place in 0..storages.places(node) {
+            let Some(storage) = recorded(node, place) else { continue };
+            let earlier = *first.entry(storage).or_insert((node, place));
+            if graph.node(node).op != Op::Call {
+                continue;
+            }
+            let certain = storages.parts(node, place).iter().all(|part| part.certain);
+            match storages.base(node, place) {
+                Some(base) if recorded(base.0, base.1).is_some_and(|s| s != storage) => {
+                    found.push(Disagreement { node, place, with: base, by_schema: true });
+                }
+                None if certain && earlier != (node, place) => {
+                    found.push(Disagreement { node, place, with: earlier, by_schema: false });
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,231 @@
+//! The communication of each process group, in list order: what ranks must agree on.
+//!
+//! Ranks of a group meet launch by launch. So the launches of one group, in order, must be the same on all its
+//! ranks: kind, reduction, dtype, sizes in and out, and the root of a broadcast. The peer of a send or receive is
+//! another on every rank and is not compared.
+//!
+//! A [`Sequences`] owns its data, so that graphs can be compared after one of them is gone.
+
+use super::collectives::{CollectiveCall, Collectives, GroupName};
+use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
+use crate::ops::Collective;
+use std::fmt;
+
+/// What one launch looks like from outside the rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Launch {
+    /// The node that starts it.
+    pub node: NodeId,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub kind: Collective,
+    /// `sum`, `avg`, ... for reductions.
+    pub reduce_op: Option<String>,
+    /// Element type of the first tensor sent.
+    pub dtype: Option<Dtype>,
+    /// Elements sent, of all tensors together; symbolic sizes by their hints.
+    pub numel_in: Option<i64>,
+    /// Elements of the result.
+    pub numel_out: Option<i64>,
+    /// Source of a broadcast.
+    pub root: Option<i64>,
+}
+
+/// The launches on one group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sequence {
+    /// The group: its name, or the name of the node whose value it is.
+    pub group: String,
+    /// Its launches, in list order.
+    pub launches: Vec<Launch>,
+}
+
+/// The launches of one graph, by group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sequences {
+    /// In order of first use.
+    pub groups: Vec<Sequence>,
+}
+
+impl Sequences {
+    /// Collects the launches of `graph`.
+    pub fn new(graph: &Graph, collectives: &Collectives) -> Sequences {
+        let mut sequences = Sequences::default();
+        for call in &collectives.calls {
+            let group = match call.group {
+                GroupName::Text(name) => name.to_string(),
+                GroupName::Node(node) => format!("value of {}", graph.name(node)),
+                GroupName::Unknown => "?".to_string(),
+            };
+            let launch = Launch::new(graph, call);
+            match sequences.groups.iter_mut().find(|sequence| sequence.group == group) {
+                Some(sequence) => sequence.launches.push(launch),
+                None => sequences.groups.push(Sequence { group, launches: vec![launch] }),
+            }
+        }
+        sequences
+    }
+
+    /// The launches on `group`; none where it is not used.
+    pub fn of(&self, group: &str) -> &[Launch] {
+        self.groups.iter().find(|sequence| sequence.group == group).map_or(&[], |s| &s.launches)
+    }
+
+    /// The first difference on each group that the two do not use alike, in the order of this one's groups, then
+    /// of the other's.
+    pub fn differences(&self, other: &Sequences) -> Vec<Difference> {
+        let own = self.groups.iter().map(|s| &s.group);
+        let others = other.groups.iter().map(|s| &s.group);
+        let groups = own.chain(others.filter(|group| !self.groups.iter().any(|s| s.group == **group)));
+        groups.filter_map(|group| first_difference(group, self.of(group), other.of(group))).collect()
+    }
+}
+
+impl Launch {
+    fn new(graph: &Graph, call: &CollectiveCall) -> Launch {
+        let inputs = || call.inputs.iter().filter_map(|&input| graph.tensor_of(input));
+        let sum = |tensors: Vec<Option<i64>>| {
+            tensors.into_iter().try_fold(0i64, |sum, n| sum.checked_add(n?))
+        };
+        let known = inputs().count() == call.inputs.len();
+        let mut results = Vec::new();
+        tensors(graph, graph.node(call.node).out, &mut results);
+        Launch {
+            node: call.node,
+            name: graph.name(call.node).to_string(),
+            kind: call.kind,
+            reduce_op: call.reduce_op.map(str::to_string),
+            dtype: inputs().next().map(|t| t.dtype),
+            numel_in: known.then(|| sum(inputs().map(|t| graph.numel(t)).collect())).flatten(),
+            numel_out: sum(results.iter().map(|&t| graph.numel(graph.tensor(t))).collect())
+                .filter(|_| !results.is_empty()),
+            root: call.peer.filter(|_| call.kind == Collective::Broadcast),
+        }
+    }
+
+    /// Whether two ranks that launch these two meet.
+    pub fn meets(&self, other: &Launch) -> bool {
+        let of = |l: &Launch| (l.kind, l.reduce_op.clone(), l.dtype, l.numel_in, l.numel_out, l.root);
+        of(self) == of(other)
+    }
+}
+
+impl fmt::Display for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.name())?;
+        if let Some(op) = &self.reduce_op {
+            write!(f, " ({op})")?;
+        }
+        if let Some(root) = self.root {
+            write!(f, " from rank {root}")?;
+        }
+        if let Some(dtype) = self.dtype {
+            write!(f, " of {}", dtype.name())?;
+        }
+        let count = |n: Option<i64>| n.map_or("?".to_string(), |n| n.to_string());
+        write!(f, ", {} to {} elements ({})", count(self.numel_in), count(self.numel_out), self.name)
+    }
+}
+
+/// Where two sequences of one group part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The group.
+    pub group: String,
+    /// The number of the launch, from 0.
+    pub index: usize,
+    /// The launch of the first; `None` where it has no more.
+    pub first: Option<Launch>,
+    /// The launch of the second.
+    pub second: Option<Launch>,
+}
+
+impl Difference {
+    /// In words, with a name for each side.
+    pub fn tell(&self, first: &str, second: &str) -> String {
+        let told = |launch: &Option<Launch>| match launch {
+            Some(launch) => launch.to_string(),
+            None => "none".to_string(),
+        };
+        format!(
+            "group {}: launch {} of {first} is {}, of {second} {}",
+            self.group,
+            self.index,
+            told(&self.first),
+            told(&self.second)
+        )
+    }
+}
+
+/// The first place where two sequences of launches do not meet.
+pub fn first_difference(group: &str, first: &[Launch], second: &[Launch]) -> Option<Difference> {
+    let met = first.iter().zip(second).take_while(|(a, b)| a.meets(b)).count();
+    if met == first.len() && met == second.len() {
+        return None;
+    }
+    let group = group.to_string();
+    Some(Difference { group, index: met, first: first.get(met).cloned(), second: second.get(met).cloned() })
+}
+
+fn tensors(graph: &Graph, out: Out, into: &mut Vec<TensorId>) {
+    match out {
+        Out::Tensor(tensor) => into.push(tensor),
+        Out::Tuple(span) | Out::Dict(span) => {
+            graph.outs(span).iter().for_each(|&part| tensors(graph, part, into));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::text;
+    use crate::ops::Ops;
+
+    fn sequences(body: &str) -> Sequences {
+        let text = format!("world 4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]\nx = input : f32[4]\n{body}");
+        let case = text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(None)));
+        let graph = &case.graph;
+        Sequences::new(graph, &Collectives::new(graph, &Ops::of(graph)))
+    }
+
+    const FIRST: &str = "g0 = all_gather(x, dp)
+r0 = all_reduce(x, 'sum', tp)
+g1 = all_gather(x, dp)
+output (g0, r0, g1)";
+
+    #[test]
+    fn groups_apart_each_in_list_order() {
+        let found = sequences(FIRST);
+        let names: Vec<(&str, Vec<&str>)> = found
+            .groups
+            .iter()
+            .map(|s| (s.group.as_str(), s.launches.iter().map(|l| l.name.as_str()).collect()))
+            .collect();
+        assert_eq!(names, [("dp", vec!["g0", "g1"]), ("tp", vec!["r0"])]);
+        assert_eq!(found.of("dp")[0].to_string(), "all_gather of float32, 4 to 16 elements (g0)");
+        assert_eq!(found.differences(&found), []);
+    }
+
+    #[test]
+    fn the_first_difference_of_each_group_is_told() {
+        let second = "r0 = all_reduce(x, 'max', tp)
+g1 = all_gather(x, dp)
+output (r0, g1)";
+        let told: Vec<String> = sequences(FIRST)
+            .differences(&sequences(second))
+            .iter()
+            .map(|d| d.tell("rank 0", "rank 1"))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "group dp: launch 1 of rank 0 is all_gather of float32, 4 to 16 elements (g1), of rank 1 none",
+                "group tp: launch 0 of rank 0 is all_reduce (sum) of float32, 4 to 4 elements (r0), \
+                 of rank 1 all_reduce (max) of float32, 4 to 4 elements (r0)",
+            ]
+        );
+    }
+}
