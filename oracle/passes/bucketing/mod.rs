@@ -224,7 +224,7 @@ fn finish(
         .filter_map(|edge| moved.hazard(edge))
         .filter_map(|edge| Some(OrderingEdge { before: now(edge.before)?, after: now(edge.after)? }))
         .collect();
-    let (graph, cycle) = match order(&unrepaired, &hazards) {
+    let (graph, cycle) = match policy.final_order(&unrepaired, &hazards) {
         Ok(order) => (unrepaired.clone().reordered(&order), None),
         Err(cycle) => (unrepaired.clone(), Some(cycle)),
     };
