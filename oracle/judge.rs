@@ -10,7 +10,9 @@ use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
-use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side};
+use crate::rules::{
+    self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side,
+};
 use crate::rules::{Asked, Severity};
 
 /// What the oracle says about an outcome.
@@ -156,7 +158,8 @@ pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
     let entries = recorded.entries().into_iter();
     entries
         .map(|(rank, graphs)| {
-            let outcome = Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
+            let outcome =
+                Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
             (rank, outcome)
         })
         .collect()
@@ -236,7 +239,12 @@ struct Again {
     renamed_plan: Option<Vec<Vec<String>>>,
 }
 
-fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, outcomes: &[(Option<u32>, Outcome)]) -> Again {
+fn again(
+    case: &Case,
+    config: &PassConfig,
+    candidate: &dyn Candidate,
+    outcomes: &[(Option<u32>, Outcome)],
+) -> Again {
     let Some((_, first)) = outcomes.first() else { return Again::default() };
     let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
     let renamed = renamed(&case.graph);

@@ -1,5 +1,7 @@
 //! The program as a user runs it: exit statuses, and one clear line for each kind of bad input.
 
+#![allow(missing_docs)]
+
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::path::{Path, PathBuf};

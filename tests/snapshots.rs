@@ -1,6 +1,8 @@
 //! What the references decide on the corpus, and how findings are told: read a difference before you accept it.
 //! `INSTA_UPDATE=always cargo test --test snapshots` rewrites snapshots/.
 
+#![allow(missing_docs)]
+
 use graph_oracle::candidates::{self, Candidate, Reference};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::format::{json, text};

@@ -22,7 +22,8 @@ pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose:
             }
         }
         if findings.len() > IN_FULL && !verbose {
-            let _ = writeln!(out, "({IN_FULL} of {} findings told in full; --verbose tells all)", findings.len());
+            let _ =
+                writeln!(out, "({IN_FULL} of {} findings told in full; --verbose tells all)", findings.len());
         }
     }
     out.push('\n');

@@ -53,7 +53,10 @@ impl<'e> Prepared<'e> {
                 .collect::<Result<_, _>>()?,
         };
         if sides.len() == 1 && ranks > 1 && bakes_rank(evidence) {
-            return Err("the graph after holds a rank's own index, and those of the other ranks were not given".into());
+            return Err(
+                "the graph after holds a rank's own index, and those of the other ranks were not given"
+                    .into(),
+            );
         }
         let program = |side: &'e Side| {
             Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(side.graph, &failure))
@@ -84,7 +87,8 @@ impl<'e> Prepared<'e> {
         differences.extend(all.iter().take(TOLD).map(|d| describe(after_graph, d)));
         if differences.is_empty() {
             let first = after.ranks.first();
-            let (outputs, inputs) = (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
+            let (outputs, inputs) =
+                (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
             let effects = first.map_or(0, |r| r.effects.len());
             return ValueResult::Equal(format!(
                 "executed on {} ranks: {outputs} outputs, {inputs} inputs and {effects} effects are equal",
@@ -137,7 +141,9 @@ fn tell(graph: &Graph, failure: &Failure) -> String {
         Failure::Refused { rank, node, reason } => format!("{} on rank {rank}: {reason}", name(*node)),
         Failure::Raises { node, reason, .. } => format!("{} raises an error: {reason}", name(*node)),
         Failure::Undefined { rank, node, input } => {
-            let what = input.map_or("a value that no node gives".to_string(), |i| format!("{} before it exists", name(i)));
+            let what = input.map_or("a value that no node gives".to_string(), |i| {
+                format!("{} before it exists", name(i))
+            });
             format!("{} on rank {rank} takes {what}", name(*node))
         }
         Failure::Stuck(waiting) => {
@@ -210,19 +216,16 @@ fn describe(after: &Graph, difference: &Difference) -> ValueDifference {
     let (expected, found) = match &difference.aspect {
         Aspect::Existence { before, after } => (or_nothing(before), or_nothing(after)),
         Aspect::Dtype { before, after } => (before.name().to_string(), after.name().to_string()),
-        Aspect::Shape { before, after } => (format!("its shape is {before:?}"), format!("its shape is {after:?}")),
+        Aspect::Shape { before, after } => {
+            (format!("its shape is {before:?}"), format!("its shape is {after:?}"))
+        }
         Aspect::Value { index, before, after, count } => {
             let place = if index.is_empty() { "it".to_string() } else { format!("element {index:?}") };
             let more = if *count > 1 { format!(" ({count} elements differ)") } else { String::new() };
             (format!("{place} is {before}"), format!("{place} is {after}{more}"))
         }
     };
-    ValueDifference {
-        title: format!("{what} differs on rank {}", difference.rank),
-        nodes,
-        expected,
-        found,
-    }
+    ValueDifference { title: format!("{what} differs on rank {}", difference.rank), nodes, expected, found }
 }
 
 /// The node at a path of the output's nested lists.

@@ -23,9 +23,7 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
                 continue;
             }
             findings.push(
-                evidence
-                    .finding("graph/well-formed", stage, title)
-                    .side_nodes(evidence, side, fault.node),
+                evidence.finding("graph/well-formed", stage, title).side_nodes(evidence, side, fault.node),
             );
         }
     }

@@ -44,7 +44,11 @@ fn the_base_is_accepted() {
 fn faults_name_the_place_and_the_node() {
     for (old, new, expected) in [
         (r#""float64""#, r#""float31""#, r#"after.json:11:148: node "mm_3": unknown dtype "float31""#),
-        ("[4,2]", "[-4,2]", r#"after.json:10:75: node "x": shape: -4 is not between 0 and 9223372036854775807"#),
+        (
+            "[4,2]",
+            "[-4,2]",
+            r#"after.json:10:75: node "x": shape: -4 is not between 0 and 9223372036854775807"#,
+        ),
         (
             "[4,2]",
             "[9223372036854775808]",
@@ -66,7 +70,11 @@ fn faults_name_the_place_and_the_node() {
             r#"{"reff":"x"}"#,
             r#"after.json:11:80: node "mm_3": args: unknown argument value {"reff": ...}"#,
         ),
-        (r#""after":["x"]"#, r#""after":["q"]"#, r#"after.json:11:196: node "mm_3": after names "q", but no node has that name"#),
+        (
+            r#""after":["x"]"#,
+            r#""after":["q"]"#,
+            r#"after.json:11:196: node "mm_3": after names "q", but no node has that name"#,
+        ),
         (r#""num_nodes":3"#, r#""num_nodes":4"#, "after.json:13:1: num_nodes is 4, but there are 3 nodes"),
         (
             "graph-oracle/1",
@@ -84,7 +92,11 @@ fn wrong_types_anywhere() {
         (r#""base""#, "7", "name: invalid type: integer `7`, expected a string"),
         (r#""forward""#, "null", "kind: invalid type: null, expected a string"),
         (r#"{"dp":{"size":2,"rank":0}}"#, "[]", "groups: invalid type: sequence, expected an object"),
-        (r#"{"size":2,"rank":0}"#, "2", r#"process group "dp": invalid type: integer `2`, expected an object"#),
+        (
+            r#"{"size":2,"rank":0}"#,
+            "2",
+            r#"process group "dp": invalid type: integer `2`, expected an object"#,
+        ),
         (r#""size":2"#, r#""size":"2""#, r#"process group "dp": size: invalid type: string "2""#),
         (r#""rank":0"#, r#""rank":-1"#, r#"process group "dp": rank: -1 is not between 0 and 4294967295"#),
         (r#"["2","int_oo"]"#, "[2,3]", r#"symbol "s0": range: invalid type: integer `2`"#),
@@ -96,25 +108,53 @@ fn wrong_types_anywhere() {
         (r#"{"name":"x","op""#, r#"7,{"name":"x","op""#, "invalid type: integer `7`, expected a node"),
         (r#"{"name":"x","#, r#"{"name":1,"#, "node at index 0: name: invalid type: integer `1`"),
         (r#"{"name":"x","#, "{", r#"node at index 0: no "name""#),
-        (r#""op":"placeholder""#, r#""op":"call_module""#, r#"op: unknown kind of node "call_module" (known: pl"#),
+        (
+            r#""op":"placeholder""#,
+            r#""op":"call_module""#,
+            r#"op: unknown kind of node "call_module" (known: pl"#,
+        ),
         (r#""op":"placeholder","#, "", r#"node "x": no "op""#),
         (r#""target":"x","#, "", r#"node "x": no "target""#),
         (r#""target":"x""#, r#""target":["x"]"#, r#"node "x": target: invalid type: sequence"#),
-        (r#"{"k":1}"#, "[1]", r#"node "mm_3": kwargs: invalid type: sequence, expected an object of keyword"#),
+        (
+            r#"{"k":1}"#,
+            "[1]",
+            r#"node "mm_3": kwargs: invalid type: sequence, expected an object of keyword"#,
+        ),
         (r#"{"k":1}"#, r#"{"k":{"fn":1}}"#, r#"node "mm_3": kwargs: k: invalid type: integer `1`"#),
         (r#"{"seq_nr":1}"#, "[]", r#"node "mm_3": tags: invalid type: sequence"#),
-        (r#"{"seq_nr":1}"#, r#"{"seq_nr":true}"#, r#"node "mm_3": tags: seq_nr: invalid type: boolean `true`"#),
+        (
+            r#"{"seq_nr":1}"#,
+            r#"{"seq_nr":true}"#,
+            r#"node "mm_3": tags: seq_nr: invalid type: boolean `true`"#,
+        ),
         (r#""after":["x"]"#, r#""after":"x""#, r#"node "mm_3": after: invalid type: string "x""#),
         (r#""after":["x"]"#, r#""stack":3"#, r#"node "mm_3": stack: invalid type: integer `3`"#),
-        (r#""t":"tensor""#, r#""t":"tensr""#, r#"node "x": t: unknown kind of result "tensr" (known: tensor"#),
+        (
+            r#""t":"tensor""#,
+            r#""t":"tensr""#,
+            r#"node "x": t: unknown kind of result "tensr" (known: tensor"#,
+        ),
         (r#""t":"tensor","#, "", r#"node "x": a result without "t""#),
         (r#""t":"tensor""#, r#""t":"int","value":3"#, r#"node "x": an int has no "shape""#),
         (r#""dtype":"float32","#, "", r#"node "x": a tensor without "dtype""#),
         (r#""storage":0"#, r#""storage":-1"#, r#"node "x": storage: -1 is not between 0 and 4294967295"#),
-        (r#""storage_bytes":32"#, r#""storage_bytes":32.5"#, r#"node "x": storage_bytes: invalid type: floating"#),
+        (
+            r#""storage_bytes":32"#,
+            r#""storage_bytes":32.5"#,
+            r#"node "x": storage_bytes: invalid type: floating"#,
+        ),
         (r#""storage_bytes":32"#, r#""offset":-8"#, r#"node "x": offset: -8 is not between 0 and"#),
-        (r#""shape":[4,2]"#, r#""shape":4"#, r#"node "x": shape: invalid type: integer `4`, expected a list of"#),
-        (r#""shape":[4,2]"#, r#""shape":[{"hint":4},2]"#, r#"node "x": shape: a symbolic value without "sym""#),
+        (
+            r#""shape":[4,2]"#,
+            r#""shape":4"#,
+            r#"node "x": shape: invalid type: integer `4`, expected a list of"#,
+        ),
+        (
+            r#""shape":[4,2]"#,
+            r#""shape":[{"hint":4},2]"#,
+            r#"node "x": shape: a symbolic value without "sym""#,
+        ),
         (r#""shape":[4,2]"#, r#""shape":[{"sym":"s0","x":4},2]"#, r#"unexpected key "x" beside "sym""#),
     ] {
         let message = with(old, new);
@@ -178,7 +218,10 @@ fn groups_of_no_or_too_many_ranks() {
         (r#"{"ranks":[0,1]}"#, "ranks: invalid type: integer `0`, expected a sequence"),
     ] {
         let message = with(r#"{"size":2,"rank":0}"#, group);
-        assert!(message.contains(&format!("process group \"dp\": {expected}")), "{message}\nlacks {expected}");
+        assert!(
+            message.contains(&format!("process group \"dp\": {expected}")),
+            "{message}\nlacks {expected}"
+        );
     }
     for (world, expected) in [
         (r#"{"ranks":-1}"#, "world: invalid value: integer `-1`, expected u32"),
@@ -193,7 +236,10 @@ fn groups_of_no_or_too_many_ranks() {
 #[test]
 fn names_that_no_node_has() {
     let rename = r#""renames":[{"by":"mm_3","of":"y"}]"#;
-    assert_eq!(with(r#""num_nodes":3"#, rename), r#"after.json:7:31: renames: of names "y", but no node has that name"#);
+    assert_eq!(
+        with(r#""num_nodes":3"#, rename),
+        r#"after.json:7:31: renames: of names "y", but no node has that name"#
+    );
     let cluster = r#""clusters":[{"name":"c","members":["x","\u0079"]}]"#;
     let message = with(r#""num_nodes":3"#, cluster);
     assert!(message.contains(r#"cluster "c" names "y", but no node has that name"#), "{message}");
@@ -201,7 +247,8 @@ fn names_that_no_node_has() {
 
 #[test]
 fn bad_outcomes() {
-    let document = |rest: &str| message(format!(r#"{{"schema_version":"graph-oracle/1","kind":"outcome",{rest}}}"#));
+    let document =
+        |rest: &str| message(format!(r#"{{"schema_version":"graph-oracle/1","kind":"outcome",{rest}}}"#));
     for (rest, expected) in [
         (r#""pass":"p""#, r#"an outcome has either "ranks" or "refused""#),
         (r#""ranks":[],"refused":"r""#, r#"an outcome has either "ranks" or "refused""#),
@@ -226,11 +273,18 @@ fn bad_outcomes() {
 fn documents_that_are_none() {
     assert_eq!(message(""), "after.json: the file is empty");
     assert_eq!(message(" \n "), "after.json: the file is empty");
-    assert_eq!(message("[]"), "after.json:1:1: invalid type: sequence, expected an object that holds a graph");
+    assert_eq!(
+        message("[]"),
+        "after.json:1:1: invalid type: sequence, expected an object that holds a graph"
+    );
     assert_eq!(message("{}"), "after.json:1:2: no schema_version (known: fxjson/1, graph-oracle/1)");
     let message_of_no_nodes = message(r#"{"schema_version":"fxjson/1"}"#);
     assert!(message_of_no_nodes.ends_with(r#"a graph without nodes: the key "nodes" is missing"#));
-    assert!(message(&BASE[..BASE.len() - 2]).contains("EOF while parsing"), "{}", message(&BASE[..BASE.len() - 2]));
+    assert!(
+        message(&BASE[..BASE.len() - 2]).contains("EOF while parsing"),
+        "{}",
+        message(&BASE[..BASE.len() - 2])
+    );
     assert!(message(format!("{BASE} x")).contains("trailing characters"));
     assert!(message(format!("\u{feff}{BASE}")).contains("expected value"));
 }

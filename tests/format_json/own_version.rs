@@ -71,7 +71,10 @@ fn an_outcome_is_written_and_read() {
     assert_eq!(document_text(&Document::Outcome(again.clone())), text);
     assert_eq!((again.name, again.pass, again.extra), (outcome.name, outcome.pass, outcome.extra));
     let ranks = again.result.unwrap();
-    assert_eq!(ranks.iter().map(|r| (r.rank, r.unrepaired.is_some())).collect::<Vec<_>>(), [(3, true), (0, false)]);
+    assert_eq!(
+        ranks.iter().map(|r| (r.rank, r.unrepaired.is_some())).collect::<Vec<_>>(),
+        [(3, true), (0, false)]
+    );
     assert_eq!(ranks[0].unrepaired.as_ref().unwrap().name, "between");
     assert_eq!(ranks[1].extra, [("seconds".to_string(), "0.5".to_string())]);
 }

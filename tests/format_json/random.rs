@@ -108,7 +108,8 @@ proptest! {
 
 /// A change to a text: at a place (per mille), drop some bytes and put others.
 fn edits() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
-    let pieces = ["\"", "{", "}", "[", "]", ",", ":", "null", "-1", "1e5", "99999999999999999999", "\\u12", "\u{e9}"];
+    let pieces =
+        ["\"", "{", "}", "[", "]", ",", ":", "null", "-1", "1e5", "99999999999999999999", "\\u12", "\u{e9}"];
     let piece = prop_oneof![
         prop::sample::select(pieces.to_vec()).prop_map(|piece| piece.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..4),

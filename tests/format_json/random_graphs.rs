@@ -11,22 +11,25 @@ pub fn arbitrary_graph() -> impl Strategy<Value = Graph> {
 }
 
 /// Texts that need care in JSON.
-const TEXTS: [&str; 8] =
-    ["", "a", "cuda:0", "\"quoted\" \\ back", "line\nbreak\t\u{1}", "\u{e9}\u{4e16}\u{1f600}", "{\"ref\":1}", "inf"];
-const TARGETS: [&str; 5] =
-    ["aten.relu.default", "aten.split.Tensor", "operator.getitem", "higher_order.flex_attention", "my.op.default"];
-const FLOATS: [f64; 10] = [
-    0.0,
-    -0.0,
-    1.0,
-    0.1,
-    1e-5,
-    -1e16,
-    f64::MIN_POSITIVE / 3.0,
-    f64::MAX,
-    f64::INFINITY,
-    f64::NAN,
+const TEXTS: [&str; 8] = [
+    "",
+    "a",
+    "cuda:0",
+    "\"quoted\" \\ back",
+    "line\nbreak\t\u{1}",
+    "\u{e9}\u{4e16}\u{1f600}",
+    "{\"ref\":1}",
+    "inf",
 ];
+const TARGETS: [&str; 5] = [
+    "aten.relu.default",
+    "aten.split.Tensor",
+    "operator.getitem",
+    "higher_order.flex_attention",
+    "my.op.default",
+];
+const FLOATS: [f64; 10] =
+    [0.0, -0.0, 1.0, 0.1, 1e-5, -1e16, f64::MIN_POSITIVE / 3.0, f64::MAX, f64::INFINITY, f64::NAN];
 const INTS: [i64; 5] = [0, -1, 7, i64::MAX, i64::MIN];
 /// JSON texts that are kept as they are.
 const KEPT: [&str; 4] = ["null", "[1, 2.50]", "{\"a\":{\"b\":\"}\"}}", "123456789012345678901234567890"];

@@ -89,7 +89,10 @@ fn of_every_value_and_result() {
 ]
 }
 "#;
-    assert_eq!(written(&read(text)).replace("{},\n\"nodes\"", "{},\n\"nodes\""), text.replace("\"ops\":{}", "\"ops\":{\n}"));
+    assert_eq!(
+        written(&read(text)).replace("{},\n\"nodes\"", "{},\n\"nodes\""),
+        text.replace("\"ops\":{}", "\"ops\":{\n}")
+    );
 }
 
 #[test]

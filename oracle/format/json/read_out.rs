@@ -136,9 +136,7 @@ impl Parts {
         map: &mut A,
     ) -> Result<(), A::Error> {
         let result = match key {
-            OutKey::T => {
-                map.next_value_seed(Word(Form::parse)).map(|form| self.form = Some(form))
-            }
+            OutKey::T => map.next_value_seed(Word(Form::parse)).map(|form| self.form = Some(form)),
             OutKey::Shape => map.next_value_seed(DimsSeed(builder)).map(|dims| self.shape = Some(dims)),
             OutKey::Stride => map.next_value_seed(DimsSeed(builder)).map(|dims| self.stride = Some(dims)),
             OutKey::Dtype => return map.next_value_seed(dtype()).map(|dtype| self.dtype = Some(dtype)),

@@ -2,7 +2,7 @@
 
 use super::intern::Slices;
 use super::key::Words;
-use super::place::{HERE, PlaceId, Places};
+use super::place::{HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, Traits, ValueId};

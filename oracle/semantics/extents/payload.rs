@@ -217,7 +217,7 @@ impl<'a, 'g> Search<'a, 'g> {
                 taken.sort_by_key(|t| t.start);
                 let mut done = 0;
                 let len = self.arena.len(unit(about, payload));
-                for next in taken.into_iter().chain([len..len]) {
+                for next in taken.into_iter().chain(std::iter::once(len..len)) {
                     if next.start > done {
                         self.result.extra.push((PayloadIndex { launch, payload }, done..next.start));
                     }

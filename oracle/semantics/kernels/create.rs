@@ -18,7 +18,13 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     /// Shape, strides and dtype of a new tensor: those of a tensor argument where no others are given.
-    fn new_layout(&self, like: Option<Window>, size: Value, stride: Value, format: Value) -> Outcome<(Dims, Option<Dims>)> {
+    fn new_layout(
+        &self,
+        like: Option<Window>,
+        size: Value,
+        stride: Value,
+        format: Value,
+    ) -> Outcome<(Dims, Option<Dims>)> {
         if size == Value::None {
             let like = like.ok_or_else(|| raise!("needs a size"));
             // A number alone makes a tensor without dimensions.

@@ -200,7 +200,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         let used: Vec<usize> = (0..by_dim.len()).filter(|&i| by_dim[i].is_some()).collect();
         let shapes = by_dim.iter().flatten().map(|(_, shape)| *shape);
         let common = shapes.clone().try_fold(Dims::default(), layout::broadcast);
-        let common = common.ok_or_else(|| raise!("index shapes {:?} do not broadcast", shapes.collect::<Vec<_>>()))?;
+        let common =
+            common.ok_or_else(|| raise!("index shapes {:?} do not broadcast", shapes.collect::<Vec<_>>()))?;
         // The common shape stands in the place of the indexed dimensions if these are adjacent, else in front.
         let adjacent = used.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let place = if adjacent { used.first().copied().unwrap_or(0) } else { 0 };
@@ -290,7 +291,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         for (k, &position) in choice.positions.iter().enumerate() {
             let (to, from) = (position * per..(position + 1) * per, k * per..(k + 1) * per);
             if accumulate {
-                let pair = [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
+                let pair =
+                    [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
                 let sum = self.domain.pointwise(add, x.dtype, &pair, 1)?;
                 target.cells[to.clone()].copy_from_slice(&sum);
             } else {

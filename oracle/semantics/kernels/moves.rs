@@ -58,8 +58,10 @@ impl<D: Domain> Rank<'_, D> {
 
     fn cloned(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let x = self.tensor(step.args[0])?;
-        let may_alias =
-            step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
+        let may_alias = step
+            .info
+            .and_then(|i| i.schema.as_ref())
+            .is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
         let strides = self.preserved_strides(&x, step.args[1]);
         // `contiguous` and `resolve_conj` return a tensor that already is what they ask for.
         let contiguous = self.wants_contiguous(step);
@@ -243,7 +245,9 @@ impl<D: Domain> Rank<'_, D> {
         let (shifts, along) = (self.ints(step.args[1])?, self.ints(step.args[2])?);
         if along.is_empty() {
             // Without dimensions, the flattened tensor rolls.
-            let &[shift] = &shifts[..] else { return Err(raise!("{} shifts without dimensions", shifts.len())) };
+            let &[shift] = &shifts[..] else {
+                return Err(raise!("{} shifts without dimensions", shifts.len()));
+            };
             let strides = layout::contiguous(x.shape);
             let count = x.numel().max(1) as i64;
             return self.gathered(node, step, &x, x.shape, |index| {
@@ -298,11 +302,8 @@ impl<D: Domain> Rank<'_, D> {
 
 /// The elements at the given positions.
 pub(super) fn pick(block: &Block, per: usize, positions: &[usize]) -> Block {
-    let mut picked = Block {
-        cells: Vec::with_capacity(positions.len() * per),
-        marks: Vec::new(),
-        grain: block.grain,
-    };
+    let mut picked =
+        Block { cells: Vec::with_capacity(positions.len() * per), marks: Vec::new(), grain: block.grain };
     for &position in positions {
         let range = position * per..(position + 1) * per;
         picked.cells.extend_from_slice(&block.cells[range.clone()]);

@@ -411,7 +411,10 @@ impl<D: Domain> Rank<'_, D> {
     pub(super) fn cast(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let window = self.tensor(step.args[0])?;
         let dtype = self.dtype(step.args[1]).unwrap_or(window.dtype);
-        let returns_itself = step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| s.returns.first().is_some_and(|r| r.alias.is_some()));
+        let returns_itself = step
+            .info
+            .and_then(|i| i.schema.as_ref())
+            .is_some_and(|s| s.returns.first().is_some_and(|r| r.alias.is_some()));
         if returns_itself && dtype == window.dtype && !self.flag(step.args[3])? {
             return Ok(Item::Tensor(window));
         }

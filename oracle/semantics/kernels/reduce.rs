@@ -109,8 +109,7 @@ impl<D: Domain> Rank<'_, D> {
         let moved = self.memory.fresh(shown.shape, layout::contiguous(shown.shape), dtype, block);
         let mut inverse = vec![0; dims];
         order.iter().enumerate().for_each(|(i, &from)| inverse[from] = i);
-        let back =
-            Window { shape: x.shape, strides: moved.strides.permuted(&inverse), ..moved };
+        let back = Window { shape: x.shape, strides: moved.strides.permuted(&inverse), ..moved };
         let block = self.moved(&back, dtype)?;
         self.deliver(node, step, x.shape, None, dtype, block)
     }

@@ -99,8 +99,7 @@ impl<D: Domain> Rank<'_, D> {
             }
             View::Unsqueeze => {
                 let at = dim(self.int(a)?, dims + 1)?;
-                let stride =
-                    if at < dims { x.shape[at].saturating_mul(x.strides[at]) } else { 1 };
+                let stride = if at < dims { x.shape[at].saturating_mul(x.strides[at]) } else { 1 };
                 y.shape = x.shape.with_inserted(at, 1).ok_or_else(too_many)?;
                 y.strides = x.strides.with_inserted(at, stride).ok_or_else(too_many)?;
             }
@@ -178,7 +177,8 @@ impl<D: Domain> Rank<'_, D> {
                 };
                 let stride = x.strides[i].saturating_add(x.strides[j]);
                 y.shape = Dims::collect(rest(&x.shape).into_iter().chain([length])).ok_or_else(too_many)?;
-                y.strides = Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
+                y.strides =
+                    Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
             }
             _ => return Err(refuse!("{view:?} has no kernel")),
         }
@@ -245,7 +245,13 @@ pub(super) fn split(x: &Window, at: usize, sizes: &[i64]) -> Outcome<Vec<Window>
 }
 
 /// `x[..., start:end:step, ...]`.
-pub(super) fn slice(x: &Window, at: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Outcome<Window> {
+pub(super) fn slice(
+    x: &Window,
+    at: usize,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Outcome<Window> {
     let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be sliced"))?;
     if step <= 0 {
         return Err(raise!("a step of {step}"));

@@ -73,7 +73,12 @@ fn map1<F: Format>(a: &Operand, count: usize, f: impl Fn(F::Value) -> u64) -> Ve
     (0..count).map(|i| f(at::<F>(a, i, fa))).collect()
 }
 
-fn map2<F: Format>(a: &Operand, b: &Operand, count: usize, f: impl Fn(F::Value, F::Value) -> u64) -> Vec<u64> {
+fn map2<F: Format>(
+    a: &Operand,
+    b: &Operand,
+    count: usize,
+    f: impl Fn(F::Value, F::Value) -> u64,
+) -> Vec<u64> {
     if let (Operand::Cells(a), Operand::Cells(b)) = (a, b) {
         return a.iter().zip(*b).take(count).map(|(&x, &y)| f(F::load(x), F::load(y))).collect();
     }

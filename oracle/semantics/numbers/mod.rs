@@ -23,9 +23,7 @@
 mod format;
 mod function;
 
-use super::domain::{
-    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse,
-};
+use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
 use super::hash::mix;
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
@@ -211,7 +209,8 @@ impl Domain for Numbers {
             let n = if op == Reduce::Mean { run as f32 } else { 1.0 };
             return Ok(runs
                 .map(|run| {
-                    let (re, im) = run.iter().map(|&c| C64::load(c)).fold((0.0, 0.0), |s, x| (s.0 + x.0, s.1 + x.1));
+                    let (re, im) =
+                        run.iter().map(|&c| C64::load(c)).fold((0.0, 0.0), |s, x| (s.0 + x.0, s.1 + x.1));
                     C64::store((re / n, im / n))
                 })
                 .collect());

@@ -125,7 +125,9 @@ fn single_calls_answer_as_pytorch_does() {
         match rank.step(id, step, &mut comm) {
             Ok(Progress::Value(item)) => {
                 if graph.node(id).op == Op::Call {
-                    *counts.entry(if is_refused { "computed, refused by PyTorch" } else { "computed" }).or_default() += 1;
+                    *counts
+                        .entry(if is_refused { "computed, refused by PyTorch" } else { "computed" })
+                        .or_default() += 1;
                     if !is_refused && !is_fake {
                         wrong.extend(disagreement(&graph, id, &item));
                     }
@@ -172,7 +174,8 @@ fn captured_graphs_equal_themselves() {
         let graph = read(&path);
         let (ops, world) = (Ops::of(&graph), world(&graph));
         let program = Program::new(&graph, &ops, &world).unwrap();
-        let go = || run(std::slice::from_ref(&program), &world, &Terms::default(), &Options::default()).unwrap();
+        let go =
+            || run(std::slice::from_ref(&program), &world, &Terms::default(), &Options::default()).unwrap();
         assert_eq!(compare(&go(), &go()), [], "{}", path.display());
     }
 }
