@@ -70,7 +70,7 @@ fn regrouped(total: i64, mut seed: u64) -> Vec<i64> {
         seed /= 3;
         sizes.push(size);
         left /= size;
-        if seed % 5 == 0 {
+        if seed.is_multiple_of(5) {
             sizes.push(1);
         }
     }

@@ -292,7 +292,7 @@ pub(super) fn resolve_sizes(shape: Dims, numel: usize) -> Outcome<Dims> {
         [] => shape,
         [at] => {
             let rest = layout::numel(&shape.with(at, 1)).ok_or_else(fail)?;
-            if rest == 0 || numel % rest != 0 {
+            if rest == 0 || !numel.is_multiple_of(rest) {
                 return Err(fail());
             }
             shape.with(at, (numel / rest) as i64)
