@@ -56,7 +56,8 @@ impl<D: Domain> Rank<'_, D> {
         if let Some(strides) = layout::view_strides(&x.shape, &x.strides, shape) {
             return Ok(Window { shape, strides, ..*x });
         }
-        if step.info.and_then(|i| i.schema.as_ref()).is_none_or(|s| s.name != "reshape") {
+        let copies = |name: &str| matches!(name, "reshape" | "view_copy");
+        if !step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| copies(&s.name)) {
             self.memory.note(HazardKind::ViewNeedsCopy);
         }
         self.room(&shape)?;
