@@ -227,7 +227,8 @@ impl Builder {
                 }
                 let index = index % sizes[dim] as usize;
                 let old = sizes.clone();
-                sizes.remove(dim); strides.remove(dim);
+                sizes.remove(dim);
+                strides.remove(dim);
                 let args = [Value::Node(of), Value::Int(dim as i64), Value::Int(index as i64)];
                 self.view("aten.select.int", &args, of, (&sizes, &strides), |p| {
                     along(p, &old, dim, |i| i == index)

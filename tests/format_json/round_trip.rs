@@ -89,10 +89,7 @@ fn of_every_value_and_result() {
 ]
 }
 "#;
-    assert_eq!(
-        written(&read(text)),
-        text.replace("\"ops\":{}", "\"ops\":{\n}")
-    );
+    assert_eq!(written(&read(text)), text.replace("\"ops\":{}", "\"ops\":{\n}"));
 }
 
 #[test]

@@ -229,6 +229,8 @@ pub(super) enum Scalar {
 }
 
 /// The number in a cell.
+// One of the types that the macro names is `f64` itself.
+#[allow(clippy::useless_conversion)]
 pub(super) fn decode(cell: u64, dtype: Dtype) -> Scalar {
     with_float!(dtype, F => Scalar::Float(f64::from(F::load(cell))), else
     with_integer!(dtype, F => Scalar::Int(F::load(cell)), else {
