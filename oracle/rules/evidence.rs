@@ -49,7 +49,17 @@ impl<'a> Evidence<'a> {
         after: &'a Graph,
         policies: Policies,
     ) -> Evidence<'a> {
-        let (before, after) = (Side::new(before), Side::new(after));
+        Evidence::from_side(Side::new(before), unrepaired, after, policies)
+    }
+
+    /// The same from what is known of the graph before.
+    pub fn from_side(
+        before: Side<'a>,
+        unrepaired: Option<&'a Graph>,
+        after: &'a Graph,
+        policies: Policies,
+    ) -> Evidence<'a> {
+        let after = Side::new(after);
         let correspondence = Correspondence::new(&before, &after);
         Evidence {
             before,

@@ -11,7 +11,7 @@ use crate::semantics::{
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = 64;
 
-/// Differences told at most: the first ones, by rank.
+/// Differences told at most.
 const TOLD: usize = 8;
 
 /// Executes both graphs. With `both`, with numbers and with terms; otherwise with terms only where numbers refuse.
@@ -83,8 +83,16 @@ impl<'e> Prepared<'e> {
             Err(failure) => return failed(after_graph, &failure),
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, &before, &after);
+        // One difference for each place, on the first rank that shows it.
+        let mut places: Vec<(&Difference, usize)> = Vec::new();
         let all = semantics::compare(&before, &after);
-        differences.extend(all.iter().take(TOLD).map(|d| describe(after_graph, d)));
+        for difference in &all {
+            match places.iter_mut().find(|(told, _)| told.place == difference.place) {
+                Some((_, ranks)) => *ranks += 1,
+                None => places.push((difference, 1)),
+            }
+        }
+        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_graph, d, *ranks)));
         if differences.is_empty() {
             let first = after.ranks.first();
             let (outputs, inputs) =
@@ -202,7 +210,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
     told
 }
 
-fn describe(after: &Graph, difference: &Difference) -> ValueDifference {
+fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
     let (what, nodes) = match &difference.place {
         Place::Output(path) => match output_node(after, path) {
             Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
@@ -225,7 +233,13 @@ fn describe(after: &Graph, difference: &Difference) -> ValueDifference {
             (format!("{place} is {before}"), format!("{place} is {after}{more}"))
         }
     };
-    ValueDifference { title: format!("{what} differs on rank {}", difference.rank), nodes, expected, found }
+    let others = match ranks {
+        1 => String::new(),
+        2 => " and 1 other".to_string(),
+        n => format!(" and {} others", n - 1),
+    };
+    let title = format!("{what} differs on rank {}{others}", difference.rank);
+    ValueDifference { title, nodes, expected, found }
 }
 
 /// The node at a path of the output's nested lists.

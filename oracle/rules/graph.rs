@@ -2,7 +2,6 @@
 
 use super::{Checked, Evidence};
 use crate::analysis::fault::FaultKind;
-use crate::analysis::validate::validate;
 
 /// The result has no faults that the input had not.
 ///
@@ -10,10 +9,10 @@ use crate::analysis::validate::validate;
 /// to erased nodes (`bucket/users-rewired`), recorded results (`bucket/metadata-true`) and waits
 /// (`comm/wait-before-use`).
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
-    let excused: Vec<String> = validate(evidence.before.graph).iter().map(|f| f.to_string()).collect();
+    let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
-        for fault in validate(side.graph) {
+        for fault in side.faults() {
             let elsewhere = matches!(
                 fault.kind,
                 FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
@@ -34,7 +33,7 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
 pub(super) fn input_shapes(evidence: &Evidence) -> Checked {
     let before = &evidence.before;
     let mut findings = Vec::new();
-    for fault in validate(before.graph) {
+    for fault in before.faults() {
         if !matches!(fault.kind, FaultKind::Shape { .. }) {
             continue;
         }

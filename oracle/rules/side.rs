@@ -3,9 +3,11 @@
 use crate::analysis::bytes::Overlap;
 use crate::analysis::conflicts::conflicts;
 use crate::analysis::dependences::{self, Dependences};
+use crate::analysis::fault::Fault;
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::Reachability;
 use crate::analysis::storages::{Access, Mode, Storages, Touch};
+use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
@@ -22,6 +24,7 @@ pub struct Side<'a> {
     pub edges: Edges,
     /// Its communication.
     pub collectives: Collectives<'a>,
+    faults: OnceCell<Vec<Fault>>,
     storages: OnceCell<Storages>,
     dependences: OnceCell<Dependences>,
     reachability: OnceCell<Result<LaunchReachability, String>>,
@@ -38,11 +41,22 @@ impl<'a> Side<'a> {
             edges: Edges::new(graph),
             ops,
             collectives,
+            faults: OnceCell::new(),
             storages: OnceCell::new(),
             dependences: OnceCell::new(),
             reachability: OnceCell::new(),
             shown_by: OnceCell::new(),
         }
+    }
+
+    /// The same, for a graph whose faults are known already.
+    pub fn with_faults(graph: &'a Graph, faults: Vec<Fault>) -> Side<'a> {
+        Side { faults: OnceCell::from(faults), ..Side::new(graph) }
+    }
+
+    /// All faults of the graph.
+    pub fn faults(&self) -> &[Fault] {
+        self.faults.get_or_init(|| validate(self.graph))
     }
 
     /// The storages, by run-time aliasing.
