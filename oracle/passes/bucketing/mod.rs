@@ -4,7 +4,7 @@
 //!
 //! Kind by kind, candidates are taken in the order of their waits, formed into runs by key, and cut greedily into
 //! buckets under a size limit ([`select`]); the buckets of a kind are decided before the first of them is merged
-//! ([`merge`]). Afterwards the list is put in order once ([`repair`](super::repair)). The steps are those of
+//! ([`merge`]). Afterwards the list is put in order once ([`repair`]). The steps are those of
 //! PyTorch 2.15 (`torch._inductor.fx_passes.bucketing` and `.fsdp`), node for node, except where PyTorch's result
 //! would not be right:
 //!
