@@ -1,3 +1,5 @@
+#![allow(missing_docs)]
+
 use graph_oracle::format::json;
 use graph_oracle::ops::{Ops, shape};
 fn main() {

@@ -4,6 +4,8 @@
 //! PyTorch 2.15 takes 2.8 s of CPU time for the gathers, the reduce-scatters and the sort on the recorded graph
 //! (one noisy run).
 
+#![allow(missing_docs)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use graph_oracle::format::json;
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Out, Value};

@@ -31,7 +31,9 @@ pub(super) fn collect(
         of_node.push(collector.accesses.len() as u32);
         collector.begin = collector.accesses.len();
         match graph.node(id).op {
-            Op::Output => graph.for_each_input(id, &mut |input| collector.touch(id, input, Touch::Read, true)),
+            Op::Output => {
+                graph.for_each_input(id, &mut |input| collector.touch(id, input, Touch::Read, true))
+            }
             Op::Placeholder | Op::GetAttr => {}
             Op::Call => {
                 let info = ops.get(graph, id);
@@ -98,7 +100,8 @@ impl Collector<'_> {
         match kind {
             Kind::Collective(Collective::Recv) => self.argument(id, args.given(0), Touch::Write),
             Kind::Collective(Collective::PointToPoint) => {
-                let tensors = schema.params.iter().find(|p| p.ty == "Tensor[]").and_then(|p| args.list(&p.name));
+                let tensors =
+                    schema.params.iter().find(|p| p.ty == "Tensor[]").and_then(|p| args.list(&p.name));
                 for (element, &value) in tensors.into_iter().flatten().enumerate() {
                     if receives(self.graph, args, element) {
                         self.argument(id, Some(value), Touch::Write);

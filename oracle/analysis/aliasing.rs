@@ -206,7 +206,10 @@ impl<'a> Aliasing<'a> {
         sizes.len() == shape.len()
             && strides.len() == stride.len()
             && sizes.iter().zip(shape).all(same)
-            && sizes.iter().zip(strides.iter().zip(stride)).all(|(&size, pair)| size == Dim::Static(1) || same(pair))
+            && sizes
+                .iter()
+                .zip(strides.iter().zip(stride))
+                .all(|(&size, pair)| size == Dim::Static(1) || same(pair))
     }
 
     /// First byte and bytes of a view.
@@ -256,7 +259,9 @@ impl<'a> Aliasing<'a> {
     }
 
     fn getitem(&mut self, id: NodeId) {
-        let (Some(Value::Node(source)), index) = (self.graph.arg(id, 0), self.graph.arg(id, 1)) else { return };
+        let (Some(Value::Node(source)), index) = (self.graph.arg(id, 0), self.graph.arg(id, 1)) else {
+            return;
+        };
         let index = match index {
             Some(Value::Int(index)) => Some(index),
             _ => None,
@@ -360,13 +365,7 @@ impl<'a> Aliasing<'a> {
     }
 
     /// Whether what the schema calls a view of `source` is a copy this time; `None` where that is not known.
-    fn copies(
-        &self,
-        schema: &Schema,
-        args: &Bound,
-        place: usize,
-        source: usize,
-    ) -> Option<bool> {
+    fn copies(&self, schema: &Schema, args: &Bound, place: usize, source: usize) -> Option<bool> {
         let sizes = |dims| self.graph.dims(dims).iter().map(|&d| Size::from(d)).collect::<Vec<Size>>();
         let layout = |t: &Tensor| (sizes(t.shape), sizes(t.stride));
         match &schema.name[..] {

@@ -1,5 +1,6 @@
 //! Who is judged: anything that turns a case into an outcome.
 
+pub mod by_name;
 pub mod pr158663;
 mod reference;
 
@@ -63,7 +64,7 @@ pub trait Candidate: Sync {
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {
-    vec![Box::new(Reference), Box::new(pr158663::Pr158663)]
+    vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)]
 }
 
 /// The candidate called `name`; the names that exist, otherwise.

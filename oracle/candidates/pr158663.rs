@@ -15,12 +15,13 @@
 use super::reference::{bucketing_config, run_bucketing};
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
-use crate::graph::{Graph, NodeId, OrderingEdge, Out, Value};
+use crate::graph::{Dtype, Graph, NodeId, OrderingEdge, Out, Value};
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
 use crate::passes::bucketing::{
     self, Context, Facts, Key, Legality, Member, Mode, Policy, Reason, Run, Selection, member, select,
 };
+use crate::passes::repair;
 use crate::rules::PassKind;
 
 /// The candidate.
@@ -56,8 +57,17 @@ impl Policy for Historic {
     fn candidates(&self, cx: &Context, kind: Collective) -> Result<Vec<Member>, bucketing::Refusal> {
         match kind {
             Collective::AllReduce => Ok(Vec::new()),
-            kind => member::in_wait_order(cx, kind),
+            kind => {
+                let mut members = member::in_wait_order(cx, kind)?;
+                // Gathers with `out=` are no candidates.
+                members.retain(|member| member.out.is_none());
+                Ok(members)
+            }
         }
+    }
+
+    fn key(&self, _: &Context, member: &Member) -> Key {
+        Key::of(member, Mode::Default)
     }
 
     fn bytes(&self, cx: &Context, member: &Member) -> Option<i64> {
@@ -92,9 +102,15 @@ impl Policy for Historic {
         (cx.editor.graph().target(folded.0) == "prims.convert_element_type.default").then_some(folded)
     }
 
+    fn packs_exactly(&self, _: Mode, _: &[Piece], _: Dtype) -> bool {
+        // Each piece is converted on its own.
+        true
+    }
+
     fn body(&self, kind: Collective, mode: Mode) -> Body {
         match kind {
             Collective::AllGather => gather_without_edge,
+            Collective::ReduceScatter => reduce_scatter,
             kind => merge::body(kind, mode),
         }
     }
@@ -113,6 +129,10 @@ impl Policy for Historic {
 
     fn keeps_metadata(&self) -> bool {
         false
+    }
+
+    fn final_order(&self, graph: &Graph, _: &[OrderingEdge]) -> Result<Vec<NodeId>, repair::Cycle> {
+        repair::stable_data_order(graph)
     }
 }
 
@@ -146,5 +166,51 @@ fn gather_without_edge(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
             emit.reshape(column, &shape)
         })
         .collect();
-    Some(Merged { start: start.id, waits: vec![wait.id], outs, packers: vec![copy; parcel.inputs.len()], filler: None })
+    Some(Merged {
+        start: start.id,
+        waits: vec![wait.id],
+        outs,
+        packers: vec![copy; parcel.inputs.len()],
+        filler: None,
+    })
+}
+
+/// The merged reduce-scatter: the parts for each rank, cut out one by one and put together again. The inputs must be
+/// contiguous.
+fn reduce_scatter(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
+    let ranks = parcel.group_size;
+    if !parcel.inputs.iter().all(|input| input.layout.is_contiguous()) {
+        return None;
+    }
+    let flat: Vec<Piece> = parcel.inputs.iter().map(|input| emit.reshape(input, &[-1])).collect();
+    let parts: Vec<Vec<Piece>> = flat
+        .iter()
+        .map(|x| {
+            let sizes = (0..ranks).map(|_| x.layout.numel() / ranks).collect::<Vec<_>>();
+            emit.split(x, &sizes, 0)
+        })
+        .collect();
+    let by_rank: Vec<Piece> = (0..usize::try_from(ranks).ok()?)
+        .flat_map(|rank| parts.iter().map(move |p| p[rank].clone()))
+        .collect();
+    let packed = emit.cat(&by_rank, 0, flat.first()?.layout.dtype);
+    let args = [Value::Node(packed.id), parcel.reduce_op, Value::Int(ranks), parcel.group];
+    let mut layout = packed.layout.clone();
+    layout.shape[0] /= ranks;
+    let start = emit.call("_c10d_functional.reduce_scatter_tensor.default", &args, &[], layout);
+    let wait = emit.wait(&start);
+    let mut at = 0;
+    let mut outs = Vec::with_capacity(parcel.shapes.len());
+    for shape in &parcel.shapes {
+        let mut shape = shape.clone();
+        if let Some(rows) = shape.first_mut() {
+            *rows /= ranks;
+        }
+        let numel: i64 = shape.iter().product();
+        let piece = emit.slice(&wait, at, numel);
+        outs.push(emit.reshape(&piece, &shape));
+        at += numel;
+    }
+    let packers = flat.iter().map(|x| x.id).collect();
+    Some(Merged { start: start.id, waits: vec![wait.id], outs, packers, filler: None })
 }

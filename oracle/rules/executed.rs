@@ -11,7 +11,7 @@ use crate::semantics::{
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = 64;
 
-/// Differences told at most: the first ones, by rank.
+/// Differences told at most.
 const TOLD: usize = 8;
 
 /// Executes both graphs. With `both`, with numbers and with terms; otherwise with terms only where numbers refuse.
@@ -53,7 +53,10 @@ impl<'e> Prepared<'e> {
                 .collect::<Result<_, _>>()?,
         };
         if sides.len() == 1 && ranks > 1 && bakes_rank(evidence) {
-            return Err("the graph after holds a rank's own index, and those of the other ranks were not given".into());
+            return Err(
+                "the graph after holds a rank's own index, and those of the other ranks were not given"
+                    .into(),
+            );
         }
         let program = |side: &'e Side| {
             Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(side.graph, &failure))
@@ -80,11 +83,20 @@ impl<'e> Prepared<'e> {
             Err(failure) => return failed(after_graph, &failure),
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, &before, &after);
+        // One difference for each place, on the first rank that shows it.
+        let mut places: Vec<(&Difference, usize)> = Vec::new();
         let all = semantics::compare(&before, &after);
-        differences.extend(all.iter().take(TOLD).map(|d| describe(after_graph, d)));
+        for difference in &all {
+            match places.iter_mut().find(|(told, _)| told.place == difference.place) {
+                Some((_, ranks)) => *ranks += 1,
+                None => places.push((difference, 1)),
+            }
+        }
+        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_graph, d, *ranks)));
         if differences.is_empty() {
             let first = after.ranks.first();
-            let (outputs, inputs) = (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
+            let (outputs, inputs) =
+                (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
             let effects = first.map_or(0, |r| r.effects.len());
             return ValueResult::Equal(format!(
                 "executed on {} ranks: {outputs} outputs, {inputs} inputs and {effects} effects are equal",
@@ -137,7 +149,9 @@ fn tell(graph: &Graph, failure: &Failure) -> String {
         Failure::Refused { rank, node, reason } => format!("{} on rank {rank}: {reason}", name(*node)),
         Failure::Raises { node, reason, .. } => format!("{} raises an error: {reason}", name(*node)),
         Failure::Undefined { rank, node, input } => {
-            let what = input.map_or("a value that no node gives".to_string(), |i| format!("{} before it exists", name(i)));
+            let what = input.map_or("a value that no node gives".to_string(), |i| {
+                format!("{} before it exists", name(i))
+            });
             format!("{} on rank {rank} takes {what}", name(*node))
         }
         Failure::Stuck(waiting) => {
@@ -196,7 +210,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
     told
 }
 
-fn describe(after: &Graph, difference: &Difference) -> ValueDifference {
+fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
     let (what, nodes) = match &difference.place {
         Place::Output(path) => match output_node(after, path) {
             Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
@@ -210,19 +224,22 @@ fn describe(after: &Graph, difference: &Difference) -> ValueDifference {
     let (expected, found) = match &difference.aspect {
         Aspect::Existence { before, after } => (or_nothing(before), or_nothing(after)),
         Aspect::Dtype { before, after } => (before.name().to_string(), after.name().to_string()),
-        Aspect::Shape { before, after } => (format!("its shape is {before:?}"), format!("its shape is {after:?}")),
+        Aspect::Shape { before, after } => {
+            (format!("its shape is {before:?}"), format!("its shape is {after:?}"))
+        }
         Aspect::Value { index, before, after, count } => {
             let place = if index.is_empty() { "it".to_string() } else { format!("element {index:?}") };
             let more = if *count > 1 { format!(" ({count} elements differ)") } else { String::new() };
             (format!("{place} is {before}"), format!("{place} is {after}{more}"))
         }
     };
-    ValueDifference {
-        title: format!("{what} differs on rank {}", difference.rank),
-        nodes,
-        expected,
-        found,
-    }
+    let others = match ranks {
+        1 => String::new(),
+        2 => " and 1 other".to_string(),
+        n => format!(" and {} others", n - 1),
+    };
+    let title = format!("{what} differs on rank {}{others}", difference.rank);
+    ValueDifference { title, nodes, expected, found }
 }
 
 /// The node at a path of the output's nested lists.

@@ -1,8 +1,8 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
+use super::Evidence;
 use super::correspondence::Rewire;
 use super::values::{ValueDifference, ValueMethod, ValueResult};
-use super::Evidence;
 use crate::graph::Graph;
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Limits, What, compare, compare_read, evaluate,

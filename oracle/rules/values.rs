@@ -73,7 +73,9 @@ impl ValueEvidence {
     /// Asks the ways that `asked` names.
     pub(super) fn gather(evidence: &Evidence, asked: Asked) -> ValueEvidence {
         if !asked.prove && !asked.execute {
-            return ValueEvidence::none("values were not asked for");
+            return ValueEvidence::none(
+                "values were not asked for, or the list before is not in an executable order",
+            );
         }
         let mut this = ValueEvidence::default();
         if asked.prove {

@@ -224,7 +224,9 @@ impl<'w> Comm<'w> {
         let input = |from: usize| &sent[from].inputs[output];
         let dtype = mine.what.tensors.get(output).map_or(Dtype::F32, |t| t.0);
         match mine.what.kind {
-            Collective::AllGather => Ok(concat(domain, sent.iter().map(|s| s.inputs[output].0.clone()).collect())),
+            Collective::AllGather => {
+                Ok(concat(domain, sent.iter().map(|s| s.inputs[output].0.clone()).collect()))
+            }
             Collective::AllReduce | Collective::ReduceScatter => {
                 let count = mine.what.tensors[output].1;
                 let range = match mine.what.kind {
@@ -272,10 +274,9 @@ impl<'w> Comm<'w> {
                 }
                 Ok(cat(domain, pieces, gather, dtype))
             }
-            Collective::Send
-            | Collective::PointToPoint
-            | Collective::Barrier
-            | Collective::Other => Ok(Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) }),
+            Collective::Send | Collective::PointToPoint | Collective::Barrier | Collective::Other => {
+                Ok(Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) })
+            }
         }
     }
 

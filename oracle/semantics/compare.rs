@@ -74,7 +74,9 @@ impl fmt::Display for Difference {
         write!(f, "rank {}: ", self.rank)?;
         match &self.place {
             Place::Output(path) if path.is_empty() => write!(f, "the output")?,
-            Place::Output(path) => write!(f, "output {}", path.iter().map(u32::to_string).collect::<Vec<_>>().join("."))?,
+            Place::Output(path) => {
+                write!(f, "output {}", path.iter().map(u32::to_string).collect::<Vec<_>>().join("."))?
+            }
             Place::Input(name) => write!(f, "the final contents of input {name}")?,
             Place::Effect(n) => write!(f, "effect {n}")?,
             Place::World => write!(f, "the world")?,
@@ -84,7 +86,9 @@ impl fmt::Display for Difference {
             Aspect::Existence { before, after } => {
                 write!(f, ": {} before, {} after", or_nothing(before), or_nothing(after))
             }
-            Aspect::Dtype { before, after } => write!(f, ": {} before, {} after", before.name(), after.name()),
+            Aspect::Dtype { before, after } => {
+                write!(f, ": {} before, {} after", before.name(), after.name())
+            }
             Aspect::Shape { before, after } => write!(f, ": shape {before:?} before, {after:?} after"),
             Aspect::Value { index, before, after, count } => {
                 if !index.is_empty() {
@@ -129,7 +133,10 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
             if other.is_none() && input.attribute && !input.written {
                 continue;
             }
-            report(Place::Input(input.name.clone()), sides(before, Some(&input.value), other.map(|o| &o.value)));
+            report(
+                Place::Input(input.name.clone()),
+                sides(before, Some(&input.value), other.map(|o| &o.value)),
+            );
         }
         for input in &right.inputs {
             if same(&left.inputs, input).is_none() && (!input.attribute || input.written) {

@@ -54,7 +54,8 @@ impl Float8 {
         let steps = magnitude / exp2(exponent - self.mantissa_bits as i32);
         let base = (exponent + self.bias - 1) << self.mantissa_bits;
         // `steps` counts the implicit bit too, which is one step of the exponent.
-        let rounded = if steps < 256.0 { base + steps.round_ties_even() as i32 } else { i32::from(self.overflow) };
+        let rounded =
+            if steps < 256.0 { base + steps.round_ties_even() as i32 } else { i32::from(self.overflow) };
         sign | rounded.min(i32::from(self.overflow)) as u8
     }
 }

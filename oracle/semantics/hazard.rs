@@ -58,7 +58,9 @@ impl Hazard {
                 format!("rank {rank}: {node} writes where {} is still to write", name(collective))
             }
             HazardKind::InputUnderOutput => {
-                format!("rank {rank}: {node} overwrites its own input, which is not in this rank's part of the output")
+                format!(
+                    "rank {rank}: {node} overwrites its own input, which is not in this rank's part of the output"
+                )
             }
             HazardKind::NeverWaited => format!("rank {rank}: {node} is never waited for"),
             HazardKind::ViewNeedsCopy => {

@@ -139,6 +139,18 @@ pub fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
     true
 }
 
+/// Whether no two elements can lie in one place. Errs on the side of yes they can.
+pub fn is_injective(shape: &[i64], strides: &[i64]) -> bool {
+    let mut order: Vec<usize> = (0..shape.len()).filter(|&i| shape[i] > 1).collect();
+    order.sort_by_key(|&i| strides[i]);
+    let mut reach = 0i64;
+    order.into_iter().all(|i| {
+        let apart = strides[i] > reach;
+        reach = reach.saturating_add(strides[i].saturating_mul(shape[i] - 1));
+        apart
+    })
+}
+
 /// The strides under which the elements of a window appear, in row-major order, in another shape of as many
 /// elements; `None` if the window would have to be copied.
 pub fn view_strides(shape: &[i64], strides: &[i64], into: Dims) -> Option<Dims> {

@@ -185,20 +185,26 @@ impl Memory {
         self.left = self.left.saturating_sub(block.cells.len() as u64);
         let marked = block.marks.iter().filter(|&&m| m != Known).count();
         let marks = if marked == 0 { Vec::new() } else { block.marks };
-        self.storages.push(Storage { cells: block.cells, marks, marked, grain: block.grain, ..Storage::default() });
+        self.storages.push(Storage {
+            cells: block.cells,
+            marks,
+            marked,
+            grain: block.grain,
+            ..Storage::default()
+        });
         StorageRef(self.storages.len() as u32 - 1)
     }
 
     /// A fresh tensor of these sizes, dense in memory in the order that `strides` gives.
     pub fn fresh(&mut self, shape: Dims, strides: Dims, dtype: Dtype, block: Block) -> Window {
-        let mut window =
-            Window { storage: StorageRef(0), dtype, conj: false, offset: 0, shape, strides };
+        let mut window = Window { storage: StorageRef(0), dtype, conj: false, offset: 0, shape, strides };
         if layout::is_contiguous(&shape, &strides) {
             window.storage = self.allocate(block);
             return window;
         }
         let per = block.per_element(dtype);
-        let mut placed = Block { cells: vec![0; block.cells.len()], marks: vec![Known; block.marks.len()], ..block };
+        let mut placed =
+            Block { cells: vec![0; block.cells.len()], marks: vec![Known; block.marks.len()], ..block };
         let mut next = 0;
         layout::for_each_row(&shape, &strides, 0, |start, count, stride| {
             for i in 0..count {

@@ -47,8 +47,8 @@ pub use number::Number;
 pub use numbers::Numbers;
 pub use program::{Input, Program};
 pub use run::{
-    Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Mismatch, Options, RankRun, Run, TensorValue,
-    Waiting, inputs, run,
+    Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Mismatch, Options, RankRun, Run,
+    TensorValue, Waiting, inputs, run,
 };
 pub use terms::Terms;
 

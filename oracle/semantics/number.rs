@@ -64,7 +64,9 @@ impl Number {
     pub fn key(self) -> u64 {
         match self {
             Number::Int(n) if n as f64 as i64 != n => mix(0x6269, n as u64),
-            Number::Bool(_) | Number::Int(_) | Number::Float(_) => mix(0x6E75, (self.float() + 0.0).to_bits()),
+            Number::Bool(_) | Number::Int(_) | Number::Float(_) => {
+                mix(0x6E75, (self.float() + 0.0).to_bits())
+            }
             Number::Complex(x, y) => mix(mix(0x6370, x.to_bits()), y.to_bits()),
             Number::Term(term) => mix(0x7465, term),
         }
@@ -95,11 +97,11 @@ impl Number {
 fn binary(op: Op, a: Number, b: Number) -> Outcome<Number> {
     let (x, y) = (a.float(), b.float());
     let ints = a.int().zip(b.int());
-    let arithmetic = |int: fn(i64, i64) -> Option<i64>, float: fn(f64, f64) -> f64| {
-        match ints.and_then(|(m, n)| int(m, n)) {
-            Some(n) => Number::Int(n),
-            None => Number::Float(float(x, y)),
-        }
+    let arithmetic = |int: fn(i64, i64) -> Option<i64>, float: fn(f64, f64) -> f64| match ints
+        .and_then(|(m, n)| int(m, n))
+    {
+        Some(n) => Number::Int(n),
+        None => Number::Float(float(x, y)),
     };
     let needs_divisor = matches!(op, Op::TrueDiv | Op::FloorDiv | Op::Mod);
     if needs_divisor && y == 0.0 {

@@ -135,7 +135,8 @@ impl<'g> Program<'g> {
     fn input(&mut self, node: NodeId, attribute: bool) -> u32 {
         let name = if attribute { self.graph.target(node) } else { self.graph.name(node) };
         // Nodes that get one attribute share its storage.
-        let known = attribute.then(|| self.inputs.iter().position(|i| i.attribute && i.name == name)).flatten();
+        let known =
+            attribute.then(|| self.inputs.iter().position(|i| i.attribute && i.name == name)).flatten();
         known.unwrap_or_else(|| {
             self.inputs.push(Input { node, name: name.to_string(), attribute });
             self.inputs.len() - 1
@@ -402,11 +403,8 @@ fn places(kind: Kind) -> &'static [&'static str] {
         Kind::SymSize | Kind::SymStride => &["self", "dim"],
         Kind::SymNumel | Kind::Item => &["self"],
         Kind::AssertScalar => &["self", "assert_msg"],
-        Kind::Pointwise
-        | Kind::GetItem
-        | Kind::Number(_)
-        | Kind::Effect
-        | Kind::Opaque
-        | Kind::Unknown => &[],
+        Kind::Pointwise | Kind::GetItem | Kind::Number(_) | Kind::Effect | Kind::Opaque | Kind::Unknown => {
+            &[]
+        }
     }
 }

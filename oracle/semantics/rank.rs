@@ -7,7 +7,9 @@ use super::layout::{self, Dims, StorageRef, Window};
 use super::memory::{Block, Elements, Mark, Memory, joined, whole};
 use super::number::Number;
 use super::program::{Action, Program, Step};
-use super::run::{Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Options, RankRun, TensorValue, Waiting};
+use super::run::{
+    Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Options, RankRun, TensorValue, Waiting,
+};
 use crate::graph::{Dim, Dtype, NodeId, Op, Out, Str, Tensor, Value};
 
 /// The value of a node.
@@ -56,7 +58,7 @@ pub(crate) struct Rank<'a, D> {
     pub effects: Vec<Effect>,
     /// Launches of the present step that it has to see through before it has a value.
     pub blocking: Vec<u32>,
-    items: Vec<Item>,
+    pub items: Vec<Item>,
     inputs: Vec<Item>,
     /// How many windows of live values each storage has.
     holders: Vec<u32>,
@@ -132,7 +134,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         Ok(true)
     }
 
-    fn step(&mut self, node: NodeId, step: &'a Step<'a>, comm: &mut Comm) -> Outcome<Progress> {
+    pub fn step(&mut self, node: NodeId, step: &'a Step<'a>, comm: &mut Comm) -> Outcome<Progress> {
         let item = match step.action {
             Action::Input(index) => self.inputs[index as usize].clone(),
             Action::Object => Item::Object(step.key),
@@ -245,21 +247,27 @@ impl<D: Domain> Rank<'_, D> {
             Out::Int(n) => return Ok(Item::Number(Number::Int(n))),
             Out::SymInt(expr) => {
                 let hint = graph.expr(expr).hint;
-                return hint.map(|n| Item::Number(Number::Int(n))).ok_or_else(|| refuse!("a size without hint"));
+                return hint
+                    .map(|n| Item::Number(Number::Int(n)))
+                    .ok_or_else(|| refuse!("a size without hint"));
             }
             Out::None => return Ok(Item::None),
             // A process group, a mesh: the same on every rank.
             _ => return Ok(Item::Object(name)),
         };
-        let (shape, strides, dtype) =
-            (self.recorded(graph.dims(tensor.shape))?, self.recorded(graph.dims(tensor.stride))?, tensor.dtype);
+        let (shape, strides, dtype) = (
+            self.recorded(graph.dims(tensor.shape))?,
+            self.recorded(graph.dims(tensor.stride))?,
+            tensor.dtype,
+        );
         if strides.len() != shape.len() {
             return Err(refuse!("{} sizes but {} strides are recorded", shape.len(), strides.len()));
         }
         let mut window =
             Window { storage: StorageRef(0), dtype, conj: false, offset: tensor.offset, shape, strides };
         let extent = layout::numel(&shape).and(window.extent());
-        let (_, end) = extent.ok_or_else(|| refuse!("shape {shape:?} with strides {strides:?} is impossible"))?;
+        let (_, end) =
+            extent.ok_or_else(|| refuse!("shape {shape:?} with strides {strides:?} is impossible"))?;
         let grain = whole(dtype);
         let cells = usize::try_from(end).ok().and_then(|end| end.checked_mul(self.cells_per(dtype)));
         let cells = self.memory.room(cells.unwrap_or(usize::MAX))?;
@@ -522,7 +530,9 @@ impl<'a, D: Domain> Rank<'a, D> {
             },
             Value::Symbolic(expr) => match graph.expr(expr).hint {
                 Some(hint) => Number::Int(hint),
-                None => return Err(refuse!("{} is symbolic and has no hint", graph.text(graph.expr(expr).text))),
+                None => {
+                    return Err(refuse!("{} is symbolic and has no hint", graph.text(graph.expr(expr).text)));
+                }
             },
             _ => match self.held(value)? {
                 Some(Item::Number(number)) => *number,

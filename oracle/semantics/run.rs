@@ -249,7 +249,11 @@ pub struct Waiting {
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiting { rank, node, collective, group, missing, sequence } = self;
-        write!(f, "rank {rank} waits in node {} for collective {} (number {sequence} on group {group}), ", node.0, collective.0)?;
+        write!(
+            f,
+            "rank {rank} waits in node {} for collective {} (number {sequence} on group {group}), ",
+            node.0, collective.0
+        )?;
         write!(f, "which ranks {missing:?} have not started")
     }
 }
@@ -275,7 +279,9 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |(rank, node, what): &(u32, NodeId, Launch)| format!("rank {rank} starts {what} (node {})", node.0);
+        let side = |(rank, node, what): &(u32, NodeId, Launch)| {
+            format!("rank {rank} starts {what} (node {})", node.0)
+        };
         write!(f, "collective number {} on group {}: ", self.sequence, self.group)?;
         write!(f, "{} where {}: {}", side(&self.left), side(&self.right), self.reason)
     }

@@ -69,7 +69,8 @@ const HIGH: u64 = 0xA24B_AED4_963E_E407;
 
 /// An invertible mixing: multiplication by an odd number between two shifts.
 fn scramble(cell: u64, factor: u64, bytes: u8) -> u64 {
-    let x = (cell ^ u64::from(bytes).wrapping_mul(0x5851_F42D_4C95_7F2D)).rotate_left(23).wrapping_mul(factor);
+    let x =
+        (cell ^ u64::from(bytes).wrapping_mul(0x5851_F42D_4C95_7F2D)).rotate_left(23).wrapping_mul(factor);
     x ^ (x >> 32)
 }
 
@@ -214,7 +215,8 @@ impl Domain for Terms {
         let mut cells = Vec::with_capacity(batch * m * n);
         for p in 0..batch {
             let row = |i: usize| words(line, (0..k).map(|l| a[(p * m + i) * k + l]));
-            let columns: Vec<u64> = (0..n).map(|j| words(line, (0..k).map(|l| b[(p * k + l) * n + j]))).collect();
+            let columns: Vec<u64> =
+                (0..n).map(|j| words(line, (0..k).map(|l| b[(p * k + l) * n + j]))).collect();
             for i in 0..m {
                 let row = row(i);
                 cells.extend(columns.iter().map(|&column| words(key, [row, column])));
@@ -285,9 +287,8 @@ mod tests {
         let (a, b) = ([7u64], [9u64]);
         let (x, y) = (Operand::Cells(&a), Operand::Cells(&b));
         let binary = |op, alpha, operands: [Operand; 2]| {
-            domain
-                .pointwise(Pointwise::Binary(op, alpha, Rounding::True), Dtype::F32, &operands, 1)
-                .unwrap()[0]
+            domain.pointwise(Pointwise::Binary(op, alpha, Rounding::True), Dtype::F32, &operands, 1).unwrap()
+                [0]
         };
         let one = Number::Int(1);
         let all = [

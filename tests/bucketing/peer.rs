@@ -175,7 +175,9 @@ fn judged(case: &Case, ours: &Bucketed) -> Result<String, String> {
         None => Ok("equal".into()),
         Some(difference) => match intent(case, ours) {
             Some(why) => Ok(format!("further: {why}")),
-            None if case.after.as_ref().is_some_and(mixes_dtypes) => Ok("further: dtypes mixed by a concatenation".into()),
+            None if case.after.as_ref().is_some_and(mixes_dtypes) => {
+                Ok("further: dtypes mixed by a concatenation".into())
+            }
             None => Err(difference),
         },
     }

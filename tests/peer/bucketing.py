@@ -274,11 +274,12 @@ class Builder:
             dtype = rng.choice(FLOATS if rng.random() < 0.9 else INTS)
             self.placeholder(self.shape() if rng.random() < 0.95 else [], dtype)
         kinds = rng.sample(["ag", "rs", "ar"], rng.choice([1, 1, 2, 3]))
-        for _ in range(rng.randint(8, 40)):
+        eager = rng.choice([0.25, 0.4, 0.5])
+        for _ in range(rng.randint(10, 60)):
             step = rng.random()
-            if step < 0.4:
+            if step < eager:
                 self.start(rng.choice(kinds))
-            elif step < 0.65:
+            elif step < eager + 0.25:
                 self.wait()
             else:
                 self.compute()
@@ -304,9 +305,8 @@ class FsdpBuilder(Builder):
             for _ in range(rng.randint(0, 2)):
                 x = self.cast(x) if rng.random() < 0.5 else self.call(aten.relu.default, x)
             if rng.random() < 0.15:
-                x = self.call(aten.mul.Tensor, x, x if rng.random() < 0.5 else rng.choice(parameters[:1]))
-                if self.val(x).dim() == 0:
-                    continue
+                same = [p for p in parameters if self.val(p).shape == self.val(x).shape]
+                x = self.call(aten.mul.Tensor, x, rng.choice([x, *same]))
             self.pending.append(self.call(c10d.all_gather_into_tensor.default, x, self.groups[group]["size"], group))
             if rng.random() < 0.5:
                 self.wait()

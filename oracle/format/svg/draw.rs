@@ -15,6 +15,8 @@ const NAME_SIZE: f64 = 12.0;
 const TEXT_SIZE: f64 = 10.5;
 /// Characters of a line in a box at most.
 const LINE: usize = 30;
+/// Bends of a line that the eye does not follow.
+const FAR: usize = 8;
 /// Missing names that a box shows at most.
 const MISSING: usize = 3;
 const LINE_HEIGHT: f64 = 14.0;
@@ -114,10 +116,11 @@ pub(super) fn draw(graph: &Graph, picture: &Picture) -> String {
         let drawn_bends = bends_drawn.entry((from, tie)).or_insert(0);
         let skip = if from < to { bends.min(*drawn_bends) } else { 0 };
         *drawn_bends = bends.max(*drawn_bends);
-        drawing.edge(e, (from, to), tie, picture.nodes[from.index()].group, &ports, skip);
+        drawing.edge(graph, e, (from, to), tie, picture.nodes[from.index()].group, &ports, skip);
     }
     for id in graph.ids() {
         drawing.node(graph, id, &picture.nodes[id.index()]);
+        drawing.origins(graph, id, &ends, &ports);
     }
     let mut svg = String::new();
     let _ = write!(
@@ -259,6 +262,7 @@ impl Drawing<'_> {
     /// Draws an edge from its bend number `skip` on.
     fn edge(
         &mut self,
+        graph: &Graph,
         e: usize,
         (from, to): (NodeId, NodeId),
         tie: Tie,
@@ -316,8 +320,36 @@ impl Drawing<'_> {
             if marker.is_empty() { String::new() } else { format!(" marker-end=\"url(#{marker})\"") };
         let _ = writeln!(
             self.text,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}{marker}/>"
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}{marker}>\
+             <title>{} to {}</title></path>",
+            escape_xml(graph.name(from)),
+            escape_xml(graph.name(to)),
         );
+    }
+
+    /// Where a line comes from so far away that the eye does not follow it, its source is named at its end.
+    fn origins(&mut self, graph: &Graph, id: NodeId, ends: &[Edge], ports: &Ports) {
+        let far = |e: &usize| ends[*e].to == id.index() && self.layout.bends[*e].len() >= FAR;
+        let mut far: Vec<usize> = (0..ends.len()).filter(far).collect();
+        far.sort_by(|&a, &b| ports.lower[a].total_cmp(&ports.lower[b]));
+        let sides = match far[..] {
+            // On the side that the line does not come from.
+            [one] if self.layout.bends[one].last().is_some_and(|&x| x > ports.lower[one]) => {
+                vec![(one, "end", -5.0)]
+            }
+            [one] => vec![(one, "start", 5.0)],
+            [left, right] => vec![(left, "end", -5.0), (right, "start", 5.0)],
+            _ => return,
+        };
+        let y = self.rows.top[self.layout.row[id.index()]] - 5.0;
+        for (e, anchor, aside) in sides {
+            let name = shorten(graph.name(NodeId(ends[e].from as u32)), 20);
+            let more = format!(
+                " text-anchor=\"{anchor}\" stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\" \
+                 font-style=\"italic\""
+            );
+            self.write(ports.lower[e] + aside + self.shift, y, 8.5, "#55555a", &more, &name);
+        }
     }
 
     fn node(&mut self, graph: &Graph, id: NodeId, sketch: &Sketch) {

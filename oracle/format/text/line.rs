@@ -196,8 +196,14 @@ impl<'a> Lines<'a> {
             Value::Float(x) if x.is_nan() => write!(text, "nan"),
             Value::Float(x) => write!(text, "{x:?}"),
             Value::Dtype(dtype) => write!(text, "{}", dtype.short()),
-            Value::Node(node) => write!(text, "{}", node_name(groups, graph.name(node))),
-            Value::Dangling(name) => write!(text, "{}", node_name(groups, graph.text(name))),
+            Value::Node(node) => {
+                words::push_node_name(text, groups, graph.name(node));
+                Ok(())
+            }
+            Value::Dangling(name) => {
+                words::push_node_name(text, groups, graph.text(name));
+                Ok(())
+            }
             Value::Device(name) => write!(text, "@{}", raw_or_quoted(graph.text(name))),
             Value::Str(name) => {
                 let name = graph.text(name);

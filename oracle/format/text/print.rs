@@ -1,9 +1,9 @@
 //! The printer: one canonical text per case. Parsing it gives the case back.
 
-use super::line::Lines;
+use super::line::{Lines, Row};
 use super::words::{node_name, quote, raw_or_quoted, word_or_quoted};
 use crate::case::{Case, Comment, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
-use crate::graph::{Graph, Group, Out, Tensor, World};
+use crate::graph::{Graph, Group, NodeId, Out, Tensor, World};
 use crate::ops;
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Write};
@@ -11,6 +11,10 @@ use std::fmt::{self, Write};
 /// Names and calls longer than this do not push the columns of the other lines apart.
 const NAME_COLUMN: usize = 24;
 const CALL_COLUMN: usize = 60;
+
+/// Graphs with more nodes are printed without columns: nobody reads them side by side, and a change of one line
+/// should not move all others.
+const ALIGN_LIMIT: usize = 2000;
 
 /// Runs of consecutive ranks longer than this are written `first to last`.
 const LONG_RUN: usize = 4;
@@ -21,7 +25,7 @@ pub(super) fn print(case: &Case) -> String {
         comments.entry(&comment.place).or_default().push(comment);
     }
     let device = common_device(case);
-    let mut printer = Printer { text: String::new(), comments, device };
+    let mut printer = Printer { text: String::new(), comments, device: &device };
     printer.above(&Place::Head);
     printer.part(&case.graph, None, case.pass.as_ref(), Part::Before);
     for (index, expectation) in case.expectations.iter().enumerate() {
@@ -79,7 +83,7 @@ fn for_each_tensor(graph: &Graph, out: Out, visit: &mut impl FnMut(&Tensor)) {
 struct Printer<'a> {
     text: String,
     comments: FxHashMap<&'a Place, Vec<&'a Comment>>,
-    device: String,
+    device: &'a str,
 }
 
 impl Printer<'_> {
@@ -132,7 +136,7 @@ impl Printer<'_> {
             let _ = writeln!(self.text, "{}", world(&graph.world));
         }
         if before.is_none() && self.device != super::DEFAULT_DEVICE {
-            let _ = writeln!(self.text, "device {}", raw_or_quoted(&self.device));
+            let _ = writeln!(self.text, "device {}", raw_or_quoted(self.device));
         }
         if graph.symbols != base.symbols {
             self.symbols(graph);
@@ -173,27 +177,32 @@ impl Printer<'_> {
     }
 
     fn nodes(&mut self, graph: &Graph, part: Part) {
-        let lines = Lines::new(graph, &self.device);
-        let mut rows = Vec::with_capacity(graph.len());
+        let lines = Lines::new(graph, self.device);
+        if graph.len() > ALIGN_LIMIT {
+            graph.ids().for_each(|id| self.node(graph, id, part, &lines.row(id).plain()));
+            return;
+        }
+        let rows: Vec<Row> = graph.ids().map(|id| lines.row(id)).collect();
         let (mut name_width, mut call_width) = (0, 0);
-        for id in graph.ids() {
-            let row = lines.row(id);
+        for row in &rows {
             if let Some(name) = &row.name {
                 let (name, call) = (name.chars().count(), row.call.chars().count());
                 name_width = name_width.max(if name <= NAME_COLUMN { name } else { 0 });
                 call_width = call_width.max(if call <= CALL_COLUMN && !row.ty.is_empty() { call } else { 0 });
             }
-            rows.push(row);
         }
         for (id, row) in graph.ids().zip(rows) {
-            let line = row.text(name_width, call_width);
-            // The text of the place is made only where a comment may ask for it.
-            if self.comments.is_empty() {
-                self.text.push_str(&line);
-                self.text.push('\n');
-            } else {
-                self.line(&Place::Node(part, graph.name(id).to_string()), &line);
-            }
+            self.node(graph, id, part, &row.text(name_width, call_width));
+        }
+    }
+
+    fn node(&mut self, graph: &Graph, id: NodeId, part: Part, line: &str) {
+        // The text of the place is made only where a comment may ask for it.
+        if self.comments.is_empty() {
+            self.text.push_str(line);
+            self.text.push('\n');
+        } else {
+            self.line(&Place::Node(part, graph.name(id).to_string()), line);
         }
     }
 }

@@ -8,14 +8,16 @@ use super::size::{Size, contiguous, known, numel};
 /// broadcasting to `shape`. `None` where eager and traced PyTorch differ (operands that disagree, or of several
 /// dimensions that are broadcast into another order), and where it depends on a stride that is not known.
 pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Vec<Size>> {
-    let all = |test: fn(&[Size], &[Size]) -> Option<bool>| operands.iter().all(|(of, s)| test(of, s) == Some(true));
+    let all =
+        |test: fn(&[Size], &[Size]) -> Option<bool>| operands.iter().all(|(of, s)| test(of, s) == Some(true));
     if all(is_contiguous) {
         let strides = contiguous(shape);
         return (!strides.contains(&Size::Unknown)).then_some(strides);
     }
     let sizes = known(shape)?;
     let (full, others): (Vec<_>, Vec<_>) = operands.iter().partition(|(of, _)| *of == shape);
-    let orders = full.iter().map(|(_, strides)| order(&sizes, &known(strides)?)).collect::<Option<Vec<_>>>()?;
+    let orders =
+        full.iter().map(|(_, strides)| order(&sizes, &known(strides)?)).collect::<Option<Vec<_>>>()?;
     let first = orders.first()?;
     let dense = |strides: &[Size]| known(strides).is_some_and(|s| is_dense(&sizes, &s, first));
     let agree = full.len() == 1 || (orders.iter().all(|o| o == first) && full.iter().all(|(_, s)| dense(s)));

@@ -163,11 +163,11 @@ fn cat(call: &Call) -> Rule<Inferred> {
             let (a, b) = (call.text(&first.shape), call.text(&part.shape));
             return fault(format!("cat of {a} and {b} along dimension {dim}"));
         }
-        for d in 0..rank {
+        for (d, (size, &other)) in shape.iter_mut().zip(&part.shape).enumerate() {
             if d == dim {
-                shape[d] = shape[d].plus(part.shape[d]);
-            } else if shape[d].known().is_none() && part.shape[d].known().is_some() {
-                shape[d] = part.shape[d];
+                *size = size.plus(other);
+            } else if size.known().is_none() && other.known().is_some() {
+                *size = other;
             }
         }
     }
@@ -296,7 +296,7 @@ fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
             continue;
         };
         match index.dtype {
-            Some(dtype) if matches!(dtype, Dtype::Bool | Dtype::U8) => {
+            Some(Dtype::Bool | Dtype::U8) => {
                 for _ in 0..index.shape.len() {
                     taken.push((dim, vec![Size::Unknown]));
                     dim += 1;
@@ -362,7 +362,10 @@ fn index_select(call: &Call) -> Rule<Inferred> {
     match shape.get_mut(dim) {
         Some(slot) => *slot = count,
         None if count.differs(Size::Known(1)) => {
-            return fault(format!("index_select by {} of a tensor without dimensions", call.text(&index.shape)));
+            return fault(format!(
+                "index_select by {} of a tensor without dimensions",
+                call.text(&index.shape)
+            ));
         }
         None => {}
     }

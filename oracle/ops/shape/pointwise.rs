@@ -2,9 +2,9 @@
 
 use super::call::{Call, Operand, Rule, Stop, fault};
 use super::layout::elementwise;
+use super::moves::packed;
 use super::promote::{DEFAULT_FLOAT, ResultType, part_of};
 use super::size::Size;
-use super::moves::packed;
 use super::{Inferred, Output, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Binary, Kind, Unary};

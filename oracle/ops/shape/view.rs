@@ -98,7 +98,7 @@ fn single(call: &Call, kind: View, window: Window) -> Rule<Window> {
             let dim = window.dim(call, "dim")?;
             window.select(call, dim, call.size("index")?)
         }
-        View::AsStrided => window.as_strided(call),
+        View::AsStrided => window.restrided(call),
         View::Diagonal => window.diagonal(call),
         _ => Ok(window),
     }
@@ -333,7 +333,7 @@ impl Window {
         (0..count).map(|i| self.clone().select(call, dim, Size::Known(i))).collect()
     }
 
-    fn as_strided(self, call: &Call) -> Rule<Window> {
+    fn restrided(self, call: &Call) -> Rule<Window> {
         let (shape, stride) = (call.sizes("size")?, call.sizes("stride")?);
         let negative = |sizes: &[Size]| sizes.iter().any(|s| s.known().is_some_and(|n| n < 0));
         if shape.len() != stride.len() || negative(&shape) || negative(&stride) {

@@ -2,7 +2,7 @@
 
 use super::intern::Slices;
 use super::key::Words;
-use super::place::{HERE, PlaceId, Places};
+use super::place::{HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, Traits, ValueId};
@@ -289,10 +289,5 @@ impl Arena {
         let mut list = self.list();
         list.push(piece);
         self.value(list)
-    }
-
-    /// The place of a rank seen from a place: `place` after the moves of `outer`.
-    pub(super) fn moves_of(&self, place: PlaceId) -> &[(super::GroupId, u32)] {
-        &self.places.get(place).moves
     }
 }

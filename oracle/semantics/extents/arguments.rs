@@ -193,7 +193,6 @@ impl<'g> Machine<'_, 'g> {
         match produced {
             Produced::Nothing => self.words.put(Tag::None, 0),
             Produced::Int(n) => self.words.int(n),
-            Produced::Float(bits) => self.words.float(f64::from_bits(bits)),
             Produced::Number(key) => self.words.put(Tag::Number, key.0),
             Produced::Attribute(name) => self.words.symbol(Tag::Attribute, name),
             Produced::Tensor(tensor, _) => {

@@ -292,11 +292,11 @@ impl Machine<'_, '_> {
         if asynchronous {
             let apart = part.input.storage != target.storage;
             let input = apart.then_some((part.input, part.value));
-            self.take_off(Flight { launch, payload, target, result: received, input })?;
+            self.take_off(Flight { launch, target, result: received, input })?;
         } else {
             self.write(target, received)?;
-            self.eval.launches[launch].payloads[payload].result = Some(received);
         }
+        self.eval.launches[launch].payloads[payload].result = Some(received);
         Ok(self.done(target))
     }
 
@@ -410,16 +410,13 @@ impl Machine<'_, '_> {
         value: ValueId,
         asynchronous: bool,
     ) -> Result<(), Reason> {
-        // A receipt has no payload to hang a result on.
-        let known = payload < self.eval.launches[launch].payloads.len();
-        if asynchronous && known {
-            self.take_off(Flight { launch, payload, target, result: value, input: None })
+        if let Some(payload) = self.eval.launches[launch].payloads.get_mut(payload) {
+            payload.result = Some(value);
+        }
+        if asynchronous {
+            self.take_off(Flight { launch, target, result: value, input: None })
         } else {
-            self.write(target, value)?;
-            if known {
-                self.eval.launches[launch].payloads[payload].result = Some(value);
-            }
-            Ok(())
+            self.write(target, value)
         }
     }
 

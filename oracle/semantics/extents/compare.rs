@@ -8,7 +8,7 @@ use super::arena::Arena;
 use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
 use super::hazard::{Hazard, HazardKind};
 use super::same::{Judge, Verdict};
-use super::source::{Traits, ValueId};
+use super::source::Traits;
 use super::words::range_words;
 use crate::graph::{NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -255,32 +255,13 @@ impl Comparer<'_> {
             _ => {}
         }
         let verdict = self.judge.values(a.value, b.value);
-        let text = match self.parting(a.value, b.value) {
+        let text = match self.judge.parting(a.value, b.value) {
             Some((range, found, expected)) if verdict != Verdict::Same => {
                 format!("{} come from {found}, expected {expected}", range_words(range))
             }
             _ => String::new(),
         };
         (verdict, text)
-    }
-
-    /// The first elements at which two values certainly differ, else at which they are written differently; what
-    /// `b` has there, and what `a` has.
-    fn parting(&mut self, a: ValueId, b: ValueId) -> Option<(Range<i64>, String, String)> {
-        let spots = self.judge.arena.differing_at(a, b);
-        let &(at, expected, found) = spots.first()?;
-        let mut best = (at, expected, found);
-        for (at, expected, found) in spots {
-            let x = self.judge.arena.piece(expected);
-            let y = self.judge.arena.piece(found);
-            if self.judge.values(x, y) == Verdict::Different {
-                best = (at, expected, found);
-                break;
-            }
-        }
-        let (at, expected, found) = best;
-        let words = self.judge.arena.difference_words(found, expected);
-        Some((at..at + found.len, words.0, words.1))
     }
 
     fn mutations(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
@@ -293,7 +274,7 @@ impl Comparer<'_> {
                 continue;
             }
             let name = after.graph.name(b.placeholder);
-            let text = match self.parting(a.content, b.content) {
+            let text = match self.judge.parting(a.content, b.content) {
                 Some((range, found, expected)) => format!(
                     "the storage of {name} in the end: {} come from {found}, expected {expected}",
                     range_words(range)
@@ -440,7 +421,7 @@ impl Comparer<'_> {
         let index = 0;
         let old = before.value(self.judge.arena, node, index).and_then(Result::ok)?;
         let new = after.value(self.judge.arena, twin, index).and_then(Result::ok)?;
-        let (elements, found, expected) = self.parting(old.value, new.value)?;
+        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
         let words = range_words(elements.clone());
         let text = format!("{words} of {name} come from {found}, expected {expected}");
         Some(Divergence { before: node, after: twin, input: None, elements, found, expected, text })
@@ -460,7 +441,7 @@ impl Comparer<'_> {
         if !self.part(&old, &new) {
             return None;
         }
-        let (elements, found, expected) = self.parting(old.value, new.value)?;
+        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
         let input = reference_name(after, twin, index);
         let name = after.graph.name(twin);
         let of = format!("{} of {input}, which {name} reads,", range_words(elements.clone()));

@@ -47,8 +47,6 @@ pub(super) enum Produced {
     /// Several: a range of the evaluation's items.
     List(u32, u32),
     Int(i64),
-    /// Bits.
-    Float(u64),
     /// A number that is not known.
     Number(KeyId),
     /// An attribute of the module that is no tensor.
@@ -125,7 +123,7 @@ pub struct Payload {
     pub value: ValueId,
     /// Their type.
     pub dtype: Dtype,
-    /// The elements that this rank receives, once waited for.
+    /// The elements that this rank receives; they are there once waited for.
     pub result: Option<ValueId>,
 }
 

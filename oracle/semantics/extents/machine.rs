@@ -38,9 +38,8 @@ pub(super) enum Reading {
 /// A window that a collective in flight will write.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
-    /// Index into the evaluation's launches, and of the tensor in it.
+    /// Index into the evaluation's launches.
     pub(super) launch: usize,
-    pub(super) payload: usize,
     pub(super) target: Tensor,
     pub(super) result: ValueId,
     /// What it sends, and what that was at the start; `None` where the input lies in the memory that is written.
@@ -349,7 +348,6 @@ impl Machine<'_, '_> {
             let content = self.written(flight.target, flight.result, false)?;
             self.eval.runs += self.arena.run_count(content);
             self.eval.storages[storage].content = content;
-            self.eval.launches[flight.launch].payloads[flight.payload].result = Some(flight.result);
         }
         self.eval.storages[storage].flights = left;
         Ok(())

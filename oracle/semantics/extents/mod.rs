@@ -15,8 +15,10 @@ mod machine;
 mod moves;
 mod numbers;
 mod opaque;
+mod payload;
 mod place;
 mod reason;
+mod rewired;
 mod run;
 mod same;
 mod source;
@@ -34,6 +36,9 @@ pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,
 };
 pub use hazard::{Hazard, HazardKind};
+pub use payload::{Member, PayloadIndex, Payloads, payload_members};
 pub use place::GroupId;
 pub use reason::Reason;
+pub use rewired::{Reader, RemovedWait, rewired};
+pub use same::Verdict;
 pub use source::{Symbol, ValueId};

@@ -10,6 +10,7 @@ use super::run::RunList;
 use super::source::{Traits, ValueId};
 use super::views::{Window, dimension};
 use crate::graph::{Dtype, NodeId, Value, contiguous_strides};
+use crate::ops::shape::promote;
 use crate::ops::{Move, Schema};
 
 /// A logical value with its shape.
@@ -193,14 +194,11 @@ impl Machine<'_, '_> {
         tensors.iter().map(|&tensor| self.read(tensor, None, Reading::Moving)).collect()
     }
 
-    /// The dtype of a concatenation: that of all, else what is recorded (PyTorch promotes).
+    /// The dtype of a concatenation: the one that all promote to.
     fn common_dtype(&self, tensors: &[Tensor]) -> Result<Dtype, Stop> {
-        let first = tensors.first().ok_or_else(|| bad("an empty list"))?.dtype;
-        if tensors.iter().all(|t| t.dtype == first) {
-            return Ok(first);
-        }
-        let id = self.metadata(0).ok_or(Reason::NoMetadata)?;
-        Ok(self.graph.tensor(id).dtype)
+        let mut dtypes = tensors.iter().map(|t| t.dtype);
+        let first = dtypes.next().ok_or_else(|| bad("an empty list"))?;
+        dtypes.try_fold(first, promote).ok_or_else(|| bad("dtypes that do not promote to one"))
     }
 
     /// `outer` times one piece of each value: of `i` the elements `o * lens[i] .. (o + 1) * lens[i]`.

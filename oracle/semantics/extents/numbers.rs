@@ -3,7 +3,7 @@
 use super::arguments::Call;
 use super::evaluation::Produced;
 use super::key::Tag;
-use super::machine::{Machine, Reading, Stop};
+use super::machine::{Machine, Stop};
 use super::reason::Reason;
 use super::source::Traits;
 use super::views::dimension;

@@ -18,6 +18,7 @@ use super::place::PlaceId;
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Elements of a window up to which they are looked at one by one.
 const ALL_ELEMENTS: i64 = 1 << 16;
@@ -28,7 +29,8 @@ const DEPTH: u32 = 64;
 
 /// Whether two values are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// Proved the same.
     Same,
     /// They differ, and this is certain.
     Different,
@@ -125,6 +127,25 @@ impl<'a> Judge<'a> {
             }
         }
         if unknown { Verdict::Unknown } else { Verdict::Same }
+    }
+
+    /// The first elements at which two values certainly differ, else at which they are written differently; what
+    /// `b` has there, and what `a` has.
+    pub(super) fn parting(&mut self, a: ValueId, b: ValueId) -> Option<(Range<i64>, String, String)> {
+        let spots = self.arena.differing_at(a, b);
+        let &(at, expected, found) = spots.first()?;
+        let mut best = (at, expected, found);
+        for (at, expected, found) in spots {
+            let x = self.arena.piece(expected);
+            let y = self.arena.piece(found);
+            if self.values(x, y) == Verdict::Different {
+                best = (at, expected, found);
+                break;
+            }
+        }
+        let (at, expected, found) = best;
+        let words = self.arena.difference_words(found, expected);
+        Some((at..at + found.len, words.0, words.1))
     }
 
     fn compare_values(&mut self, a: ValueId, b: ValueId) -> Vec<Relation> {

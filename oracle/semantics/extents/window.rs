@@ -214,7 +214,7 @@ mod tests {
             let (mut value, mut t, mut moves) = (value, t, Vec::new());
             loop {
                 let piece = pieces(arena.runs(value), t, 1).next().unwrap();
-                moves.extend(arena.moves_of(piece.place).iter().map(|&(g, j)| (g.0, j)));
+                moves.extend(arena.places.get(piece.place).moves.iter().map(|&(g, j)| (g.0, j)));
                 match arena.get(piece.source) {
                     Source::Window { content, layout } => {
                         t = layout::position(arena.layout(layout), piece.offset);

@@ -81,7 +81,9 @@ impl<'a, D: Domain> Rank<'a, D> {
         let coalesced =
             matches!(step.args[0], Value::List(_)) || matches!(self.held(step.args[0])?, Some(Item::List(_)));
         let op = match kind {
-            Collective::ReduceScatter | Collective::AllReduce => Some(self.rank_reduce(step.args[3], &inputs)?),
+            Collective::ReduceScatter | Collective::AllReduce => {
+                Some(self.rank_reduce(step.args[3], &inputs)?)
+            }
             _ => None,
         };
         let root = match kind {
@@ -216,7 +218,11 @@ impl<'a, D: Domain> Rank<'a, D> {
         };
         let (received, sent) = (given(step.args[4])?, given(step.args[5])?);
         let sum = |list: &[i64]| list.iter().try_fold(0i64, |sum, &n| sum.checked_add(n).filter(|_| n >= 0));
-        if received.len() != ranks || sent.len() != ranks || sum(&sent) != Some(rows) || sum(&received).is_none() {
+        if received.len() != ranks
+            || sent.len() != ranks
+            || sum(&sent) != Some(rows)
+            || sum(&received).is_none()
+        {
             return Err(raise!("splits {sent:?} and {received:?} of {rows} rows over {ranks} ranks"));
         }
         Ok((sent, received))
@@ -285,7 +291,10 @@ impl<'a, D: Domain> Rank<'a, D> {
         match kind {
             Collective::ShardDimAllToAll => {
                 let x = self.tensor(step.args[0])?;
-                let pair = (dim(self.int(step.args[4])?, x.shape.len())?, dim(self.int(step.args[5])?, x.shape.len())?);
+                let pair = (
+                    dim(self.int(step.args[4])?, x.shape.len())?,
+                    dim(self.int(step.args[5])?, x.shape.len())?,
+                );
                 if x.shape.is_empty() || x.shape[pair.1] % me.ranks as i64 != 0 {
                     return Err(raise!("{:?} in {} parts along dimension {}", x.shape, me.ranks, pair.1));
                 }
@@ -384,9 +393,8 @@ fn own_part(kind: Collective, position: usize, input: &Window, output: &Window) 
 /// The shape of what a member receives.
 fn result_shape(kind: Collective, input: &Window, ranks: usize, received: &[i64]) -> Outcome<Dims> {
     let shape = input.shape;
-    let rows = || {
-        shape.first().copied().ok_or_else(|| raise!("{} of a tensor without dimensions", kind.name()))
-    };
+    let rows =
+        || shape.first().copied().ok_or_else(|| raise!("{} of a tensor without dimensions", kind.name()));
     Ok(match kind {
         Collective::AllGather => shape.with(0, rows()?.saturating_mul(ranks as i64)),
         Collective::ReduceScatter => {

@@ -18,7 +18,13 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     /// Shape, strides and dtype of a new tensor: those of a tensor argument where no others are given.
-    fn new_layout(&self, like: Option<Window>, size: Value, stride: Value, format: Value) -> Outcome<(Dims, Option<Dims>)> {
+    fn new_layout(
+        &self,
+        like: Option<Window>,
+        size: Value,
+        stride: Value,
+        format: Value,
+    ) -> Outcome<(Dims, Option<Dims>)> {
         if size == Value::None {
             let like = like.ok_or_else(|| raise!("needs a size"));
             // A number alone makes a tensor without dimensions.
@@ -73,7 +79,7 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     /// Memory without value. Strides may leave gaps, so the storage is as large as they reach.
-    fn empty(&mut self, shape: Dims, strides: Option<Dims>, dtype: Dtype) -> Outcome<Window> {
+    pub(super) fn empty(&mut self, shape: Dims, strides: Option<Dims>, dtype: Dtype) -> Outcome<Window> {
         let strides = strides.unwrap_or_else(|| layout::contiguous(shape));
         let mut window = Window {
             storage: super::super::layout::StorageRef(0),
@@ -105,6 +111,9 @@ impl<D: Domain> Rank<'_, D> {
         let dtype = self.dtype(dtype).unwrap_or(if ints.is_some() { Dtype::I64 } else { Dtype::F32 });
         let length = match ints {
             _ if by.float() == 0.0 => return Err(raise!("arange by 0")),
+            _ if (end.float() - start.float()) * by.float() < 0.0 => {
+                return Err(raise!("arange from {start:?} to {end:?} by {by:?}"));
+            }
             Some(((start, end), by)) => {
                 let (span, by) = (i128::from(end) - i128::from(start), i128::from(by));
                 let whole = span / by + i128::from(span % by != 0 && (span < 0) == (by < 0));

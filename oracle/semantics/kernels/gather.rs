@@ -36,8 +36,14 @@ impl<'a, D: Domain> Rank<'a, D> {
                 let choice = match movement {
                     Move::Index => self.advanced(step.args[1], &x)?,
                     Move::Gather => self.along(step.args[1], step.args[2], &x, None)?,
-                    Move::IndexSelect => self.rows(step.args[1], step.args[2], &x)?,
-                    _ => self.rows(Value::Int(0), step.args[1], &x)?,
+                    Move::IndexSelect => {
+                        let index = self.tensor(step.args[2])?;
+                        self.selected(step.args[1], index, &x)?
+                    }
+                    _ => {
+                        let index = self.tensor(step.args[1])?;
+                        self.rows(Value::Int(0), index, &x)?
+                    }
                 };
                 match choice {
                     None => None,
@@ -68,10 +74,29 @@ impl<'a, D: Domain> Rank<'a, D> {
         Ok(at.map(|at| Indices { at, poison: elements.poison }))
     }
 
-    /// `index_select`, `embedding`: whole slices along a dimension, one per index.
-    fn rows(&mut self, along: Value, index: Value, x: &Window) -> Outcome<Option<Choice>> {
+    /// `index_select`: the index is a vector or one number, and a tensor without dimensions has one element.
+    fn selected(&mut self, along: Value, mut index: Window, x: &Window) -> Outcome<Option<Choice>> {
+        if index.shape.len() > 1 {
+            return Err(raise!("an index of shape {:?} is no vector", index.shape));
+        }
+        let vector = |n| Dims::default().with_pushed(n).unwrap_or_default();
+        if !x.shape.is_empty() {
+            if index.shape.is_empty() {
+                (index.shape, index.strides) = (vector(1), vector(1));
+            }
+            return self.rows(along, index, x);
+        }
+        dim(self.int(along)?, 0)?;
+        if index.numel() != 1 {
+            return Err(raise!("{} elements of a tensor without dimensions", index.numel()));
+        }
+        let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        Ok(Some(Choice { positions: vec![0], poison: indices.poison, shape: x.shape }))
+    }
+
+    /// `embedding`, and `index_select` of a vector: whole slices along a dimension, one per index.
+    fn rows(&mut self, along: Value, index: Window, x: &Window) -> Outcome<Option<Choice>> {
         let at = dim(self.int(along)?, x.shape.len())?;
-        let index = self.tensor(index)?;
         let Some(indices) = self.integers(&index)? else { return Ok(None) };
         let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be indexed"))?;
         let shape = x.shape[..at].iter().chain(&index.shape[..]).chain(&x.shape[at + 1..]).copied();
@@ -175,7 +200,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         let used: Vec<usize> = (0..by_dim.len()).filter(|&i| by_dim[i].is_some()).collect();
         let shapes = by_dim.iter().flatten().map(|(_, shape)| *shape);
         let common = shapes.clone().try_fold(Dims::default(), layout::broadcast);
-        let common = common.ok_or_else(|| raise!("index shapes {:?} do not broadcast", shapes.collect::<Vec<_>>()))?;
+        let common =
+            common.ok_or_else(|| raise!("index shapes {:?} do not broadcast", shapes.collect::<Vec<_>>()))?;
         // The common shape stands in the place of the indexed dimensions if these are adjacent, else in front.
         let adjacent = used.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let place = if adjacent { used.first().copied().unwrap_or(0) } else { 0 };
@@ -265,7 +291,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         for (k, &position) in choice.positions.iter().enumerate() {
             let (to, from) = (position * per..(position + 1) * per, k * per..(k + 1) * per);
             if accumulate {
-                let pair = [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
+                let pair =
+                    [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
                 let sum = self.domain.pointwise(add, x.dtype, &pair, 1)?;
                 target.cells[to.clone()].copy_from_slice(&sum);
             } else {

@@ -45,7 +45,10 @@ impl<D: Domain> Rank<'_, D> {
         };
         let batch = batch.ok_or_else(|| raise!("batches {batch_a:?} and {batch_b:?}"))?;
         let full = |rows: i64, columns: i64| {
-            batch.with_pushed(rows).and_then(|d| d.with_pushed(columns)).ok_or_else(|| too_many(batch.len() + 2))
+            batch
+                .with_pushed(rows)
+                .and_then(|d| d.with_pushed(columns))
+                .ok_or_else(|| too_many(batch.len() + 2))
         };
         (a, b) = (shown(&a, full(m, k)?)?, shown(&b, full(k, n)?)?);
         let product = full(m, n)?;

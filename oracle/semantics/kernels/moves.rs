@@ -39,17 +39,29 @@ impl<D: Domain> Rank<'_, D> {
         self.moved(&Window { shape, strides, ..*window }, dtype)
     }
 
-    /// A writable copy of a tensor, in its own layout where that is dense.
-    pub(super) fn duplicate(&mut self, window: &Window) -> Outcome<Window> {
+    /// A copy of a tensor that keeps even the gaps of its layout (`at::clone_preserve_strides`).
+    fn duplicate(&mut self, window: &Window) -> Outcome<Window> {
         let block = self.moved(window, window.dtype)?;
-        let strides = self.preserved_strides(window, Value::None);
-        Ok(self.memory.fresh(window.shape, strides, window.dtype, block))
+        self.gapped(window, block)
+    }
+
+    /// A fresh tensor of the layout of another, gaps included, unless its elements overlap.
+    fn gapped(&mut self, like: &Window, block: Block) -> Outcome<Window> {
+        if layout::is_injective(&like.shape, &like.strides) {
+            let fresh = self.empty(like.shape, Some(like.strides), like.dtype)?;
+            self.memory.write(self.domain, &fresh, block)?;
+            return Ok(fresh);
+        }
+        let strides = self.preserved_strides(like, Value::None);
+        Ok(self.memory.fresh(like.shape, strides, like.dtype, block))
     }
 
     fn cloned(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let x = self.tensor(step.args[0])?;
-        let may_alias =
-            step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
+        let may_alias = step
+            .info
+            .and_then(|i| i.schema.as_ref())
+            .is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
         let strides = self.preserved_strides(&x, step.args[1]);
         // `contiguous` and `resolve_conj` return a tensor that already is what they ask for.
         let contiguous = self.wants_contiguous(step);
@@ -113,8 +125,10 @@ impl<D: Domain> Rank<'_, D> {
         let (x, source) = (self.tensor(step.args[0])?, self.tensor(step.args[1])?);
         self.room(&x.shape)?;
         let block = self.moved_to(&source, x.shape, x.dtype)?;
-        let strides = self.preserved_strides(&x, Value::None);
-        self.deliver(node, step, x.shape, Some(strides), x.dtype, block)
+        if step.into.is_none() {
+            return Ok(Item::Tensor(self.gapped(&x, block)?));
+        }
+        self.deliver(node, step, x.shape, None, x.dtype, block)
     }
 
     fn foreach_copy(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
@@ -231,7 +245,9 @@ impl<D: Domain> Rank<'_, D> {
         let (shifts, along) = (self.ints(step.args[1])?, self.ints(step.args[2])?);
         if along.is_empty() {
             // Without dimensions, the flattened tensor rolls.
-            let &[shift] = &shifts[..] else { return Err(raise!("{} shifts without dimensions", shifts.len())) };
+            let &[shift] = &shifts[..] else {
+                return Err(raise!("{} shifts without dimensions", shifts.len()));
+            };
             let strides = layout::contiguous(x.shape);
             let count = x.numel().max(1) as i64;
             return self.gathered(node, step, &x, x.shape, |index| {
@@ -286,11 +302,8 @@ impl<D: Domain> Rank<'_, D> {
 
 /// The elements at the given positions.
 pub(super) fn pick(block: &Block, per: usize, positions: &[usize]) -> Block {
-    let mut picked = Block {
-        cells: Vec::with_capacity(positions.len() * per),
-        marks: Vec::new(),
-        grain: block.grain,
-    };
+    let mut picked =
+        Block { cells: Vec::with_capacity(positions.len() * per), marks: Vec::new(), grain: block.grain };
     for &position in positions {
         let range = position * per..(position + 1) * per;
         picked.cells.extend_from_slice(&block.cells[range.clone()]);

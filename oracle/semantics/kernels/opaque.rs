@@ -134,12 +134,11 @@ impl<'a, D: Domain> Rank<'a, D> {
         if before.storage.is_some() && before.storage != after.storage {
             return Ok(None);
         }
-        let lies_as_recorded =
-            *self.recorded(graph.dims(before.stride))? == *window.strides
-                && *self.recorded(graph.dims(before.shape))? == *window.shape
-                && before.dtype == window.dtype
-                && window.dtype.itemsize() >= after.dtype.itemsize()
-                && after.dtype.itemsize() > 0;
+        let lies_as_recorded = *self.recorded(graph.dims(before.stride))? == *window.strides
+            && *self.recorded(graph.dims(before.shape))? == *window.shape
+            && before.dtype == window.dtype
+            && window.dtype.itemsize() >= after.dtype.itemsize()
+            && after.dtype.itemsize() > 0;
         let ratio = i64::from(window.dtype.itemsize() / after.dtype.itemsize().max(1));
         let view = Window {
             dtype: after.dtype,
@@ -154,7 +153,10 @@ impl<'a, D: Domain> Rank<'a, D> {
             && view.extent().is_some_and(|(_, end)| end <= self.memory.capacity(window.storage, after.dtype))
             && after.dtype.itemsize() >= u32::from(grain);
         if !lies_as_recorded || !inside {
-            return Err(refuse!("{} is a view of which the recorded metadata do not tell the window", info.target));
+            return Err(refuse!(
+                "{} is a view of which the recorded metadata do not tell the window",
+                info.target
+            ));
         }
         Ok(Some(Item::Tensor(view)))
     }
@@ -177,7 +179,8 @@ impl<'a, D: Domain> Rank<'a, D> {
             let item = self.item(value)?;
             collect(&item, &mut windows);
             for window in windows {
-                let block = self.unknown_block(&window.shape, window.dtype, key, *output, poisoned, &schema.name)?;
+                let block =
+                    self.unknown_block(&window.shape, window.dtype, key, *output, poisoned, &schema.name)?;
                 *output += 1;
                 self.memory.write(self.domain, &window, block)?;
             }
@@ -254,7 +257,8 @@ impl<'a, D: Domain> Rank<'a, D> {
             Trouble::Refuse(reason) => refuse!("the size of its result: {reason}"),
             other => other,
         })?;
-        let block = self.unknown_block(&shape, tensor.dtype, key, output, poisoned, self.program.graph.target(node))?;
+        let block =
+            self.unknown_block(&shape, tensor.dtype, key, output, poisoned, self.program.graph.target(node))?;
         let strides = self
             .recorded(graph.dims(tensor.stride))
             .ok()

@@ -57,7 +57,14 @@ impl<D: Domain> Rank<'_, D> {
                     false => self.chunk_cat(&filled, 0, ranks)?.0,
                 };
                 let count = (block.cells.len() / block.per_element(dtype).max(1)) as i64;
-                self.deliver(node, step, Dims::default().with_pushed(count).unwrap_or_default(), None, dtype, block)
+                self.deliver(
+                    node,
+                    step,
+                    Dims::default().with_pushed(count).unwrap_or_default(),
+                    None,
+                    dtype,
+                    block,
+                )
             }
             Move::AllGatherCopyIn => self.copy_in(step),
             _ => Err(refuse!("{movement:?} has no kernel")),
@@ -131,13 +138,17 @@ impl<D: Domain> Rank<'_, D> {
         let dtype = self.dtype(dtype).ok_or_else(|| raise!("the bucket needs a dtype"))?;
         let dtypes = self.ints(dtypes)?;
         if dtypes.len() != inputs.len() || rank < 0 || rank >= ranks {
-            return Err(raise!("{} dtypes for {} inputs, rank {rank} of {ranks}", dtypes.len(), inputs.len()));
+            return Err(raise!(
+                "{} dtypes for {} inputs, rank {rank} of {ranks}",
+                dtypes.len(),
+                inputs.len()
+            ));
         }
         let mut blocks = Vec::with_capacity(inputs.len());
         for (window, &position) in inputs.iter().zip(&dtypes) {
             let own = dtype_by_position(position).ok_or_else(|| refuse!("dtype number {position}"))?;
             let bytes = window.numel() * own.itemsize() as usize;
-            if bytes % dtype.itemsize() as usize != 0 {
+            if !bytes.is_multiple_of(dtype.itemsize() as usize) {
                 return Err(raise!("{bytes} bytes are no whole number of {}", dtype.name()));
             }
             let mut block = self.moved(window, own)?;

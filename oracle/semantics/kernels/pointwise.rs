@@ -20,6 +20,13 @@ pub(super) enum Given {
 }
 
 impl Given {
+    fn dtype(self) -> Dtype {
+        match self {
+            Given::Tensor(window) => window.dtype,
+            Given::Number(number) => number.dtype(),
+        }
+    }
+
     fn participant(self) -> Participant {
         match self {
             Given::Tensor(window) => Participant::Tensor(window.dtype, window.shape.len()),
@@ -78,16 +85,20 @@ impl<D: Domain> Rank<'_, D> {
         })
     }
 
-    /// The strides of a fresh result of pointwise operands.
-    fn common_strides(&self, shape: Dims, operands: &[Given]) -> Dims {
-        let windows: Vec<(Dims, Dims)> = operands
-            .iter()
-            .filter_map(|operand| match operand {
-                Given::Tensor(window) => Some((window.shape, window.strides)),
-                Given::Number(_) => None,
-            })
-            .collect();
-        layout::pointwise_strides(shape, &windows)
+    /// The strides of a fresh result of pointwise operands. An operand of another dtype is cast first, and its cast
+    /// lies densely.
+    fn common_strides(&self, shape: Dims, operands: &[Given], dtype: Dtype) -> Dims {
+        let mut layouts = Vec::with_capacity(operands.len());
+        for operand in operands {
+            if let Given::Tensor(window) = operand {
+                let strides = match window.dtype == dtype {
+                    true => window.strides,
+                    false => self.preserved_strides(window, Value::None),
+                };
+                layouts.push((window.shape, strides));
+            }
+        }
+        layout::pointwise_strides(shape, &layouts)
     }
 
     /// The elements of an operand under the common shape and dtype. A number stays one.
@@ -122,13 +133,50 @@ impl<D: Domain> Rank<'_, D> {
         out: Dtype,
     ) -> Outcome<Item> {
         let shape = self.common_shape(operands)?;
+        let block = self.computed(function, operands, shape, dtype, out)?;
+        let mut strides = self.common_strides(shape, operands, dtype);
+        // A power of a number has its own allocation in PyTorch.
+        if matches!((function, operands), (Pointwise::Binary(Binary::Pow, ..), [Given::Number(_), _])) {
+            strides = layout::contiguous(shape);
+        }
+        self.hand_over(node, step, shape, strides, out, block)
+    }
+
+    /// The elements of a pointwise function.
+    fn computed(
+        &mut self,
+        function: Pointwise,
+        operands: &[Given],
+        shape: Dims,
+        dtype: Dtype,
+        out: Dtype,
+    ) -> Outcome<Block> {
         let count = self.room(&shape)?;
         let ready: Vec<Ready> =
             operands.iter().map(|&operand| self.ready(operand, shape, dtype)).collect::<Outcome<_>>()?;
         let list: Vec<Operand> = ready.iter().map(Ready::operand).collect();
         let cells = self.domain.pointwise(function, dtype, &list, count)?;
-        let block = Block::of_elements(cells, spread(&ready, count), out);
-        let strides = self.common_strides(shape, operands);
+        Ok(Block::of_elements(cells, spread(&ready, count), out))
+    }
+
+    /// Delivers a pointwise result. A destination has to be of the result's kind of number or a higher one.
+    fn hand_over(
+        &mut self,
+        node: NodeId,
+        step: &Step,
+        shape: Dims,
+        strides: Dims,
+        out: Dtype,
+        block: Block,
+    ) -> Outcome<Item> {
+        if let Some(into) = step.into {
+            let to = self.tensor(into)?.dtype;
+            let (from, target) = (out.class(), to.class());
+            // Integers of all widths are one kind, and so are floats.
+            if from > target {
+                return Err(raise!("a result of {} cannot be stored as {}", out.name(), to.name()));
+            }
+        }
         self.deliver(node, step, shape, Some(strides), out, block)
     }
 
@@ -200,9 +248,15 @@ impl<D: Domain> Rank<'_, D> {
             Binary::Div if rounding == Rounding::True && class < DtypeClass::Float => {
                 (dtype, out) = (Dtype::F32, Dtype::F32);
             }
-            Binary::Sub if class == DtypeClass::Bool => return Err(raise!("sub does not take bool")),
+            Binary::Sub if [a, b].iter().any(|g| g.dtype() == Dtype::Bool) => {
+                return Err(raise!("sub does not take bool"));
+            }
             Binary::Pow if class == DtypeClass::Bool => (dtype, out) = (Dtype::I64, Dtype::I64),
             _ => {}
+        }
+        let whole = class < DtypeClass::Float && matches!(op, Binary::Add | Binary::Sub);
+        if whole && matches!(alpha, Number::Float(_)) {
+            return Err(raise!("an alpha of {alpha:?} for {}", dtype.name()));
         }
         // PyTorch keeps a number's precision in products and quotients and rounds it to the operands' dtype in
         // everything else (ATen/native/cpu/BinaryOpsKernel.cpp).
@@ -224,17 +278,17 @@ impl<D: Domain> Rank<'_, D> {
         dtype: Dtype,
         out: Dtype,
     ) -> Outcome<Item> {
-        let low = matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2);
-        let rounded: Vec<Given> = operands
-            .iter()
-            .map(|&operand| match operand {
-                Given::Number(n @ (Number::Int(_) | Number::Float(_))) if low => {
-                    Given::Number(rounded(n, dtype))
-                }
-                other => other,
-            })
-            .collect();
+        let rounded: Vec<Given> = operands.iter().map(|&operand| self.rounded(operand, dtype)).collect();
         self.compute(node, step, function, &rounded, dtype, out)
+    }
+
+    /// A number as the dtype of at most 16 bits that it is computed with has it.
+    fn rounded(&self, given: Given, dtype: Dtype) -> Given {
+        let low = matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2);
+        match given {
+            Given::Number(n @ (Number::Int(_) | Number::Float(_))) if low => Given::Number(rounded(n, dtype)),
+            other => other,
+        }
     }
 
     pub(super) fn fma(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
@@ -258,19 +312,26 @@ impl<D: Domain> Rank<'_, D> {
             return Err(raise!("clamp needs a bound"));
         }
         let dtype = result_type(&participants)?;
-        // The two steps are one operator: only the last one delivers into a destination.
-        let inner = Step { into: None, ..step.clone() };
-        let mut at = Given::Tensor(window);
-        let mut item = Item::None;
-        for (i, &(bound, op)) in bounds.iter().enumerate() {
-            let step = if i + 1 == bounds.len() { step } else { &inner };
+        let mut operands = vec![Given::Tensor(window)];
+        operands.extend(bounds.iter().map(|&(bound, _)| bound));
+        let shape = self.common_shape(&operands)?;
+        let mut cells = None;
+        let mut poison = Vec::new();
+        for (bound, op) in bounds {
             let function = Pointwise::Binary(op, Number::Int(1), Rounding::True);
-            item = self.compute_rounded(node, step, function, &[at, bound], dtype, dtype)?;
-            if let Item::Tensor(window) = item {
-                at = Given::Tensor(window);
-            }
+            let count = self.room(&shape)?;
+            let low = self.rounded(bound, dtype);
+            let bound = self.ready(low, shape, dtype)?;
+            let at = match cells {
+                Some(cells) => Ready { cells, poison, number: None },
+                None => self.ready(Given::Tensor(window), shape, dtype)?,
+            };
+            cells = Some(self.domain.pointwise(function, dtype, &[at.operand(), bound.operand()], count)?);
+            poison = spread(&[at, bound], count);
         }
-        Ok(item)
+        let strides = self.common_strides(shape, &operands, dtype);
+        let block = Block::of_elements(cells.unwrap_or_default(), poison, dtype);
+        self.hand_over(node, step, shape, strides, dtype, block)
     }
 
     /// `where` and `masked_fill`: an element that is not chosen does not matter, poison or not.
@@ -308,9 +369,16 @@ impl<D: Domain> Rank<'_, D> {
                 *poison = bad(&ready[0], i) || bad(chosen, i);
             }
         }
-        let strides = self.common_strides(shape, &operands);
+        let layouts = operands.map(|operand| match operand {
+            // The condition keeps its dtype.
+            Given::Tensor(window) if window.dtype == condition.dtype => {
+                Given::Tensor(Window { dtype, ..window })
+            }
+            other => other,
+        });
+        let strides = self.common_strides(shape, &layouts, dtype);
         let block = Block::of_elements(cells, poison, dtype);
-        self.deliver(node, step, shape, Some(strides), dtype, block)
+        self.hand_over(node, step, shape, strides, dtype, block)
     }
 
     /// A pointwise operator without kernel: every tensor argument is an operand, every other one part of what the
@@ -343,7 +411,10 @@ impl<D: Domain> Rank<'_, D> {
     pub(super) fn cast(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let window = self.tensor(step.args[0])?;
         let dtype = self.dtype(step.args[1]).unwrap_or(window.dtype);
-        let returns_itself = step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| s.returns.first().is_some_and(|r| r.alias.is_some()));
+        let returns_itself = step
+            .info
+            .and_then(|i| i.schema.as_ref())
+            .is_some_and(|s| s.returns.first().is_some_and(|r| r.alias.is_some()));
         if returns_itself && dtype == window.dtype && !self.flag(step.args[3])? {
             return Ok(Item::Tensor(window));
         }

@@ -6,7 +6,7 @@ use super::super::memory::Block;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::dim;
-use crate::graph::{Dtype, DtypeClass, NodeId};
+use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::Reduce;
 
 impl<D: Domain> Rank<'_, D> {
@@ -21,7 +21,9 @@ impl<D: Domain> Rank<'_, D> {
                 return Err(raise!("dimension {d} is listed twice"));
             }
         }
-        if listed.is_empty() {
+        // Of `any` and `all` an empty list reduces nothing.
+        let none = step.args[1] != Value::None && matches!(op, Reduce::Any | Reduce::All);
+        if listed.is_empty() && !none {
             chosen = [true; layout::MAX_DIMS];
         }
         let keep = self.flag(step.args[2])?;
@@ -107,8 +109,7 @@ impl<D: Domain> Rank<'_, D> {
         let moved = self.memory.fresh(shown.shape, layout::contiguous(shown.shape), dtype, block);
         let mut inverse = vec![0; dims];
         order.iter().enumerate().for_each(|(i, &from)| inverse[from] = i);
-        let back =
-            Window { shape: x.shape, strides: moved.strides.permuted(&inverse), ..moved };
+        let back = Window { shape: x.shape, strides: moved.strides.permuted(&inverse), ..moved };
         let block = self.moved(&back, dtype)?;
         self.deliver(node, step, x.shape, None, dtype, block)
     }

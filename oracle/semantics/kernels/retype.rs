@@ -16,7 +16,8 @@ impl<D: Domain> Rank<'_, D> {
         let mut y = Window { dtype, ..*x };
         if old != new {
             let last = x.shape.len().checked_sub(1);
-            let last = last.ok_or_else(|| raise!("a tensor without dimensions cannot change its element size"))?;
+            let last =
+                last.ok_or_else(|| raise!("a tensor without dimensions cannot change its element size"))?;
             let fail = || raise!("{:?} of {} cannot be shown as {}", x.shape, x.dtype.name(), dtype.name());
             if x.strides[last] != 1 {
                 return Err(fail());

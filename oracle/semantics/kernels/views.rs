@@ -9,7 +9,7 @@ use super::super::layout::{self, Dims, Window};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};
 use super::dim;
-use crate::graph::{NodeId, Value};
+use crate::graph::{DtypeClass, NodeId, Value};
 use crate::ops::View;
 
 impl<D: Domain> Rank<'_, D> {
@@ -56,7 +56,8 @@ impl<D: Domain> Rank<'_, D> {
         if let Some(strides) = layout::view_strides(&x.shape, &x.strides, shape) {
             return Ok(Window { shape, strides, ..*x });
         }
-        if step.info.and_then(|i| i.schema.as_ref()).is_none_or(|s| s.name != "reshape") {
+        let copies = |name: &str| matches!(name, "reshape" | "view_copy");
+        if !step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| copies(&s.name)) {
             self.memory.note(HazardKind::ViewNeedsCopy);
         }
         self.room(&shape)?;
@@ -72,7 +73,10 @@ impl<D: Domain> Rank<'_, D> {
         let mut y = *x;
         match view {
             View::Alias => {}
-            View::Conj => y.conj = !x.conj && matches!(x.dtype.class(), crate::graph::DtypeClass::Complex),
+            View::Conj if x.dtype.class() != DtypeClass::Complex => {
+                return Err(raise!("conjugates {}", x.dtype.name()));
+            }
+            View::Conj => y.conj = !x.conj,
             View::Permute => {
                 let order = self.ints(a)?.into_iter().map(|d| dim(d, dims)).collect::<Outcome<Vec<_>>>()?;
                 let mut seen = [false; layout::MAX_DIMS];
@@ -96,8 +100,7 @@ impl<D: Domain> Rank<'_, D> {
             }
             View::Unsqueeze => {
                 let at = dim(self.int(a)?, dims + 1)?;
-                let stride =
-                    if at < dims { x.shape[at].saturating_mul(x.strides[at]) } else { 1 };
+                let stride = if at < dims { x.shape[at].saturating_mul(x.strides[at]) } else { 1 };
                 y.shape = x.shape.with_inserted(at, 1).ok_or_else(too_many)?;
                 y.strides = x.strides.with_inserted(at, stride).ok_or_else(too_many)?;
             }
@@ -175,7 +178,8 @@ impl<D: Domain> Rank<'_, D> {
                 };
                 let stride = x.strides[i].saturating_add(x.strides[j]);
                 y.shape = Dims::collect(rest(&x.shape).into_iter().chain([length])).ok_or_else(too_many)?;
-                y.strides = Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
+                y.strides =
+                    Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
             }
             _ => return Err(refuse!("{view:?} has no kernel")),
         }
@@ -242,7 +246,13 @@ pub(super) fn split(x: &Window, at: usize, sizes: &[i64]) -> Outcome<Vec<Window>
 }
 
 /// `x[..., start:end:step, ...]`.
-pub(super) fn slice(x: &Window, at: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Outcome<Window> {
+pub(super) fn slice(
+    x: &Window,
+    at: usize,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Outcome<Window> {
     let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be sliced"))?;
     if step <= 0 {
         return Err(raise!("a step of {step}"));
@@ -283,7 +293,7 @@ pub(super) fn resolve_sizes(shape: Dims, numel: usize) -> Outcome<Dims> {
         [] => shape,
         [at] => {
             let rest = layout::numel(&shape.with(at, 1)).ok_or_else(fail)?;
-            if rest == 0 || numel % rest != 0 {
+            if rest == 0 || !numel.is_multiple_of(rest) {
                 return Err(fail());
             }
             shape.with(at, (numel / rest) as i64)

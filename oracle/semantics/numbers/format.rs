@@ -142,15 +142,42 @@ macro_rules! with_integer {
         use $crate::graph::Dtype;
         use $crate::semantics::numbers::format;
         match $dtype {
-            Dtype::I64 => { type $format = format::I64; $body }
-            Dtype::I32 => { type $format = format::I32; $body }
-            Dtype::I16 => { type $format = format::I16; $body }
-            Dtype::I8 => { type $format = format::I8; $body }
-            Dtype::U8 => { type $format = format::U8; $body }
-            Dtype::U16 => { type $format = format::U16; $body }
-            Dtype::U32 => { type $format = format::U32; $body }
-            Dtype::U64 => { type $format = format::U64; $body }
-            Dtype::Bool => { type $format = format::Bool; $body }
+            Dtype::I64 => {
+                type $format = format::I64;
+                $body
+            }
+            Dtype::I32 => {
+                type $format = format::I32;
+                $body
+            }
+            Dtype::I16 => {
+                type $format = format::I16;
+                $body
+            }
+            Dtype::I8 => {
+                type $format = format::I8;
+                $body
+            }
+            Dtype::U8 => {
+                type $format = format::U8;
+                $body
+            }
+            Dtype::U16 => {
+                type $format = format::U16;
+                $body
+            }
+            Dtype::U32 => {
+                type $format = format::U32;
+                $body
+            }
+            Dtype::U64 => {
+                type $format = format::U64;
+                $body
+            }
+            Dtype::Bool => {
+                type $format = format::Bool;
+                $body
+            }
             _ => $other,
         }
     }};
@@ -162,12 +189,30 @@ macro_rules! with_float {
         use $crate::graph::Dtype;
         use $crate::semantics::numbers::format;
         match $dtype {
-            Dtype::F64 => { type $format = format::F64; $body }
-            Dtype::F32 => { type $format = format::F32; $body }
-            Dtype::F16 => { type $format = format::F16; $body }
-            Dtype::BF16 => { type $format = format::BF16; $body }
-            Dtype::F8E4M3 => { type $format = format::F8E4M3; $body }
-            Dtype::F8E5M2 => { type $format = format::F8E5M2; $body }
+            Dtype::F64 => {
+                type $format = format::F64;
+                $body
+            }
+            Dtype::F32 => {
+                type $format = format::F32;
+                $body
+            }
+            Dtype::F16 => {
+                type $format = format::F16;
+                $body
+            }
+            Dtype::BF16 => {
+                type $format = format::BF16;
+                $body
+            }
+            Dtype::F8E4M3 => {
+                type $format = format::F8E4M3;
+                $body
+            }
+            Dtype::F8E5M2 => {
+                type $format = format::F8E5M2;
+                $body
+            }
             _ => $other,
         }
     }};
@@ -184,12 +229,14 @@ pub(super) enum Scalar {
 }
 
 /// The number in a cell.
+// One of the types that the macro names is `f64` itself.
+#[allow(clippy::useless_conversion)]
 pub(super) fn decode(cell: u64, dtype: Dtype) -> Scalar {
     with_float!(dtype, F => Scalar::Float(f64::from(F::load(cell))), else
-        with_integer!(dtype, F => Scalar::Int(F::load(cell)), else {
-            let (re, im) = C64::load(cell);
-            Scalar::Complex(re, im)
-        }))
+    with_integer!(dtype, F => Scalar::Int(F::load(cell)), else {
+        let (re, im) = C64::load(cell);
+        Scalar::Complex(re, im)
+    }))
 }
 
 /// A number as a cell, converted as C++ converts it.

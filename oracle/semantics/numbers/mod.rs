@@ -23,9 +23,7 @@
 mod format;
 mod function;
 
-use super::domain::{
-    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse,
-};
+use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
 use super::hash::mix;
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
@@ -88,7 +86,7 @@ impl Numbers {
     fn integer(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
         let hash = mix(mix(mix(self.seed, key), index), 0x696E);
         let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
-        let large = self.large_every > 0 && (hash >> 8) % u64::from(self.large_every) == 0;
+        let large = self.large_every > 0 && (hash >> 8).is_multiple_of(u64::from(self.large_every));
         let pick = (hash >> 32) as f64 / 4294967296.0;
         let below = |n: f64| (pick * n).floor();
         let magnitude = match dtype {
@@ -211,7 +209,8 @@ impl Domain for Numbers {
             let n = if op == Reduce::Mean { run as f32 } else { 1.0 };
             return Ok(runs
                 .map(|run| {
-                    let (re, im) = run.iter().map(|&c| C64::load(c)).fold((0.0, 0.0), |s, x| (s.0 + x.0, s.1 + x.1));
+                    let (re, im) =
+                        run.iter().map(|&c| C64::load(c)).fold((0.0, 0.0), |s, x| (s.0 + x.0, s.1 + x.1));
                     C64::store((re / n, im / n))
                 })
                 .collect());
@@ -237,7 +236,7 @@ impl Domain for Numbers {
         for run in cells.chunks(run.max(1)) {
             with_float!(dtype, F => {
                 let mut sum = <F as Format>::Value::ZERO;
-                sums.extend(run.iter().map(|&c| { sum = sum + F::load(c); F::store(sum) }));
+                sums.extend(run.iter().map(|&c| { sum += F::load(c); F::store(sum) }));
             }, else with_integer!(dtype, F => {
                 let mut sum = 0i128;
                 sums.extend(run.iter().map(|&c| { sum = sum.wrapping_add(F::load(c)); F::store(sum) }));

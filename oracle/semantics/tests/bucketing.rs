@@ -46,11 +46,8 @@ fn bucketed(ranks: u32, r: i64) -> Sketch {
 
 fn run_per_rank<D: Domain>(sketches: &[Sketch], domain: &D) -> Run {
     let ops: Vec<Ops> = sketches.iter().map(|s| Ops::of(&s.graph)).collect();
-    let programs: Vec<Program> = sketches
-        .iter()
-        .zip(&ops)
-        .map(|(s, ops)| Program::new(&s.graph, ops, &s.world).unwrap())
-        .collect();
+    let programs: Vec<Program> =
+        sketches.iter().zip(&ops).map(|(s, ops)| Program::new(&s.graph, ops, &s.world).unwrap()).collect();
     let options = Options { given: sketches[0].given.clone(), ..Options::default() };
     run(&programs, &sketches[0].world, domain, &options).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -129,10 +126,8 @@ fn multidtype(ranks: u32, r: i64) -> Sketch {
     let x0 = s.input("x0", Dtype::F32, &[3]);
     let x1 = s.input("x1", Dtype::F32, &[2, 2]);
     // x1 is cast to bf16 on the way: 6 + 4 elements of bf16.
-    let pre = s.call(
-        "bucketing._pre_bucket_all_gather.default",
-        list![[x0, x1], all, Dtype::BF16, [16, 1], r],
-    );
+    let pre =
+        s.call("bucketing._pre_bucket_all_gather.default", list![[x0, x1], all, Dtype::BF16, [16, 1], r]);
     let slot = s.call("aten.slice.Tensor", list![pre, 0, 10 * r, 10 * (r + 1)]);
     let g = s.call_with(AG_OUT, list![slot, all, "dp"], &[("out", pre.into())]);
     let w = s.wait(g);
