@@ -10,6 +10,7 @@ pub mod cycle;
 pub mod dependences;
 pub mod disagreements;
 pub mod edges;
+pub mod fault;
 pub mod in_flight;
 pub mod origin;
 pub mod reachability;
@@ -18,6 +19,7 @@ pub mod storages;
 #[cfg(test)]
 mod testing;
 pub mod topological;
+pub mod validate;
 
 pub use collectives::{CollectiveCall, Collectives, GroupName};
 pub use contraction::{ContractedCycle, check_contraction};
@@ -25,8 +27,7 @@ pub use cycle::{Cycle, shortest_cycle};
 pub use dependences::Dependences;
 pub use edges::{EdgeSource, Edges};
 pub use origin::{Hazard, Origin, Origins};
-pub use sequences::Sequences;
 pub use reachability::Reachability;
+pub use sequences::Sequences;
 pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
 pub use topological::TopologicalOrder;
-pub mod validate;

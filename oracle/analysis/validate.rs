@@ -1,63 +1,373 @@
 //! All faults of a graph.
+//!
+//! A graph can hold states that make no sense, because readers and passes produce them. [`validate`] finds all of
+//! them, not only the first, in a fixed order: those of the graph as a whole, then those of each node in list
+//! order. Linear in the size of the graph.
+//!
+//! A *fatal* fault leaves nothing to judge: what the graph means is not determined. Everything else is a finding
+//! about the graph.
 
-use crate::graph::{Graph, NodeId};
-use std::fmt;
+pub use super::fault::{Fault, FaultKind, Severity};
 
-/// A fault.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Fault {
-    /// What.
-    pub kind: FaultKind,
-    /// Where.
-    pub node: Option<NodeId>,
-    text: String,
-}
+use super::collectives::{Collectives, GroupName};
+use super::cycle::shortest_cycle_of;
+use super::edges::{EdgeKind, Edges, Rows};
+use super::topological::{Violation, violations};
+use crate::graph::{Dim, ExprId, Graph, NodeId, Op, Out, Span, Tensor, Value};
+use crate::ops::shape::{ShapeError, ShapeFault, check};
+use crate::ops::{Kind, Ops};
+use rustc_hash::FxHashSet;
 
-/// Kinds of faults.
-#[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
-pub enum FaultKind {
-    ForwardReference {},
-    SelfReference,
-    Cycle {},
-    Dangling {},
-    Shape {},
-    Position {},
-    Other,
-}
-
-impl FaultKind {
-    /// Its name.
-    pub fn name(&self) -> &'static str {
-        "other"
-    }
-}
-
-impl Fault {
-    /// Whether the graph cannot be judged.
-    pub fn is_fatal(&self) -> bool {
-        !matches!(self.kind, FaultKind::Shape { .. })
-    }
-
-    /// Whether it is about order.
-    pub fn concerns_order(&self) -> bool {
-        matches!(self.kind, FaultKind::ForwardReference { .. } | FaultKind::SelfReference | FaultKind::Cycle { .. } | FaultKind::Position { .. })
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// All faults.
+/// All faults of `graph`.
 pub fn validate(graph: &Graph) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for id in graph.ids() {
-        graph.for_each_dangling(id, &mut |name| {
-            faults.push(Fault { kind: FaultKind::Dangling {}, node: Some(id), text: format!("{} refers to {name}", graph.name(id)) })
-        });
+    let ops = Ops::of(graph);
+    let edges = Edges::new(graph);
+    let mut faults = Faults { graph, list: Vec::new() };
+    for fault in graph.world.faults() {
+        faults.add(None, FaultKind::World(fault));
     }
-    faults
+    outputs(&mut faults);
+    names(&mut faults);
+    references(&mut faults);
+    order(&mut faults, &edges);
+    tensors(&mut faults);
+    symbols(&mut faults);
+    members(&mut faults);
+    // What is behind a reference past the end of the list cannot be asked.
+    let whole = !faults.list.iter().any(|fault| matches!(fault.kind, FaultKind::Outside { .. }));
+    if whole {
+        communication(&mut faults, &ops);
+    }
+    for id in graph.ids().filter(|_| whole) {
+        for fault in check(graph, &ops, id) {
+            match fault {
+                ShapeFault::Refused(ShapeError::Arguments(error)) => {
+                    faults.add(Some(id), FaultKind::Arguments(error));
+                }
+                fault => faults.add(Some(id), FaultKind::Shape { fault }),
+            }
+        }
+    }
+    let mut list = faults.list;
+    list.sort_by_key(|fault| (fault.node.map_or(0, |node| u64::from(node.0) + 1), fault.kind.rank().0));
+    list
+}
+
+struct Faults<'a> {
+    graph: &'a Graph,
+    list: Vec<Fault>,
+}
+
+impl Faults<'_> {
+    fn add(&mut self, node: Option<NodeId>, kind: FaultKind) {
+        let name = node.map_or_else(String::new, |node| self.graph.name(node).to_string());
+        self.list.push(Fault { kind, node, name });
+    }
+}
+
+fn outputs(faults: &mut Faults) {
+    let count = faults.graph.nodes().iter().filter(|node| node.op == Op::Output).count();
+    if count != 1 {
+        faults.add(None, FaultKind::Outputs { count });
+    }
+}
+
+fn names(faults: &mut Faults) {
+    let graph = faults.graph;
+    let mut first: Vec<Option<NodeId>> = vec![None; graph.strings().len()];
+    for id in graph.ids() {
+        match &mut first[graph.node(id).name.index()] {
+            Some(first) => {
+                let first = *first;
+                faults.add(Some(id), FaultKind::DuplicateName { first });
+            }
+            slot => *slot = Some(id),
+        }
+    }
+}
+
+/// References to what is not there.
+fn references(faults: &mut Faults) {
+    fn walk(faults: &mut Faults, id: NodeId, span: Span) {
+        let graph = faults.graph;
+        for &value in graph.values(span) {
+            match value {
+                Value::Node(to) if to.index() >= graph.len() => {
+                    faults.add(Some(id), FaultKind::Outside { to: to.0 });
+                }
+                Value::Dangling(to) => {
+                    faults.add(Some(id), FaultKind::Dangling { to: graph.text(to).to_string() });
+                }
+                Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => walk(faults, id, inner),
+                _ => {}
+            }
+        }
+    }
+    for id in faults.graph.ids() {
+        let node = faults.graph.node(id);
+        walk(faults, id, node.args);
+        walk(faults, id, node.kwargs);
+    }
+}
+
+/// The order of the list, and cycles of more than one node.
+fn order(faults: &mut Faults, edges: &Edges) {
+    let graph = faults.graph;
+    let mut late = false;
+    for violation in violations(graph, edges) {
+        let node = violation.node();
+        let kind = match violation {
+            Violation::UseBeforeDefinition { needs, kind, .. } if needs == node => match kind {
+                EdgeKind::Data => FaultKind::SelfReference,
+                EdgeKind::Ordering => FaultKind::OrderedAfterItself,
+            },
+            Violation::UseBeforeDefinition { needs, kind, .. } => {
+                late = true;
+                FaultKind::ForwardReference { to: needs, name: graph.name(needs).to_string(), kind }
+            }
+            Violation::LatePlaceholder { .. } => {
+                FaultKind::Position { statement: "a placeholder that stands after a node that is none" }
+            }
+            Violation::AfterOutput { .. } => FaultKind::Position { statement: "stands after the output" },
+        };
+        faults.add(Some(node), kind);
+    }
+    if !late {
+        return;
+    }
+    let mut pairs = Vec::new();
+    for id in graph.ids() {
+        pairs.extend(edges.successors(id).filter(|&next| next != id).map(|next| (id, next)));
+    }
+    if let Some(cycle) = shortest_cycle_of(&Rows::build(graph.len(), &pairs)) {
+        let kind = FaultKind::Cycle {
+            chain: cycle.chain(graph),
+            reasons: cycle.reasons(graph, edges),
+            shortest: cycle.shortest,
+            nodes: cycle.nodes.clone(),
+        };
+        faults.add(cycle.nodes.first().copied(), kind);
+    }
+}
+
+fn communication(faults: &mut Faults, ops: &Ops) {
+    let graph = faults.graph;
+    let collectives = Collectives::new(graph, ops);
+    for call in &collectives.calls {
+        // The empty name is the tag of the old functional collectives, which list their ranks.
+        let GroupName::Text(name) = call.group else { continue };
+        let node = Some(call.node);
+        match (graph.world.group(name), call.group_size) {
+            (None, _) if !name.is_empty() => {
+                faults.add(node, FaultKind::UnknownGroup { group: name.to_string() });
+            }
+            (Some(group), Some(stated)) if stated != i64::from(group.size) => {
+                let (group, size) = (name.to_string(), group.size);
+                faults.add(node, FaultKind::GroupSize { group, stated, size });
+            }
+            _ => {}
+        }
+    }
+    for &wait in &collectives.idle_waits {
+        if !waits_for_waited(graph, ops, &collectives, wait) {
+            let mut values = Vec::new();
+            graph.for_each_input(wait, &mut |value| values.push(graph.name(value)));
+            let value = if values.is_empty() { "nothing".to_string() } else { values.join(", ") };
+            faults.add(Some(wait), FaultKind::IdleWait { value });
+        }
+    }
+}
+
+/// Whether a value is a collective's, waited for already, or a view of it.
+fn waits_for_waited(graph: &Graph, ops: &Ops, collectives: &Collectives, wait: NodeId) -> bool {
+    let mut at = wait;
+    // Each step must go back in the list, or a cycle would never end.
+    while let Some(Value::Node(value)) = graph.arg(at, 0)
+        && value < at
+    {
+        if collectives.launch_of_value(value).is_some() {
+            return true;
+        }
+        match ops.call(graph, value).map(|info| info.kind) {
+            Some(Kind::Wait | Kind::GetItem | Kind::View(_)) => at = value,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn tensors(faults: &mut Faults) {
+    fn walk(faults: &mut Faults, id: NodeId, out: Out) {
+        let graph = faults.graph;
+        match out {
+            Out::Tensor(tensor) => tensor_faults(graph, graph.tensor(tensor), &mut |kind| {
+                faults.add(Some(id), kind);
+            }),
+            Out::Tuple(span) | Out::Dict(span) => {
+                graph.outs(span).iter().for_each(|&part| walk(faults, id, part));
+            }
+            _ => {}
+        }
+    }
+    for id in faults.graph.ids() {
+        walk(faults, id, faults.graph.node(id).out);
+    }
+}
+
+fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind)) {
+    let (shape, strides) = (graph.dims(tensor.shape), graph.dims(tensor.stride));
+    let mut sound = true;
+    let numbers = shape.iter().map(|d| ("size", *d)).chain(strides.iter().map(|d| ("stride", *d)));
+    let numbers = numbers.chain([("offset", Dim::Static(tensor.offset))]);
+    for (what, dim) in numbers.chain(tensor.storage_bytes.map(|bytes| ("storage size", bytes))) {
+        if let Some(value) = dim.known().filter(|&value| value < 0) {
+            add(FaultKind::NegativeSize { what, value });
+            sound = false;
+        }
+    }
+    if shape.len() != strides.len() {
+        add(FaultKind::Rank { shape: shape.len(), strides: strides.len() });
+        sound = false;
+    }
+    if !sound {
+        return;
+    }
+    let itemsize = i64::from(tensor.dtype.itemsize());
+    // A size without a hint counts 1; a tensor without elements takes no room, whatever its other sizes.
+    let sizes = || shape.iter().map(|&dim| graph.hint(dim).unwrap_or(1));
+    let bytes = match sizes().any(|size| size == 0) {
+        true => Some(0),
+        false => sizes().try_fold(itemsize, |bytes, size| bytes.checked_mul(size)),
+    };
+    if bytes.is_none() {
+        let text: Vec<String> = sizes().map(|size| size.to_string()).collect();
+        return add(FaultKind::TooLarge { shape: format!("{}[{}]", tensor.dtype.name(), text.join(", ")) });
+    }
+    let storage = tensor.storage_bytes.and_then(Dim::known);
+    let known = shape.iter().chain(strides).all(|dim| dim.known().is_some());
+    if let Some(storage) = storage.filter(|_| known && bytes != Some(0)) {
+        let last = shape.iter().zip(strides).try_fold(tensor.offset, |last, (size, stride)| {
+            last.checked_add((size.known()? - 1).checked_mul(stride.known()?)?)
+        });
+        let needs = last.and_then(|last| last.checked_add(1)?.checked_mul(itemsize)).unwrap_or(i64::MAX);
+        if needs > storage {
+            add(FaultKind::OutsideStorage { needs, bytes: storage });
+        }
+    }
+}
+
+/// Symbols that are used and not declared, at the first node that uses the expression.
+fn symbols(faults: &mut Faults) {
+    let graph = faults.graph;
+    let mut seen = FxHashSet::default();
+    let mut undeclared = FxHashSet::default();
+    for id in graph.ids() {
+        let mut visit = |expr: ExprId| {
+            if !seen.insert(expr) {
+                return;
+            }
+            for symbol in symbols_of(graph.text(graph.expr(expr).text)) {
+                if !graph.symbols.iter().any(|s| s.name == symbol) && undeclared.insert(symbol) {
+                    faults.add(Some(id), FaultKind::UndeclaredSymbol { symbol: symbol.to_string() });
+                }
+            }
+        };
+        let node = graph.node(id);
+        exprs_of_values(graph, node.args, &mut visit);
+        exprs_of_values(graph, node.kwargs, &mut visit);
+        exprs_of_out(graph, node.out, &mut visit);
+    }
+}
+
+fn exprs_of_values(graph: &Graph, span: Span, visit: &mut impl FnMut(ExprId)) {
+    for &value in graph.values(span) {
+        match value {
+            Value::Symbolic(expr) => visit(expr),
+            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
+                exprs_of_values(graph, inner, visit);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn exprs_of_out(graph: &Graph, out: Out, visit: &mut impl FnMut(ExprId)) {
+    match out {
+        Out::SymInt(expr) | Out::SymBool(expr) => visit(expr),
+        Out::Tuple(span) | Out::Dict(span) => {
+            graph.outs(span).iter().for_each(|&part| exprs_of_out(graph, part, visit));
+        }
+        Out::Tensor(tensor) => {
+            let tensor = graph.tensor(tensor);
+            let dims = graph.dims(tensor.shape).iter().chain(graph.dims(tensor.stride));
+            for dim in dims.copied().chain(tensor.storage_bytes) {
+                if let Dim::Symbolic(expr) = dim {
+                    visit(expr);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The names in a symbolic expression that stand for symbols: not functions, not constants of Python or SymPy.
+fn symbols_of(text: &str) -> impl Iterator<Item = &str> {
+    const WORDS: [&str; 11] =
+        ["and", "or", "not", "if", "else", "True", "False", "None", "oo", "int_oo", "zoo"];
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find(is_word)?;
+            let length = rest[start..].find(|c| !is_word(c)).unwrap_or(rest.len() - start);
+            let word = &rest[start..start + length];
+            rest = &rest[start + length..];
+            let named = word.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            if named && !rest.trim_start().starts_with('(') && !WORDS.contains(&word) {
+                return Some(word);
+            }
+        }
+    })
+}
+
+/// Renames and clusters.
+fn members(faults: &mut Faults) {
+    let graph = faults.graph;
+    let inside = |id: NodeId| id.index() < graph.len();
+    let mut statements: Vec<(Option<NodeId>, String)> = Vec::new();
+    for edge in &graph.ordering {
+        for end in [edge.before, edge.after].into_iter().filter(|&end| !inside(end)) {
+            statements.push((None, format!("an ordering edge names position {}, past the end of the list", end.0)));
+        }
+    }
+    for rename in &graph.renames {
+        for end in [rename.by, rename.of].into_iter().filter(|&end| !inside(end)) {
+            statements.push((None, format!("a rename names position {}, past the end of the list", end.0)));
+        }
+        if rename.by == rename.of && inside(rename.by) {
+            statements.push((Some(rename.by), "renames its own buffer".to_string()));
+        }
+    }
+    let mut cluster_of: Vec<Option<usize>> = vec![None; graph.len()];
+    for (i, cluster) in graph.clusters.iter().enumerate() {
+        for &member in &cluster.members {
+            let Some(slot) = cluster_of.get_mut(member.index()) else {
+                let statement =
+                    format!("cluster {} names position {}, past the end of the list", cluster.name, member.0);
+                statements.push((None, statement));
+                continue;
+            };
+            match slot.replace(i).map(|other| &graph.clusters[other].name) {
+                Some(other) if *other == cluster.name => {
+                    statements.push((Some(member), format!("stands twice in cluster {other}")));
+                }
+                Some(other) => statements
+                    .push((Some(member), format!("stands in the clusters {other} and {}", cluster.name))),
+                None => {}
+            }
+        }
+    }
+    for (node, statement) in statements {
+        faults.add(node, FaultKind::Member { statement });
+    }
 }
