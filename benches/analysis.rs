@@ -4,6 +4,8 @@
 //! absent a line says so and a captured graph of corpus/real is measured alone. A chain of a million nodes shows
 //! how the costs grow.
 
+#![allow(missing_docs)]
+
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use graph_oracle::analysis::conflicts::conflicts;
 use graph_oracle::analysis::dependences::Options;
@@ -13,7 +15,7 @@ use graph_oracle::analysis::{
     Collectives, Dependences, Edges, Reachability, Sequences, Storages, TopologicalOrder, check_contraction,
 };
 use graph_oracle::format::json;
-use graph_oracle::graph::{Dtype, Graph, NodeId, Op, Value};
+use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Value, World};
 use graph_oracle::ops::Ops;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,8 @@ fn long(nodes: usize) -> Graph {
     let mut graph = Graph::with_capacity(nodes);
     let device = graph.intern("cuda:0");
     let group = Value::Str(graph.intern("dp"));
+    let dp = Group { name: "dp".to_string(), size: 4, recorded_rank: None, instances: vec![vec![0, 1, 2, 3]] };
+    graph.world = World { ranks: Some(4), groups: vec![dp] };
     let x = graph.push("x", Op::Placeholder, "x");
     graph.node_mut(x).out = graph.contiguous(&[64], Dtype::F32, device);
     let buffer = graph.push("buffer", Op::Placeholder, "buffer");

@@ -3,6 +3,8 @@
 //! The real graphs are not part of the repository: they are read from ../shared/graphs, and where that folder is
 //! absent a line says so and the captured graphs of corpus/real are measured alone.
 
+#![allow(missing_docs)]
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::candidates::{Candidate, Outcome, Reference};
 use graph_oracle::case::PassConfig;

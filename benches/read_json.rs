@@ -4,6 +4,8 @@
 //! `cargo bench --bench read_json`. It takes recorded graphs beside the project where there are any, else those
 //! in corpus/real/.
 
+#![allow(missing_docs)]
+
 use criterion::{Criterion, Throughput};
 use graph_oracle::format::json;
 use std::hint::black_box;

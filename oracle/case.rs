@@ -63,7 +63,7 @@ impl PartialEq for Case {
 #[derive(Clone, Debug)]
 pub enum Recorded {
     /// One for all ranks.
-    Same(RecordedGraphs),
+    Same(Box<RecordedGraphs>),
     /// One per rank, for an implementation that bakes the rank into its graph.
     PerRank(Vec<(u32, RecordedGraphs)>),
 }
@@ -83,8 +83,10 @@ impl Recorded {
 pub struct RecordedGraphs {
     /// The graph before its topological repair, where the implementation showed it.
     pub unrepaired: Option<Graph>,
-    /// The final graph.
+    /// The final graph; after a refusal the graph that the implementation left behind.
     pub repaired: Graph,
+    /// The implementation's reason, if it refused.
+    pub refused: Option<String>,
 }
 
 /// What one line `expect ...` states.

@@ -3,13 +3,17 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
-use crate::analysis::validate::{Fault, validate};
+use crate::analysis::fault::Fault;
+use crate::analysis::topological;
+use crate::analysis::validate::validate;
 use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
-use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side};
-use crate::rules::{Severity, ValueEvidence};
+use crate::rules::{
+    self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side,
+};
+use crate::rules::{Asked, Severity};
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -98,7 +102,7 @@ impl Default for Options {
 /// Runs `candidate` on the case, on every rank where that matters, and judges what it gives.
 pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
-    check_input(&case.graph, pass)?;
+    let faults = check_input(&case.graph, pass)?;
     let policies = policies(config, candidate.name() == "reference")?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
@@ -114,7 +118,8 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         }
     }
     let again = options.run_again.then(|| again(case, config, candidate, &outcomes));
-    Ok(judge_outcomes_with(&case.graph, pass, policies, &outcomes, options, again.unwrap_or_default()))
+    let before = Side::with_faults(&case.graph, faults);
+    Ok(judge_outcomes_with(before, pass, policies, &outcomes, options, again.unwrap_or_default()))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank.
@@ -125,20 +130,28 @@ pub fn judge_outcomes(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let pass = pass_named(&config.name)?;
-    check_input(before, pass)?;
+    let faults = check_input(before, pass)?;
     if outcomes.is_empty() {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
     }
     let policies = policies(config, false)?;
+    let before = Side::with_faults(before, faults);
     Ok(judge_outcomes_with(before, pass, policies, outcomes, options, Again::default()))
 }
 
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
-    let (_, config) = pass_of(case)?;
+    let (pass, config) = pass_of(case)?;
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };
+    for (_, graphs) in recorded.entries() {
+        if let Some(reason) = &graphs.refused {
+            let left_behind = Some(Box::new(graphs.repaired.clone()));
+            let refusal = Refusal { reason: reason.clone(), left_behind };
+            return Ok(judge_refusal(&case.graph, &refusal, pass));
+        }
+    }
     judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
 }
 
@@ -147,7 +160,8 @@ pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
     let entries = recorded.entries().into_iter();
     entries
         .map(|(rank, graphs)| {
-            let outcome = Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
+            let outcome =
+                Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
             (rank, outcome)
         })
         .collect()
@@ -169,16 +183,19 @@ fn pass_named(name: &str) -> Result<PassKind, CannotJudge> {
 
 /// The faults that make a graph unfit as the input of `pass`, in words. A repair takes unsorted and cyclic lists.
 pub fn input_faults(graph: &Graph, pass: PassKind) -> Vec<Fault> {
-    let tolerated = |fault: &Fault| pass == PassKind::Repair && fault.concerns_order();
-    validate(graph).into_iter().filter(|fault| fault.is_fatal() && !tolerated(fault)).collect()
+    validate(graph).into_iter().filter(|fault| is_unfit(fault, pass)).collect()
 }
 
-fn check_input(graph: &Graph, pass: PassKind) -> Result<(), CannotJudge> {
-    let faults = input_faults(graph, pass);
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(CannotJudge::Input(faults.iter().map(ToString::to_string).collect())),
-    }
+fn is_unfit(fault: &Fault, pass: PassKind) -> bool {
+    fault.is_fatal() && !(pass == PassKind::Repair && fault.concerns_order())
+}
+
+/// The input's faults, if none of them makes it unfit.
+fn check_input(graph: &Graph, pass: PassKind) -> Result<Vec<Fault>, CannotJudge> {
+    let faults = validate(graph);
+    let unfit: Vec<String> =
+        faults.iter().filter(|fault| is_unfit(fault, pass)).map(ToString::to_string).collect();
+    if unfit.is_empty() { Ok(faults) } else { Err(CannotJudge::Input(unfit)) }
 }
 
 /// What the configuration promises. The reference keeps all promises of the selection that it is asked for; of
@@ -211,6 +228,15 @@ fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> 
     if all { (0..ranks).collect() } else { vec![0] }
 }
 
+fn asked(options: &Options) -> Asked {
+    Asked {
+        prove: matches!(options.values, Values::Auto | Values::Extents),
+        execute: matches!(options.values, Values::Auto | Values::Execute),
+        both: options.values == Values::Execute,
+        element_limit: options.element_limit,
+    }
+}
+
 /// What running the candidate again gave.
 #[derive(Default)]
 struct Again {
@@ -218,7 +244,12 @@ struct Again {
     renamed_plan: Option<Vec<Vec<String>>>,
 }
 
-fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, outcomes: &[(Option<u32>, Outcome)]) -> Again {
+fn again(
+    case: &Case,
+    config: &PassConfig,
+    candidate: &dyn Candidate,
+    outcomes: &[(Option<u32>, Outcome)],
+) -> Again {
     let Some((_, first)) = outcomes.first() else { return Again::default() };
     let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
     let renamed = renamed(&case.graph);
@@ -251,7 +282,7 @@ fn renamed(graph: &Graph) -> Graph {
 }
 
 fn judge_outcomes_with(
-    before: &Graph,
+    side: Side,
     pass: PassKind,
     policies: Policies,
     outcomes: &[(Option<u32>, Outcome)],
@@ -259,7 +290,8 @@ fn judge_outcomes_with(
     again: Again,
 ) -> Judgement {
     let first = &outcomes[0].1;
-    let mut evidence = Evidence::new(before, first.unrepaired.as_ref(), &first.repaired, policies);
+    let before = side.graph;
+    let mut evidence = Evidence::from_side(side, first.unrepaired.as_ref(), &first.repaired, policies);
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
         let side = Side::new(&outcome.repaired);
         let correspondence = Correspondence::new(&evidence.before, &side);
@@ -276,9 +308,13 @@ fn judge_outcomes_with(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    evidence.values = ValueEvidence::gather(&evidence, rules::Asked {});
+    let asked = match topological::violations(before, &evidence.before.edges).first() {
+        // Nothing executes a list that is not in order: what it means is defined by its repair.
+        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
+        None => asked(options),
+    };
+    let notes = rules::compare_values(&mut evidence, asked);
     let (findings, rules) = rules::check_all(&evidence, pass);
-    let notes = Vec::new();
     let undecided: Vec<String> = rules
         .iter()
         .filter_map(|(id, status)| match status {

@@ -13,3 +13,4 @@ pub mod ops;
 pub mod passes;
 pub mod report;
 pub mod rules;
+pub mod semantics;

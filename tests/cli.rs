@@ -1,5 +1,7 @@
 //! The program as a user runs it: exit statuses, and one clear line for each kind of bad input.
 
+#![allow(missing_docs)]
+
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -122,7 +124,7 @@ fn unknown_names_list_what_exists() {
         (vec!["rules", "bucket/none"], "bucket/members-independent"),
         (vec!["check", "bucketing", graph, "--set", "kind=gather"], "all_gather"),
         (vec!["check", "bucketing", graph, "--set", "colour=red"], "cap"),
-        (vec!["frobnicate"], "check"),
+        (vec!["frobnicate"], "frobnicate"),
     ] {
         let output = program(&arguments);
         assert_eq!(status(&output), 2, "{arguments:?}: {}", text(&output.stdout));

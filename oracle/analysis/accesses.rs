@@ -31,7 +31,9 @@ pub(super) fn collect(
         of_node.push(collector.accesses.len() as u32);
         collector.begin = collector.accesses.len();
         match graph.node(id).op {
-            Op::Output => graph.for_each_input(id, &mut |input| collector.touch(id, input, Touch::Read, true)),
+            Op::Output => {
+                graph.for_each_input(id, &mut |input| collector.touch(id, input, Touch::Read, true))
+            }
             Op::Placeholder | Op::GetAttr => {}
             Op::Call => {
                 let info = ops.get(graph, id);

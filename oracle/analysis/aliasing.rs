@@ -211,7 +211,10 @@ impl<'a> Aliasing<'a> {
         sizes.len() == shape.len()
             && strides.len() == stride.len()
             && sizes.iter().zip(shape).all(same)
-            && sizes.iter().zip(strides.iter().zip(stride)).all(|(&size, pair)| size == Dim::Static(1) || same(pair))
+            && sizes
+                .iter()
+                .zip(strides.iter().zip(stride))
+                .all(|(&size, pair)| size == Dim::Static(1) || same(pair))
     }
 
     /// First byte and bytes of a view.
@@ -261,7 +264,9 @@ impl<'a> Aliasing<'a> {
     }
 
     fn getitem(&mut self, id: NodeId) {
-        let (Some(Value::Node(source)), index) = (self.graph.arg(id, 0), self.graph.arg(id, 1)) else { return };
+        let (Some(Value::Node(source)), index) = (self.graph.arg(id, 0), self.graph.arg(id, 1)) else {
+            return;
+        };
         let index = match index {
             Some(Value::Int(index)) => Some(index),
             _ => None,

@@ -200,8 +200,10 @@ impl ByteSet {
             return a.0 <= b.0 && b.1 <= a.1;
         }
         let fits = other.count == 1 || other.step == self.step;
-        let (first, shift) =
-            ((other.start - self.start).div_euclid(self.step), (other.start - self.start).rem_euclid(self.step));
+        let (first, shift) = (
+            (other.start - self.start).div_euclid(self.step),
+            (other.start - self.start).rem_euclid(self.step),
+        );
         fits && shift.saturating_add(other.len) <= self.len && first >= 0 && first + other.count <= self.count
     }
 }
@@ -240,8 +242,9 @@ mod tests {
     type Window = (i64, Vec<i64>, Vec<i64>);
 
     fn window() -> impl Strategy<Value = Window> {
-        (0i64..12, prop::collection::vec((0i64..5, 0i64..14), 0..4))
-            .prop_map(|(offset, dims)| (offset, dims.iter().map(|d| d.0).collect(), dims.iter().map(|d| d.1).collect()))
+        (0i64..12, prop::collection::vec((0i64..5, 0i64..14), 0..4)).prop_map(|(offset, dims)| {
+            (offset, dims.iter().map(|d| d.0).collect(), dims.iter().map(|d| d.1).collect())
+        })
     }
 
     fn bytes((offset, sizes, strides): &Window) -> BTreeSet<i64> {

@@ -28,8 +28,12 @@ impl Disagreement {
         let (node, with) = (graph.name(self.node), graph.name(self.with.0));
         let target = graph.target(self.node);
         match self.by_schema {
-            true => format!("{node} shares the storage of {with} by the schema of {target}, but was recorded on another one"),
-            false => format!("{node} is fresh by the schema of {target}, but was recorded on the storage of {with}"),
+            true => format!(
+                "{node} shares the storage of {with} by the schema of {target}, but was recorded on another one"
+            ),
+            false => format!(
+                "{node} is fresh by the schema of {target}, but was recorded on the storage of {with}"
+            ),
         }
     }
 }

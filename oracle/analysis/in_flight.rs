@@ -55,7 +55,9 @@ impl InFlight {
             Intrusion::WritesInput => {
                 format!("{node} {} an input of {start} in flight, {wait}", verb("write"))
             }
-            Intrusion::ReadsResult => format!("{node} {} the result of {start} in flight, {wait}", verb("read")),
+            Intrusion::ReadsResult => {
+                format!("{node} {} the result of {start} in flight, {wait}", verb("read"))
+            }
             Intrusion::WritesResult => {
                 format!("{node} {} the result of {start} in flight, {wait}", verb("write"))
             }

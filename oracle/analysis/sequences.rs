@@ -85,9 +85,8 @@ impl Sequences {
 impl Launch {
     fn new(graph: &Graph, call: &CollectiveCall) -> Launch {
         let inputs = || call.inputs.iter().filter_map(|&input| graph.tensor_of(input));
-        let sum = |tensors: Vec<Option<i64>>| {
-            tensors.into_iter().try_fold(0i64, |sum, n| sum.checked_add(n?))
-        };
+        let sum =
+            |tensors: Vec<Option<i64>>| tensors.into_iter().try_fold(0i64, |sum, n| sum.checked_add(n?));
         let known = inputs().count() == call.inputs.len();
         let mut results = Vec::new();
         tensors(graph, graph.node(call.node).out, &mut results);
@@ -185,7 +184,8 @@ mod tests {
     use crate::ops::Ops;
 
     fn sequences(body: &str) -> Sequences {
-        let text = format!("world 4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]\nx = input : f32[4]\n{body}");
+        let text =
+            format!("world 4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]\nx = input : f32[4]\n{body}");
         let case = text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(None)));
         let graph = &case.graph;
         Sequences::new(graph, &Collectives::new(graph, &Ops::of(graph)))

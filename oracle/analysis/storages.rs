@@ -154,13 +154,7 @@ pub struct Storages {
 impl Storages {
     /// Derives the storages of `graph`. Linear in its size, unknown operators on long chains included: a place
     /// that may show more than 16 storages makes them one.
-    pub fn new(
-        graph: &Graph,
-        ops: &Ops,
-        edges: &Edges,
-        collectives: &Collectives,
-        mode: Mode,
-    ) -> Storages {
+    pub fn new(graph: &Graph, ops: &Ops, edges: &Edges, collectives: &Collectives, mode: Mode) -> Storages {
         let mut storages = Aliasing::new(graph, ops, mode).run(edges);
         accesses::collect(graph, ops, collectives, mode, &mut storages);
         storages

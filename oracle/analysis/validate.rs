@@ -337,7 +337,8 @@ fn members(faults: &mut Faults) {
     let mut statements: Vec<(Option<NodeId>, String)> = Vec::new();
     for edge in &graph.ordering {
         for end in [edge.before, edge.after].into_iter().filter(|&end| !inside(end)) {
-            statements.push((None, format!("an ordering edge names position {}, past the end of the list", end.0)));
+            statements
+                .push((None, format!("an ordering edge names position {}, past the end of the list", end.0)));
         }
     }
     for rename in &graph.renames {

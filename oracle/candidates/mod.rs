@@ -1,6 +1,7 @@
 //! Who is judged: anything that turns a case into an outcome.
 
-//pub mod pr158663;
+pub mod by_name;
+pub mod pr158663;
 mod reference;
 
 pub use reference::Reference;
@@ -63,7 +64,7 @@ pub trait Candidate: Sync {
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {
-    vec![Box::new(Reference)]
+    vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)]
 }
 
 /// The candidate called `name`; the names that exist, otherwise.

@@ -30,9 +30,7 @@ impl Candidate for Reference {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         match PassKind::parse(&pass.name) {
-            Some(PassKind::Bucketing) => {
-                run_bucketing(graph, pass, rank, &bucketing::Reference)
-            }
+            Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph),
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
@@ -47,8 +45,8 @@ pub(super) fn run_bucketing(
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
     let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
-    let bucketed =
-        bucketing::bucket_with(graph, &config, policy).map_err(|refusal| Refusal::new(refusal.to_string()))?;
+    let bucketed = bucketing::bucket_with(graph, &config, policy)
+        .map_err(|refusal| Refusal::new(refusal.to_string()))?;
     Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
 }
 

@@ -144,7 +144,9 @@ impl Check {
         let graph = |path: &Path| match files::read(path)? {
             Input::Graph(graph) => Ok(*graph),
             Input::Case(case) => Ok(case.graph),
-            Input::Outcomes(_) => Err(CouldNotRun::new(format_args!("{}: expected one graph", path.display()))),
+            Input::Outcomes(_) => {
+                Err(CouldNotRun::new(format_args!("{}: expected one graph", path.display())))
+            }
         };
         let mut outcomes = Vec::new();
         for (index, path) in self.after.iter().enumerate() {

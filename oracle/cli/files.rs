@@ -7,7 +7,7 @@ use crate::format::json::{self, Document};
 use crate::format::text;
 use crate::graph::Graph;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a file holds.
 pub(super) enum Input {
@@ -44,11 +44,11 @@ pub(super) fn read(path: &Path) -> Result<Input, CouldNotRun> {
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     if !is_gzip && !is_json && !is_named_json {
-        let case = text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
+        let case =
+            text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
         return Ok(Input::Case(Box::new(case)));
     }
-    let document =
-        json::read(&bytes).map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
+    let document = json::read(&bytes).map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
     match document {
         Document::Graph(graph) => Ok(Input::Graph(graph)),
         Document::Outcome(outcome) => match outcome.result {
@@ -73,7 +73,7 @@ pub(super) fn json_text(graph: &Graph) -> Result<String, CouldNotRun> {
 }
 
 /// Writes a graph: .graph as text, everything else as exchange JSON (.gz compressed); `-` is standard output.
-pub(super) fn write_graph(graph: &Graph, path: &PathBuf, out: &mut dyn Write) -> Result<(), CouldNotRun> {
+pub(super) fn write_graph(graph: &Graph, path: &Path, out: &mut dyn Write) -> Result<(), CouldNotRun> {
     if is_stdout(path) {
         return print(out, &json_text(graph)?);
     }

@@ -11,7 +11,6 @@ mod show;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Says whether a distributed-training graph pass did its job, and why not.
 #[derive(Parser, Debug)]
@@ -123,7 +122,11 @@ struct PassOptions {
 
 impl PassOptions {
     /// The pass with its options; those of a case file first, overridden by those of the command line.
-    fn config(&self, pass: &str, case: Option<&crate::case::PassConfig>) -> Result<crate::case::PassConfig, CouldNotRun> {
+    fn config(
+        &self,
+        pass: &str,
+        case: Option<&crate::case::PassConfig>,
+    ) -> Result<crate::case::PassConfig, CouldNotRun> {
         let mut config = crate::case::PassConfig::new(pass);
         if let Some(case) = case.filter(|case| case.name == pass) {
             config.options = case.options.clone();
@@ -149,6 +152,6 @@ impl PassOptions {
 }
 
 /// A path, or `-` for standard output.
-fn is_stdout(path: &PathBuf) -> bool {
+fn is_stdout(path: &std::path::Path) -> bool {
     path.as_os_str() == "-"
 }

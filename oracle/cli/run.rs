@@ -52,9 +52,9 @@ impl Run {
             return Err(CouldNotRun::new(lines.join("\n")));
         }
         let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
-        let outcome = candidate
-            .run(&graph, &config, self.rank)
-            .map_err(|refusal| CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason)))?;
+        let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
+            CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
+        })?;
         if let (Some(path), Some(unrepaired)) = (&self.unrepaired, &outcome.unrepaired) {
             files::write_graph(unrepaired, path, out)?;
         }
@@ -84,7 +84,11 @@ fn summary(before: &crate::graph::Graph, after: &crate::graph::Graph) -> String 
             merge.members.iter().map(|&m| before.name(b.collectives.calls[m].node)).collect();
         const SHOWN: usize = 4;
         let shown = members.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-        let more = if members.len() > SHOWN { format!(", and {} more", members.len() - SHOWN) } else { String::new() };
+        let more = if members.len() > SHOWN {
+            format!(", and {} more", members.len() - SHOWN)
+        } else {
+            String::new()
+        };
         text += &format!(
             "  {} ({} on group {}) replaces {} collectives: {shown}{more}\n",
             after.name(bucket.node),

@@ -4,7 +4,7 @@
 //! and kept up to date.
 
 use super::{Graph, Node, NodeId, Op, Out, Span, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 const NONE: u32 = u32::MAX;
 
@@ -210,31 +210,57 @@ impl Editor {
 
     /// Makes every user of `old` refer to `new` instead.
     pub fn replace_uses(&mut self, old: NodeId, new: NodeId) {
-        if old == new {
-            return;
+        self.replace_all(&[(old, new)]);
+    }
+
+    /// Replaces several nodes at once, each `(old, new)`; as one after the other, where no `new` is an `old` of
+    /// another pair. The arguments of each user are gone through once.
+    pub fn replace_all(&mut self, pairs: &[(NodeId, NodeId)]) {
+        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let mut users = Vec::new();
+        for &(old, new) in pairs {
+            if old != new && map.insert(old, new).is_none() {
+                users.append(&mut self.users[old.index()]);
+            }
         }
-        // Taken out, so that replacing does not search the list once per user.
-        for user in std::mem::take(&mut self.users[old.index()]) {
-            self.replace_input(user, old, new);
+        // In order of registration, each once.
+        let mut seen = FxHashSet::default();
+        users.retain(|&user| seen.insert(user));
+        for user in users {
+            let mut found: Vec<NodeId> = Vec::new();
+            let mut had: FxHashSet<NodeId> = FxHashSet::default();
+            self.graph.for_each_input(user, &mut |input| match map.get(&input) {
+                Some(&new) => found.push(new),
+                None => {
+                    had.insert(input);
+                }
+            });
+            let node = *self.graph.node(user);
+            for span in [node.args, node.kwargs] {
+                replace_in(&mut self.graph.values, span, &map);
+            }
+            for new in found {
+                if had.insert(new) {
+                    self.users[new.index()].push(user);
+                }
+            }
         }
     }
 
     /// Makes `user` refer to `new` wherever it refers to `old`.
     pub fn replace_input(&mut self, user: NodeId, old: NodeId, new: NodeId) {
-        if old == new {
-            return;
-        }
         let (mut uses_old, mut uses_new) = (false, false);
         self.graph.for_each_input(user, &mut |input| {
             uses_old |= input == old;
             uses_new |= input == new;
         });
-        if !uses_old {
+        if old == new || !uses_old {
             return;
         }
+        let map = FxHashMap::from_iter([(old, new)]);
         let node = *self.graph.node(user);
         for span in [node.args, node.kwargs] {
-            replace_in(&mut self.graph.values, span, old, new);
+            replace_in(&mut self.graph.values, span, &map);
         }
         self.users[old.index()].retain(|&u| u != user);
         if !uses_new {
@@ -335,13 +361,15 @@ fn add_user(users: &mut [Vec<NodeId>], input: NodeId, user: NodeId) {
     }
 }
 
-fn replace_in(values: &mut [Value], span: Span, old: NodeId, new: NodeId) {
+fn replace_in(values: &mut [Value], span: Span, map: &FxHashMap<NodeId, NodeId>) {
     for i in span.range() {
         match values[i] {
-            Value::Node(node) if node == old => values[i] = Value::Node(new),
-            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
-                replace_in(values, inner, old, new);
+            Value::Node(node) => {
+                if let Some(&new) = map.get(&node) {
+                    values[i] = Value::Node(new);
+                }
             }
+            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => replace_in(values, inner, map),
             _ => {}
         }
     }

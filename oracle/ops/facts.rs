@@ -76,8 +76,7 @@ impl Facts {
             Kind::Opaque
         };
         let writes = schema.mutated().next().is_some();
-        let effect = (self.is_mutable && !writes)
-            || (schema.returns.is_empty() && !writes)
+        let effect = (!writes && (self.is_mutable || schema.returns.is_empty()))
             || schema.returns.iter().any(|r| r.ty.ends_with("Work"))
             || self.has_tag("maybe_aliasing_or_mutating");
         Some(OpInfo { target: target.to_string(), short: "", schema: Some(schema), kind, effect })

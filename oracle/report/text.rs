@@ -8,6 +8,9 @@ use std::fmt::Write;
 /// Findings told in full before the rest is only listed, unless asked for.
 const IN_FULL: usize = 20;
 
+/// Consequences of one finding told in full before the rest is only listed, unless asked for.
+const CONSEQUENCES: usize = 3;
+
 /// The report. `subject` says what was judged, `replay` is the command that repeats it.
 pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose: bool) -> String {
     let mut out = String::new();
@@ -16,13 +19,14 @@ pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose:
         for (i, finding) in findings.iter().enumerate() {
             if i < IN_FULL || verbose {
                 out.push('\n');
-                tell(&mut out, finding, i + 1, 0);
+                tell(&mut out, finding, i + 1, 0, verbose);
             } else {
                 let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, finding.title);
             }
         }
         if findings.len() > IN_FULL && !verbose {
-            let _ = writeln!(out, "({IN_FULL} of {} findings told in full; --verbose tells all)", findings.len());
+            let _ =
+                writeln!(out, "({IN_FULL} of {} findings told in full; --verbose tells all)", findings.len());
         }
     }
     out.push('\n');
@@ -53,7 +57,7 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
     };
 }
 
-fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize) {
+fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
     let pad = "  ".repeat(depth);
     let severity = match finding.severity {
         Severity::Soundness => "",
@@ -88,7 +92,11 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize) {
     if !finding.consequences.is_empty() {
         let _ = writeln!(out, "{pad}   It follows that:");
         for (i, consequence) in finding.consequences.iter().enumerate() {
-            tell(out, consequence, i + 1, depth + 2);
+            if i < CONSEQUENCES || verbose {
+                tell(out, consequence, i + 1, depth + 2, verbose);
+            } else {
+                let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, consequence.title);
+            }
         }
     }
 }

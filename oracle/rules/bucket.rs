@@ -93,7 +93,11 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
         nodes.extend([step.from, step.to]);
     }
     let finding = evidence
-        .finding("bucket/contracted-acyclic", Stage::Before, "the buckets depend on each other in a circle".into())
+        .finding(
+            "bucket/contracted-acyclic",
+            Stage::Before,
+            "the buckets depend on each other in a circle".into(),
+        )
         .before_nodes(evidence, nodes.iter().copied())
         .facts(evidence.tell_buckets(&nodes))
         .then("with each bucket as one node, some order starts every bucket after all that it needs")
@@ -110,7 +114,10 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
         for &member in &merge.members {
             let call = &before.collectives.calls[member];
             let device = |graph: &Graph, node: NodeId| {
-                graph.tensor_of(node).or_else(|| graph.tensor_at(node, 0)).map(|t| graph.text(t.device).to_string())
+                graph
+                    .tensor_of(node)
+                    .or_else(|| graph.tensor_at(node, 0))
+                    .map(|t| graph.text(t.device).to_string())
             };
             let dtype = |graph: &Graph, node: NodeId| {
                 graph.tensor_of(node).or_else(|| graph.tensor_at(node, 0)).map(|t| t.dtype)
@@ -125,7 +132,11 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
             differ("process group", call.group.to_string(), bucket.group.to_string());
             let size = |size: Option<i64>| size.map_or("unstated".to_string(), |n| n.to_string());
             differ("group size", size(call.group_size), size(bucket.group_size));
-            differ("reduction", call.reduce_op.unwrap_or("none").into(), bucket.reduce_op.unwrap_or("none").into());
+            differ(
+                "reduction",
+                call.reduce_op.unwrap_or("none").into(),
+                bucket.reduce_op.unwrap_or("none").into(),
+            );
             if let (Some(m), Some(b)) = (device(before.graph, call.node), device(after.graph, bucket.node)) {
                 differ("device", m, b);
             }
@@ -146,7 +157,11 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
             let (name, into) = (before.graph.name(call.node), after.graph.name(bucket.node));
             findings.push(
                 evidence
-                    .finding("bucket/homogeneous", Stage::After, format!("{name} does not fit its bucket {into}"))
+                    .finding(
+                        "bucket/homogeneous",
+                        Stage::After,
+                        format!("{name} does not fit its bucket {into}"),
+                    )
                     .before_nodes(evidence, [call.node])
                     .after_nodes(evidence, [bucket.node])
                     .fact(format!("{into} replaces {}", evidence.member_names(merge)))
@@ -209,7 +224,11 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
         let name = before.graph.name(id);
         findings.push(
             evidence
-                .finding("bucket/users-rewired", Stage::After, format!("the pass changed the arguments of {name}"))
+                .finding(
+                    "bucket/users-rewired",
+                    Stage::After,
+                    format!("the pass changed the arguments of {name}"),
+                )
                 .before_nodes(evidence, [id])
                 .then("a surviving node keeps its arguments, except that removed values are replaced")
                 .however("its arguments do not line up with those before"),
@@ -237,7 +256,11 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
         }
         findings.push(
             evidence
-                .finding("bucket/users-rewired", Stage::After, format!("{user} reads {new}, which is not what {old} was"))
+                .finding(
+                    "bucket/users-rewired",
+                    Stage::After,
+                    format!("{user} reads {new}, which is not what {old} was"),
+                )
                 .before_nodes(evidence, [rewire.user, rewire.old])
                 .after_nodes(evidence, [rewire.new])
                 .fact(format!("before, {user} reads {old}; after, it reads {new}"))
@@ -281,7 +304,11 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             let name = after.graph.name(id);
             findings.push(
                 evidence
-                    .finding("bucket/metadata-true", Stage::After, format!("the recorded result of {name} is not true"))
+                    .finding(
+                        "bucket/metadata-true",
+                        Stage::After,
+                        format!("the recorded result of {name} is not true"),
+                    )
                     .after_nodes(evidence, [id])
                     .fact(format!("{name} calls {}", after.graph.target(id)))
                     .however(fault.to_string()),

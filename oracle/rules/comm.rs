@@ -50,7 +50,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
         findings.extend(payload_adds_up(evidence, merge));
     }
     for (id, twin) in c.survivors() {
-        let (Some(old), Some(new)) = (before.collectives.launch_at(id), after.collectives.launch_at(twin)) else {
+        let (Some(old), Some(new)) = (before.collectives.launch_at(id), after.collectives.launch_at(twin))
+        else {
             continue;
         };
         let (old, new) = (&before.collectives.calls[old], &after.collectives.calls[new]);
@@ -80,7 +81,11 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Option<Finding> {
     if merge.members.is_empty() {
         return Some(
             evidence
-                .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} came from nowhere"))
+                .finding(
+                    "comm/moved-exactly-once",
+                    Stage::After,
+                    format!("collective {name} came from nowhere"),
+                )
                 .after_nodes(evidence, [call.node])
                 .fact(format!("after, {name} is {}", describe(after.graph, call)))
                 .then("every new collective stands for collectives of the graph before")
@@ -91,15 +96,17 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Option<Finding> {
     let sent = |graph: &Graph, call: &CollectiveCall| -> Option<i64> {
         call.inputs.iter().try_fold(0i64, |sum, &input| {
             let tensor = graph.tensor_of(input)?;
-            let result = graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0)).unwrap_or(tensor);
+            let result =
+                graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0)).unwrap_or(tensor);
             let bytes = graph.numel(tensor)?.checked_mul(i64::from(result.dtype.itemsize()))?;
             sum.checked_add(bytes)
         })
     };
     let carried = sent(after.graph, call)?;
-    let members = merge.members.iter().try_fold(0i64, |sum, &m| {
-        sum.checked_add(sent(before.graph, &before.collectives.calls[m])?)
-    })?;
+    let members = merge
+        .members
+        .iter()
+        .try_fold(0i64, |sum, &m| sum.checked_add(sent(before.graph, &before.collectives.calls[m])?))?;
     if carried == members {
         return None;
     }
@@ -107,7 +114,11 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Option<Finding> {
         merge.members.iter().map(|&m| before.graph.name(before.collectives.calls[m].node)).collect();
     Some(
         evidence
-            .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} does not carry its members' data"))
+            .finding(
+                "comm/moved-exactly-once",
+                Stage::After,
+                format!("collective {name} does not carry its members' data"),
+            )
             .after_nodes(evidence, [call.node])
             .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
             .fact(format!("{name} stands for {}", names.join(", ")))
@@ -145,7 +156,9 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
         }
         let only = |a: &[Vec<String>], b: &[Vec<String>]| {
             let missing = a.iter().find(|bucket| !b.contains(bucket));
-            missing.map_or("no bucket that the other lacks".to_string(), |b| format!("bucket {{{}}}", b.join(", ")))
+            missing.map_or("no bucket that the other lacks".to_string(), |b| {
+                format!("bucket {{{}}}", b.join(", "))
+            })
         };
         let (mine, theirs) = (only(&expected, &found), only(&found, &expected));
         let nodes: Vec<NodeId> = expected
@@ -188,9 +201,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             let expected = sequence(&first.side, &group.name);
             for other in others {
                 let found = sequence(&other.side, &group.name);
-                let at = (0..expected.len().max(found.len())).find(|&i| {
-                    expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1)
-                });
+                let at = (0..expected.len().max(found.len()))
+                    .find(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
                 let Some(at) = at else { continue };
                 let tell = |rank: u32, entry: Option<&(NodeId, String)>, side: &Side| match entry {
                     Some((node, what)) => format!("rank {rank} launches {} ({what})", side.graph.name(*node)),
@@ -242,9 +254,9 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
     let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
         let Some((instance, _)) = world.groups[group].instance_of(rank) else { return true };
         let members = world.groups[group].instances[instance].iter();
-        members.filter(|r| ranks.contains(r)).all(|&r| {
-            launched.get(&(group, instance, r)).is_some_and(|&count| count > number)
-        })
+        members
+            .filter(|r| ranks.contains(r))
+            .all(|&r| launched.get(&(group, instance, r)).is_some_and(|&count| count > number))
     };
     loop {
         let mut moved = false;
@@ -323,8 +335,10 @@ fn program(side: &Side, world: &crate::graph::World) -> Vec<(bool, usize, usize,
 /// Every launch is waited for exactly once, before any use.
 pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
     // What the input already has is no fault of the pass.
-    let excused: Vec<(String, String)> =
-        faults_of_waiting(&evidence.before).into_iter().map(|f| (evidence.before.graph.name(f.node).to_string(), f.kind.to_string())).collect();
+    let excused: Vec<(String, String)> = faults_of_waiting(&evidence.before)
+        .into_iter()
+        .map(|f| (evidence.before.graph.name(f.node).to_string(), f.kind.to_string()))
+        .collect();
     let mut findings = Vec::new();
     for (side, stage) in evidence.stages() {
         for fault in faults_of_waiting(side) {
@@ -364,7 +378,10 @@ fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
         // In place and `out=` results may be waited for through the buffer, and a send or barrier returns nothing
         // to wait for: only what returns its value must be waited for through it.
         let waits = &collectives.waits[launch];
-        let waits_all = waits.iter().any(|&w| matches!(side.ops.get(graph, w).kind, Kind::Wait) && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_))));
+        let waits_all = waits.iter().any(|&w| {
+            matches!(side.ops.get(graph, w).kind, Kind::Wait)
+                && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))
+        });
         if waits.is_empty() && !side.edges.users(call.node).is_empty() {
             faults.push(WaitFault {
                 node: call.node,
@@ -372,7 +389,10 @@ fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
                 title: format!("{name} is never waited for"),
                 nodes: vec![call.node],
                 then: format!("the value of {name} is undefined until it is waited for"),
-                however: format!("no node waits for it, and {} reads it", graph.name(side.edges.users(call.node)[0])),
+                however: format!(
+                    "no node waits for it, and {} reads it",
+                    graph.name(side.edges.users(call.node)[0])
+                ),
             });
         }
         if waits.len() > results && !waits_all {

@@ -143,7 +143,8 @@ impl Correspondence {
         if carried.iter().any(|(_, merges)| merges.is_empty()) {
             self.find_unread(before, after, &launches, &is_new, &mut carried);
         }
-        let mut merges: Vec<Merge> = launches.iter().map(|&launch| Merge { launch, members: Vec::new() }).collect();
+        let mut merges: Vec<Merge> =
+            launches.iter().map(|&launch| Merge { launch, members: Vec::new() }).collect();
         for (launch, into) in &carried {
             for &merge in into {
                 merges[merge].members.push(*launch);
@@ -181,9 +182,10 @@ impl Correspondence {
         // What each new launch packs, each packed tensor to be claimed once.
         let mut packed: Vec<Vec<NodeId>> = launches.iter().map(|&l| packed_by(after, l, is_new)).collect();
         let claim = |launch: usize, packed: &mut Vec<NodeId>| {
-            let at = self.payload_names(before, launch).into_iter().find_map(|name| {
-                packed.iter().position(|&p| after.graph.name(p) == name)
-            });
+            let at = self
+                .payload_names(before, launch)
+                .into_iter()
+                .find_map(|name| packed.iter().position(|&p| after.graph.name(p) == name));
             at.map(|i| packed.remove(i)).is_some()
         };
         for (launch, merges) in carried.iter().filter(|(_, merges)| !merges.is_empty()) {

@@ -43,8 +43,23 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// Evidence from a pair of graphs; further evidence may be filled in.
-    pub fn new(before: &'a Graph, unrepaired: Option<&'a Graph>, after: &'a Graph, policies: Policies) -> Evidence<'a> {
-        let (before, after) = (Side::new(before), Side::new(after));
+    pub fn new(
+        before: &'a Graph,
+        unrepaired: Option<&'a Graph>,
+        after: &'a Graph,
+        policies: Policies,
+    ) -> Evidence<'a> {
+        Evidence::from_side(Side::new(before), unrepaired, after, policies)
+    }
+
+    /// The same from what is known of the graph before.
+    pub fn from_side(
+        before: Side<'a>,
+        unrepaired: Option<&'a Graph>,
+        after: &'a Graph,
+        policies: Policies,
+    ) -> Evidence<'a> {
+        let after = Side::new(after);
         let correspondence = Correspondence::new(&before, &after);
         Evidence {
             before,
@@ -109,8 +124,11 @@ impl<'a> Evidence<'a> {
         let mut groups = Vec::new();
         for merge in merges.iter().filter(|merge| merge.members.len() > 1) {
             groups.push(merge.members.iter().map(|&m| self.before.collectives.calls[m].node).collect());
-            let waits: Vec<NodeId> =
-                merge.members.iter().filter_map(|&m| self.before.collectives.waits[m].first().copied()).collect();
+            let waits: Vec<NodeId> = merge
+                .members
+                .iter()
+                .filter_map(|&m| self.before.collectives.waits[m].first().copied())
+                .collect();
             if waits.len() > 1 {
                 groups.push(waits);
             }
@@ -164,7 +182,11 @@ impl Finding {
         self
     }
 
-    pub(super) fn before_nodes(self, evidence: &Evidence, nodes: impl IntoIterator<Item = NodeId>) -> Finding {
+    pub(super) fn before_nodes(
+        self,
+        evidence: &Evidence,
+        nodes: impl IntoIterator<Item = NodeId>,
+    ) -> Finding {
         self.side_nodes(evidence, &evidence.before, nodes)
     }
 

@@ -1,34 +1,28 @@
 //! `graph/*`: the result is a graph at all.
 
 use super::{Checked, Evidence};
-use crate::analysis::validate::{FaultKind, validate};
+use crate::analysis::fault::FaultKind;
 
 /// The result has no faults that the input had not.
 ///
 /// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references
-/// to erased nodes (`bucket/users-rewired`) and recorded results (`bucket/metadata-true`).
+/// to erased nodes (`bucket/users-rewired`), recorded results (`bucket/metadata-true`) and waits
+/// (`comm/wait-before-use`).
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
-    let excused: Vec<String> = validate(evidence.before.graph).iter().map(|f| f.to_string()).collect();
+    let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
-        for fault in validate(side.graph) {
+        for fault in side.faults() {
             let elsewhere = matches!(
                 fault.kind,
-                FaultKind::ForwardReference { .. }
-                    | FaultKind::SelfReference
-                    | FaultKind::Cycle { .. }
-                    | FaultKind::Dangling { .. }
-                    | FaultKind::Shape { .. }
-                    | FaultKind::Position { .. }
-            );
+                FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
+            ) || fault.concerns_order();
             let title = fault.to_string();
             if elsewhere || excused.contains(&title) || findings.iter().any(|f| f.title == title) {
                 continue;
             }
             findings.push(
-                evidence
-                    .finding("graph/well-formed", stage, title)
-                    .side_nodes(evidence, side, fault.node),
+                evidence.finding("graph/well-formed", stage, title).side_nodes(evidence, side, fault.node),
             );
         }
     }
@@ -39,7 +33,7 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
 pub(super) fn input_shapes(evidence: &Evidence) -> Checked {
     let before = &evidence.before;
     let mut findings = Vec::new();
-    for fault in validate(before.graph) {
+    for fault in before.faults() {
         if !matches!(fault.kind, FaultKind::Shape { .. }) {
             continue;
         }

@@ -21,12 +21,14 @@ mod bucket;
 mod comm;
 mod correspondence;
 mod evidence;
+mod executed;
 mod exposure;
 mod finding;
 mod graph;
 mod order;
 mod policies;
 mod policy;
+mod proved;
 mod side;
 mod values;
 
@@ -350,6 +352,12 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
+/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way.
+pub fn compare_values(evidence: &mut Evidence, asked: Asked) -> Vec<String> {
+    evidence.values = ValueEvidence::gather(evidence, asked);
+    evidence.values.notes()
+}
+
 /// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.
 pub fn check_all(evidence: &Evidence, pass: PassKind) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
     check_where(evidence, &|rule| rule.passes.contains(&pass))
@@ -395,9 +403,8 @@ pub fn arrange(findings: Vec<Finding>) -> Vec<Finding> {
     let mut owner: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for finding in findings {
         let cause = finding.nodes.iter().find_map(|node| owner.get(&node.name).copied());
-        let cause = cause.filter(|&i| {
-            roots[i].rule != finding.rule && roots[i].severity == Severity::Soundness
-        });
+        let cause =
+            cause.filter(|&i| roots[i].rule != finding.rule && roots[i].severity == Severity::Soundness);
         let root = cause.unwrap_or(roots.len());
         for node in &finding.nodes {
             owner.entry(node.name.clone()).or_insert(root);

@@ -181,9 +181,9 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
             }
             Checked::Findings(findings)
         }
-        None if findings.is_empty() && !sorted => {
-            Checked::NotChecked("the candidate was not run on its own result, and the list before is not sorted".into())
-        }
+        None if findings.is_empty() && !sorted => Checked::NotChecked(
+            "the candidate was not run on its own result, and the list before is not sorted".into(),
+        ),
         None => Checked::Findings(findings),
     }
 }

@@ -21,7 +21,11 @@ impl Caps {
     pub fn at(&self, index: usize) -> i64 {
         let last = self.by_index.len().saturating_sub(1);
         match self.per_index {
-            true => self.by_index.get(index.min(last)..).and_then(|caps| caps.iter().copied().max()).unwrap_or(i64::MAX),
+            true => self
+                .by_index
+                .get(index.min(last)..)
+                .and_then(|caps| caps.iter().copied().max())
+                .unwrap_or(i64::MAX),
             false => self.by_index.first().copied().unwrap_or(i64::MAX),
         }
     }

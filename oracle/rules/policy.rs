@@ -103,14 +103,19 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
         let Some(&[a, b]) = apart.and_then(|pair| pair.first_chunk::<2>()) else { continue };
         let order = wait_order(evidence, before.collectives.calls[a].kind);
         let place = |launch: usize| order.iter().position(|&l| l == launch).unwrap_or(0);
-        let between = order[place(a)..place(b)].iter().copied().find(|&l| key(evidence, l) != key(evidence, a));
+        let between =
+            order[place(a)..place(b)].iter().copied().find(|&l| key(evidence, l) != key(evidence, a));
         let (a, b) = (before.collectives.calls[a].node, before.collectives.calls[b].node);
         let bucket = evidence.after.collectives.calls[merge.launch].node;
         let mut finding = evidence
             .finding(
                 "bucket/policy-adjacency",
                 Stage::Before,
-                format!("{} and {} are merged across another key", before.graph.name(a), before.graph.name(b)),
+                format!(
+                    "{} and {} are merged across another key",
+                    before.graph.name(a),
+                    before.graph.name(b)
+                ),
             )
             .before_nodes(evidence, [a, b])
             .after_nodes(evidence, [bucket])
@@ -143,7 +148,11 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
         let (a, b) = (before.graph.name(first), before.graph.name(last));
         findings.push(
             evidence
-                .finding("bucket/policy-topo-span", Stage::Before, format!("{a} and {b} are {span} nodes apart"))
+                .finding(
+                    "bucket/policy-topo-span",
+                    Stage::Before,
+                    format!("{a} and {b} are {span} nodes apart"),
+                )
                 .before_nodes(evidence, [first, last])
                 .then(format!("members of a bucket are at most {limit} nodes apart"))
                 .however(format!("#{} and #{} share a bucket", first.0, last.0)),
@@ -192,12 +201,15 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
                 if !fits || evidence.correspondence.merge_of(other).is_some() {
                     break;
                 }
-                let free = members.iter().all(|&m| !reachability.reaches(m, other) && !reachability.reaches(other, m));
+                let free = members
+                    .iter()
+                    .all(|&m| !reachability.reaches(m, other) && !reachability.reaches(other, m));
                 if !free || !stays_acyclic(evidence, merge, other) {
                     continue;
                 }
                 let node = before.collectives.calls[other].node;
-                let bucket = evidence.after.collectives.calls[evidence.correspondence.merges[merge].launch].node;
+                let bucket =
+                    evidence.after.collectives.calls[evidence.correspondence.merges[merge].launch].node;
                 let (name, into) = (before.graph.name(node), evidence.after.graph.name(bucket));
                 findings.push(
                     evidence
@@ -236,7 +248,11 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
     let finding = evidence
         .finding("bucket/policy-peak-memory", Stage::After, format!("peak memory is {} bytes", after.bytes))
         .after_nodes(evidence, [after.at])
-        .fact(format!("before, the peak is {} bytes, at {}", before.bytes, evidence.before.graph.name(before.at)))
+        .fact(format!(
+            "before, the peak is {} bytes, at {}",
+            before.bytes,
+            evidence.before.graph.name(before.at)
+        ))
         .then(format!("the budget is {limit} bytes"))
         .however(format!("after, {} bytes are live at {name}", after.bytes));
     Checked::Findings(vec![finding])
@@ -246,7 +262,8 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
 pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     let Some(budget) = evidence.policies.exposed_time else { return not_asked("a budget for exposed time") };
     let model = evidence.policies.cost;
-    let (Some(before), Some(after)) = (evidence.before.exposed_seconds(&model), evidence.after.exposed_seconds(&model))
+    let (Some(before), Some(after)) =
+        (evidence.before.exposed_seconds(&model), evidence.after.exposed_seconds(&model))
     else {
         return Checked::Undecided("a symbolic size has no hint".into());
     };
@@ -255,7 +272,11 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
         return Checked::Findings(Vec::new());
     }
     let finding = evidence
-        .finding("bucket/policy-exposed-time", Stage::After, format!("{:.1} us of communication are exposed", after * 1e6))
+        .finding(
+            "bucket/policy-exposed-time",
+            Stage::After,
+            format!("{:.1} us of communication are exposed", after * 1e6),
+        )
         .fact(format!("by the cost model {model}"))
         .fact(format!("before, {:.1} us are exposed", before * 1e6))
         .then(format!("the budget is {:.1} us", limit * 1e6))
@@ -285,7 +306,9 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
         return Checked::Findings(Vec::new());
     }
     let only = |a: &[Vec<String>], b: &[Vec<String>]| {
-        a.iter().find(|x| !b.contains(x)).map_or("no bucket of its own".to_string(), |x| format!("bucket {{{}}}", x.join(", ")))
+        a.iter()
+            .find(|x| !b.contains(x))
+            .map_or("no bucket of its own".to_string(), |x| format!("bucket {{{}}}", x.join(", ")))
     };
     let nodes: Vec<NodeId> = plan
         .iter()
@@ -294,7 +317,11 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
         .filter_map(|name| before.graph.find(name))
         .collect();
     let finding = evidence
-        .finding("bucket/policy-deterministic", Stage::After, "the choice of buckets depends on names or input order".into())
+        .finding(
+            "bucket/policy-deterministic",
+            Stage::After,
+            "the choice of buckets depends on names or input order".into(),
+        )
         .before_nodes(evidence, nodes)
         .then(format!("with the names as given: {}", only(&plan, &other)))
         .however(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
@@ -305,7 +332,8 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
 /// counted for the later kinds is not known from outside.
 fn several_kinds(evidence: &Evidence) -> Option<String> {
     let calls = &evidence.after.collectives.calls;
-    let mut kinds: Vec<Collective> = evidence.correspondence.merges.iter().map(|m| calls[m.launch].kind).collect();
+    let mut kinds: Vec<Collective> =
+        evidence.correspondence.merges.iter().map(|m| calls[m.launch].kind).collect();
     kinds.sort();
     kinds.dedup();
     (kinds.len() > 1).then(|| "several kinds of collectives were merged one after another".to_string())
@@ -325,7 +353,8 @@ fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
     let before = &evidence.before;
     let mut waits: Vec<(NodeId, usize)> = Vec::new();
     for (launch, call) in before.collectives.calls.iter().enumerate() {
-        let eligible = call.kind == kind && !call.coalesced && !call.in_place && before.is_inductor_candidate(call.node);
+        let eligible =
+            call.kind == kind && !call.coalesced && !call.in_place && before.is_inductor_candidate(call.node);
         if eligible && let Some(&wait) = before.collectives.waits[launch].first() {
             waits.push((wait, launch));
         }

@@ -1,11 +1,13 @@
 //! One graph and what follows from it, as rules ask for it.
 
+use crate::analysis::bytes::Overlap;
 use crate::analysis::conflicts::conflicts;
 use crate::analysis::dependences::{self, Dependences};
+use crate::analysis::fault::Fault;
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::Reachability;
 use crate::analysis::storages::{Access, Mode, Storages, Touch};
-use crate::analysis::bytes::Overlap;
+use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
@@ -22,6 +24,7 @@ pub struct Side<'a> {
     pub edges: Edges,
     /// Its communication.
     pub collectives: Collectives<'a>,
+    faults: OnceCell<Vec<Fault>>,
     storages: OnceCell<Storages>,
     dependences: OnceCell<Dependences>,
     reachability: OnceCell<Result<LaunchReachability, String>>,
@@ -38,11 +41,22 @@ impl<'a> Side<'a> {
             edges: Edges::new(graph),
             ops,
             collectives,
+            faults: OnceCell::new(),
             storages: OnceCell::new(),
             dependences: OnceCell::new(),
             reachability: OnceCell::new(),
             shown_by: OnceCell::new(),
         }
+    }
+
+    /// The same, for a graph whose faults are known already.
+    pub fn with_faults(graph: &'a Graph, faults: Vec<Fault>) -> Side<'a> {
+        Side { faults: OnceCell::from(faults), ..Side::new(graph) }
+    }
+
+    /// All faults of the graph.
+    pub fn faults(&self) -> &[Fault] {
+        self.faults.get_or_init(|| validate(self.graph))
     }
 
     /// The storages, by run-time aliasing.
@@ -106,7 +120,9 @@ impl<'a> Side<'a> {
         let mut writers: Vec<NodeId> = storages
             .all_parts(id)
             .flat_map(|part| storages.accesses_of(part.storage))
-            .filter(|access| access.touch == Touch::Write && !self.is_launch_write(access) && access.node != id)
+            .filter(|access| {
+                access.touch == Touch::Write && !self.is_launch_write(access) && access.node != id
+            })
             .map(|access| access.node)
             .collect();
         writers.dedup();
@@ -135,10 +151,11 @@ impl<'a> Side<'a> {
 
     fn path(&self, from: NodeId, to: NodeId, certain_only: bool) -> Option<Vec<NodeId>> {
         let dependences = self.dependences();
-        let usable = |a: NodeId, b: NodeId| {
-            !certain_only || dependences.origin(a, b).is_none_or(Origin::certain)
-        };
-        search(self.graph.len(), from, to, |id| dependences.after(id).iter().copied().filter(move |&next| usable(id, next)))
+        let usable =
+            |a: NodeId, b: NodeId| !certain_only || dependences.origin(a, b).is_none_or(Origin::certain);
+        search(self.graph.len(), from, to, |id| {
+            dependences.after(id).iter().copied().filter(move |&next| usable(id, next))
+        })
     }
 
     /// Whether arguments and ordering edges lead from `from` to `to`.
@@ -179,7 +196,11 @@ impl<'a> Side<'a> {
                     let certain = overlap == Overlap::Yes && first.part.certain && second.part.certain;
                     let of = storages.storage(storage).by;
                     let landed = first.touch == Touch::Land || first.touch == Touch::Release;
-                    conflicts.push((first.node, second.node, Origin::Storage { hazard, of, landed, certain }));
+                    conflicts.push((
+                        first.node,
+                        second.node,
+                        Origin::Storage { hazard, of, landed, certain },
+                    ));
                     // What came before a certain write of the same bytes is ordered through it.
                     if certain && first.touch == Touch::Write && first.part.bytes == second.part.bytes {
                         break;
@@ -191,10 +212,14 @@ impl<'a> Side<'a> {
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, crate::ops::Kind::Unknown);
-            if info.is_random() && let Some(before) = random.replace(id) {
+            if info.is_random()
+                && let Some(before) = random.replace(id)
+            {
                 conflicts.push((before, id, Origin::Random { certain }));
             }
-            if info.effect && let Some(before) = effect.replace(id) {
+            if info.effect
+                && let Some(before) = effect.replace(id)
+            {
                 conflicts.push((before, id, Origin::Effect { certain }));
             }
         }
@@ -226,7 +251,8 @@ impl<'a> Side<'a> {
                 let users = self.edges.users(id).iter();
                 users.map(|u| if self.graph.node(*u).op == Op::Output { n } else { u.index() }).max()
             };
-            let last = nodes.iter().filter_map(last_use).max().unwrap_or(info.by.index()).max(info.by.index());
+            let last =
+                nodes.iter().filter_map(last_use).max().unwrap_or(info.by.index()).max(info.by.index());
             change[info.by.index()] = change[info.by.index()].checked_add(bytes)?;
             if last < n {
                 change[last + 1] = change[last + 1].checked_sub(bytes)?;

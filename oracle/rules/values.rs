@@ -5,7 +5,7 @@
 //! applies is the rule undecided.
 
 use super::correspondence::Rewire;
-use super::{Checked, Evidence, Stage};
+use super::{Checked, Evidence, Stage, executed, proved};
 use std::fmt;
 
 /// A way to know values.
@@ -70,9 +70,33 @@ impl ValueEvidence {
         ValueEvidence { not_asked: Some(why.to_string()), ..ValueEvidence::default() }
     }
 
-    /// Gathers.
-    pub fn gather(_: &Evidence, _: Asked) -> ValueEvidence {
-        ValueEvidence::none("later")
+    /// Asks the ways that `asked` names.
+    pub(super) fn gather(evidence: &Evidence, asked: Asked) -> ValueEvidence {
+        if !asked.prove && !asked.execute {
+            return ValueEvidence::none(
+                "values were not asked for, or the list before is not in an executable order",
+            );
+        }
+        let mut this = ValueEvidence::default();
+        if asked.prove {
+            let (result, wrong_contents) = proved::prove(evidence);
+            this.results.push(result);
+            this.wrong_contents = wrong_contents;
+        }
+        if asked.execute {
+            this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
+        }
+        this
+    }
+
+    /// A line for each way: what it compared, or why it did not.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let line = |(method, result): &(ValueMethod, ValueResult)| match result {
+            ValueResult::Equal(what) => format!("values by {method}: {what}"),
+            ValueResult::Different(all) => format!("values by {method}: {} differences", all.len()),
+            ValueResult::Unknown(why) => format!("values by {method}: not known: {why}"),
+        };
+        self.results.iter().map(line).collect()
     }
 
     /// What is wrong with the contents that a rewired reference reads.
@@ -114,6 +138,15 @@ pub(super) fn rank_semantics_equal(evidence: &Evidence) -> Checked {
     }
 }
 
-/// What is asked.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {}
+/// Which ways to know values are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// By extents.
+    pub prove: bool,
+    /// By execution.
+    pub execute: bool,
+    /// With numbers and with terms, rather than with terms only where numbers refuse.
+    pub both: bool,
+    /// The most elements that execution may touch, over all ranks.
+    pub element_limit: u64,
+}

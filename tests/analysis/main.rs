@@ -1,6 +1,8 @@
 //! The analyses together: against a slow model on random programs, on cases written by hand, and on recorded
 //! graphs.
 
+#![allow(missing_docs)]
+
 mod cases;
 mod faults;
 mod model;

@@ -165,7 +165,11 @@ impl Model {
         for (i, b) in self.accesses.iter().enumerate() {
             for a in &self.accesses[..i] {
                 let writes = a.touch.writes() || b.touch.writes();
-                if a.storage == b.storage && writes && a.node != b.node && !a.elements.is_disjoint(&b.elements) {
+                if a.storage == b.storage
+                    && writes
+                    && a.node != b.node
+                    && !a.elements.is_disjoint(&b.elements)
+                {
                     let set = if a.certain && b.certain { &mut certain } else { &mut maybe };
                     set.insert((a.node.0, b.node.0));
                 }
@@ -176,7 +180,11 @@ impl Model {
 }
 
 /// Pairs connected by a path along the one set of edges and not along the other.
-pub fn differences(nodes: usize, a: &BTreeSet<(u32, u32)>, b: &BTreeSet<(u32, u32)>) -> Vec<(usize, usize, bool)> {
+pub fn differences(
+    nodes: usize,
+    a: &BTreeSet<(u32, u32)>,
+    b: &BTreeSet<(u32, u32)>,
+) -> Vec<(usize, usize, bool)> {
     let (a, b) = (closure(nodes, a), closure(nodes, b));
     let pairs = (0..nodes).flat_map(|i| (0..nodes).map(move |j| (i, j)));
     pairs.filter(|&(i, j)| a[i][j] != b[i][j]).map(|(i, j)| (i, j, a[i][j])).collect()

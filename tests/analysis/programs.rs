@@ -74,8 +74,12 @@ struct Builder {
 }
 
 pub fn build(plan: &[Step]) -> Program {
-    let mut builder =
-        Builder { graph: Graph::new("program"), model: Model::default(), tensors: Vec::new(), launches: Vec::new() };
+    let mut builder = Builder {
+        graph: Graph::new("program"),
+        model: Model::default(),
+        tensors: Vec::new(),
+        launches: Vec::new(),
+    };
     builder.input(&[4, 4]);
     builder.input(&[4, 4]);
     plan.iter().for_each(|step| builder.step(step));
@@ -122,7 +126,13 @@ impl Builder {
         self.tensors.push((id, sizes.to_vec(), row_major(sizes)));
     }
 
-    fn call(&mut self, target: &str, args: &[Value], inputs: &[NodeId], out: Option<(&[i64], &[i64])>) -> NodeId {
+    fn call(
+        &mut self,
+        target: &str,
+        args: &[Value],
+        inputs: &[NodeId],
+        out: Option<(&[i64], &[i64])>,
+    ) -> NodeId {
         let name = self.name();
         let id = self.graph.push(&name, Op::Call, target);
         let args = self.graph.push_values(args);
@@ -185,7 +195,12 @@ impl Builder {
             Step::Add(a, b) => {
                 let of = self.pick(a);
                 let b = self.fitting(b, &of);
-                self.fresh("aten.add.Tensor", &[Value::Node(of.0), Value::Node(b)], &[of.0, b], &of.1.clone());
+                self.fresh(
+                    "aten.add.Tensor",
+                    &[Value::Node(of.0), Value::Node(b)],
+                    &[of.0, b],
+                    &of.1.clone(),
+                );
             }
             Step::Slice(a, second, start, length) => {
                 let (of, mut sizes, strides) = self.pick(a);
@@ -194,7 +209,12 @@ impl Builder {
                 let (start, end) = (start.min(size), (start + length).min(size).max(start.min(size)));
                 let old = sizes.clone();
                 sizes[dim] = (end - start) as i64;
-                let args = [Value::Node(of), Value::Int(dim as i64), Value::Int(start as i64), Value::Int(end as i64)];
+                let args = [
+                    Value::Node(of),
+                    Value::Int(dim as i64),
+                    Value::Int(start as i64),
+                    Value::Int(end as i64),
+                ];
                 self.view("aten.slice.Tensor", &args, of, (&sizes, &strides), |p| {
                     along(p, &old, dim, |i| i >= start && i < end)
                 });
@@ -207,16 +227,22 @@ impl Builder {
                 }
                 let index = index % sizes[dim] as usize;
                 let old = sizes.clone();
-                (sizes.remove(dim), strides.remove(dim));
+                sizes.remove(dim);
+                strides.remove(dim);
                 let args = [Value::Node(of), Value::Int(dim as i64), Value::Int(index as i64)];
-                self.view("aten.select.int", &args, of, (&sizes, &strides), |p| along(p, &old, dim, |i| i == index));
+                self.view("aten.select.int", &args, of, (&sizes, &strides), |p| {
+                    along(p, &old, dim, |i| i == index)
+                });
             }
             Step::Transpose(a) => {
                 let (of, sizes, strides) = self.pick(a);
                 if let ([n, m], [s, t]) = (&sizes[..], &strides[..]) {
                     let (rows, columns) = (*n as usize, *m as usize);
                     self.view("aten.t.default", &[Value::Node(of)], of, (&[*m, *n], &[*t, *s]), |p| {
-                        (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j))).map(|(i, j)| p[i * columns + j]).collect()
+                        (0..columns)
+                            .flat_map(|j| (0..rows).map(move |i| (i, j)))
+                            .map(|(i, j)| p[i * columns + j])
+                            .collect()
                     });
                 }
             }
@@ -303,7 +329,8 @@ impl Builder {
             Step::Rand(a) => {
                 let (of, sizes, _) = self.pick(a);
                 let strides = row_major(&sizes);
-                let id = self.call("aten.rand_like.default", &[Value::Node(of)], &[of], Some((&sizes, &strides)));
+                let id =
+                    self.call("aten.rand_like.default", &[Value::Node(of)], &[of], Some((&sizes, &strides)));
                 self.model.fresh(id, numel(&sizes));
                 self.model.random.push((id, true));
                 self.tensors.push((id, sizes, strides));
@@ -331,7 +358,13 @@ impl Builder {
         }
     }
 
-    fn in_place(&mut self, target: &str, of: &(NodeId, Vec<i64>, Vec<i64>), reads: &[NodeId], reads_old: bool) {
+    fn in_place(
+        &mut self,
+        target: &str,
+        of: &(NodeId, Vec<i64>, Vec<i64>),
+        reads: &[NodeId],
+        reads_old: bool,
+    ) {
         let mut args = vec![Value::Node(of.0)];
         args.extend(reads.iter().map(|&r| Value::Node(r)));
         let inputs: Vec<NodeId> = std::iter::once(of.0).chain(reads.iter().copied()).collect();
@@ -355,7 +388,8 @@ impl Builder {
         let args = [Value::Node(of), Value::Int(piece as i64), Value::Int(dim as i64)];
         let id = self.call("aten.split.Tensor", &args, &[of], None);
         let count = size.div_ceil(piece);
-        let bounds: Vec<(usize, usize)> = (0..count).map(|i| (i * piece, ((i + 1) * piece).min(size))).collect();
+        let bounds: Vec<(usize, usize)> =
+            (0..count).map(|i| (i * piece, ((i + 1) * piece).min(size))).collect();
         let mut outs = Vec::new();
         let mut shown: Vec<Vec<Shown>> = Vec::new();
         for &(from, to) in &bounds {

@@ -2,8 +2,8 @@
 
 use crate::model::differences;
 use crate::programs::{Program, build, plan};
-use graph_oracle::analysis::bytes::Overlap;
 use graph_oracle::analysis::bytes::ByteSet;
+use graph_oracle::analysis::bytes::Overlap;
 use graph_oracle::analysis::conflicts::conflicts;
 use graph_oracle::analysis::dependences::{Dependences, Options};
 use graph_oracle::analysis::storages::Mode;

@@ -1,37 +1,54 @@
 //! The exchange JSON: what is read, what is written, and what is refused.
+#![allow(missing_docs)]
 
+mod errors;
+mod own_version;
+mod random;
+mod random_graphs;
 mod round_trip;
 
+use graph_oracle::format::json;
+use graph_oracle::graph::Graph;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Files of a folder of the repository, in order.
-pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+/// The packed graphs of a folder, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(ending));
+    files.retain(|path| path.to_string_lossy().ends_with(".json.gz"));
     files.sort();
     files
 }
 
-pub fn corpus() -> Vec<PathBuf> {
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/real"), ".json.gz")
+fn corpus() -> Vec<PathBuf> {
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/real"))
 }
 
 /// The recorded graphs beside the project, or beside the folder of its work trees; prints a line where there
 /// are none.
-pub fn recorded() -> Vec<PathBuf> {
+fn recorded() -> Vec<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = project.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
-    let found = folders.map(|folder| files(&folder, ".json.gz")).find(|files| !files.is_empty());
-    found.unwrap_or_else(|| {
+    folders.map(|folder| files(&folder)).find(|files| !files.is_empty()).unwrap_or_else(|| {
         println!("skipped 1 test: no recorded graphs beside the project");
         Vec::new()
     })
 }
 
-pub fn unpacked(path: &Path) -> Vec<u8> {
+fn unpacked(path: &Path) -> Vec<u8> {
     let mut text = Vec::new();
     let file = std::fs::File::open(path).unwrap();
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut text).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut text).unwrap();
     text
+}
+
+fn read(text: impl AsRef<[u8]>) -> Graph {
+    json::read(text.as_ref()).unwrap_or_else(|error| panic!("{error}")).into_graph().expect("a graph")
+}
+
+fn written(graph: &Graph) -> String {
+    let mut text = Vec::new();
+    json::write(graph, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
 }

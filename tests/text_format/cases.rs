@@ -1,5 +1,6 @@
 //! Random cases: a plan made of plain values, which proptest can shrink, and what it builds.
 
+use crate::build::build;
 use graph_oracle::case::{
     Case, Comment, Expectation, Expected, Part, PassConfig, Place, Recorded, RecordedGraphs, Setting, Subject,
 };
@@ -36,7 +37,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 #[derive(Clone, Debug)]
-enum PlanValue {
+pub enum PlanValue {
     Plain(PlainValue),
     Node(usize),
     Dangling(String),
@@ -47,7 +48,7 @@ enum PlanValue {
 }
 
 #[derive(Clone, Debug)]
-enum PlainValue {
+pub enum PlainValue {
     None,
     Bool(bool),
     Int(i64),
@@ -61,7 +62,7 @@ enum PlainValue {
     Function(String),
 }
 
-type PlanExpr = (String, Option<i64>);
+pub type PlanExpr = (String, Option<i64>);
 
 fn expr() -> impl Strategy<Value = PlanExpr> {
     let text = prop_oneof![select(vec!["s0", "u0", "sym", "2*s0"]).prop_map(str::to_string), text()];
@@ -120,7 +121,7 @@ fn value() -> impl Strategy<Value = PlanValue> {
 }
 
 #[derive(Clone, Debug)]
-enum PlanOut {
+pub enum PlanOut {
     Absent,
     None,
     Tensor(PlanTensor),
@@ -133,19 +134,19 @@ enum PlanOut {
 }
 
 #[derive(Clone, Debug)]
-struct PlanTensor {
-    shape: Vec<PlanDim>,
+pub struct PlanTensor {
+    pub shape: Vec<PlanDim>,
     /// `None`: row-major, where that is a number.
-    stride: Option<Vec<PlanDim>>,
-    dtype: Dtype,
-    grad: Option<bool>,
-    device: String,
-    storage: Option<u32>,
-    offset: i64,
-    bytes: Option<Option<PlanDim>>,
+    pub stride: Option<Vec<PlanDim>>,
+    pub dtype: Dtype,
+    pub grad: Option<bool>,
+    pub device: String,
+    pub storage: Option<u32>,
+    pub offset: i64,
+    pub bytes: Option<Option<PlanDim>>,
 }
 
-type PlanDim = Result<i64, PlanExpr>;
+pub type PlanDim = Result<i64, PlanExpr>;
 
 fn dim() -> impl Strategy<Value = PlanDim> {
     prop_oneof![6 => (0i64..9).prop_map(Ok), 1 => int().prop_map(Ok), 1 => expr().prop_map(Err)]
@@ -193,19 +194,19 @@ fn out() -> impl Strategy<Value = PlanOut> {
 }
 
 #[derive(Clone, Debug)]
-struct PlanNode {
-    name: String,
-    op: Op,
-    target: Option<String>,
-    args: Vec<PlanValue>,
-    kwargs: Vec<(String, PlanValue)>,
-    out: PlanOut,
-    tags: Option<PlanTags>,
-    module: Option<String>,
-    desc: Option<String>,
+pub struct PlanNode {
+    pub name: String,
+    pub op: Op,
+    pub target: Option<String>,
+    pub args: Vec<PlanValue>,
+    pub kwargs: Vec<(String, PlanValue)>,
+    pub out: PlanOut,
+    pub tags: Option<PlanTags>,
+    pub module: Option<String>,
+    pub desc: Option<String>,
 }
 
-type PlanTags = (
+pub type PlanTags = (
     (Option<String>, Option<String>, Option<String>, Option<String>),
     (Option<i64>, Option<i64>, Option<bool>, Option<bool>),
 );
@@ -261,15 +262,15 @@ fn node() -> impl Strategy<Value = PlanNode> {
 }
 
 #[derive(Clone, Debug)]
-struct PlanGraph {
-    name: String,
-    kind: String,
-    world: World,
-    symbols: Vec<Symbol>,
-    nodes: Vec<PlanNode>,
-    ordering: Vec<(usize, usize)>,
-    renames: Vec<(usize, usize)>,
-    clusters: Vec<(String, Vec<usize>)>,
+pub struct PlanGraph {
+    pub name: String,
+    pub kind: String,
+    pub world: World,
+    pub symbols: Vec<Symbol>,
+    pub nodes: Vec<PlanNode>,
+    pub ordering: Vec<(usize, usize)>,
+    pub renames: Vec<(usize, usize)>,
+    pub clusters: Vec<(String, Vec<usize>)>,
 }
 
 fn world() -> impl Strategy<Value = World> {
@@ -309,7 +310,7 @@ fn graph() -> impl Strategy<Value = PlanGraph> {
         world(),
         symbols(),
         vec(node(), 0..6),
-        vec(pair.clone(), 0..3),
+        vec(pair, 0..3),
         vec(pair, 0..2),
         vec((name(), vec(any::<usize>(), 0..3)), 0..2),
     )
@@ -323,192 +324,6 @@ fn graph() -> impl Strategy<Value = PlanGraph> {
             renames,
             clusters,
         })
-}
-
-/// Builds the graph of a plan.
-struct Builder<'a> {
-    graph: Graph,
-    names: Vec<&'a str>,
-}
-
-impl Builder<'_> {
-    /// A reference to the `index`-th name: text cannot tell nodes of one name apart, so the first one is meant.
-    fn node(&self, index: usize) -> Option<NodeId> {
-        let name = self.names.get(index.checked_rem(self.names.len())?)?;
-        self.names.iter().position(|n| n == name).map(|i| NodeId(i as u32))
-    }
-
-    fn value(&mut self, plan: &PlanValue) -> Value {
-        match plan {
-            PlanValue::Plain(plain) => self.plain(plain),
-            PlanValue::Node(index) => self.node(*index).map_or(Value::None, Value::Node),
-            PlanValue::Dangling(name) => match self.names.iter().position(|n| n == name) {
-                Some(i) => Value::Node(NodeId(i as u32)),
-                None => Value::Dangling(self.graph.intern(name)),
-            },
-            PlanValue::List(items) => {
-                let items = self.values(items);
-                Value::List(self.graph.push_values(&items))
-            }
-            PlanValue::Slice(items) => {
-                let items = self.values(items);
-                Value::Slice(self.graph.push_values(&items))
-            }
-            PlanValue::Dict(pairs) => {
-                let items: Vec<Value> =
-                    pairs.iter().flat_map(|(k, v)| [self.value(k), self.value(v)]).collect();
-                Value::Dict(self.graph.push_values(&items))
-            }
-            PlanValue::Symbolic(expr) => Value::Symbolic(self.expr(expr)),
-        }
-    }
-
-    fn values(&mut self, plans: &[PlanValue]) -> Vec<Value> {
-        plans.iter().map(|plan| self.value(plan)).collect()
-    }
-
-    fn plain(&mut self, plain: &PlainValue) -> Value {
-        match plain {
-            PlainValue::None => Value::None,
-            PlainValue::Bool(b) => Value::Bool(*b),
-            PlainValue::Int(n) => Value::Int(*n),
-            PlainValue::Float(x) => Value::Float(*x),
-            PlainValue::Complex(a, b) => {
-                Value::Complex(self.graph.push_values(&[Value::Float(*a), Value::Float(*b)]))
-            }
-            PlainValue::Str(text) => Value::Str(self.graph.intern(text)),
-            PlainValue::Dtype(dtype) => Value::Dtype(*dtype),
-            PlainValue::Device(text) => Value::Device(self.graph.intern(text)),
-            PlainValue::MemoryFormat(text) => Value::MemoryFormat(self.graph.intern(text)),
-            PlainValue::Layout(text) => Value::Layout(self.graph.intern(text)),
-            PlainValue::Function(text) => Value::Function(self.graph.intern(text)),
-        }
-    }
-
-    fn expr(&mut self, (text, hint): &PlanExpr) -> ExprId {
-        let text = self.graph.intern(text);
-        self.graph.intern_expr(Expr { text, hint: *hint })
-    }
-
-    fn dim(&mut self, dim: &PlanDim) -> Dim {
-        match dim {
-            Ok(n) => Dim::Static(*n),
-            Err(expr) => Dim::Symbolic(self.expr(expr)),
-        }
-    }
-
-    fn tensor(&mut self, plan: &PlanTensor) -> Tensor {
-        let shape: Vec<Dim> = plan.shape.iter().map(|d| self.dim(d)).collect();
-        let sizes: Option<Vec<i64>> = plan.shape.iter().map(|d| d.as_ref().ok().copied()).collect();
-        let stride: Vec<Dim> = match (&plan.stride, sizes) {
-            (Some(stride), _) => stride[..shape.len()].iter().map(|d| self.dim(d)).collect(),
-            (None, Some(sizes)) => contiguous_strides(&sizes).into_iter().map(Dim::Static).collect(),
-            (None, None) => shape.clone(),
-        };
-        let known = sizes_bytes(&plan.shape, plan.dtype);
-        let storage_bytes = match &plan.bytes {
-            Some(bytes) => bytes.as_ref().map(|d| self.dim(d)),
-            None => plan.storage.and(known).map(Dim::Static),
-        };
-        Tensor {
-            shape: self.graph.intern_dims(&shape),
-            stride: self.graph.intern_dims(&stride),
-            dtype: plan.dtype,
-            requires_grad: plan.grad,
-            device: self.graph.intern(&plan.device),
-            storage: plan.storage.map(StorageId),
-            offset: plan.offset,
-            storage_bytes,
-        }
-    }
-
-    fn out(&mut self, plan: &PlanOut) -> Out {
-        match plan {
-            PlanOut::Absent => Out::Absent,
-            PlanOut::None => Out::None,
-            PlanOut::Tensor(tensor) => {
-                let tensor = self.tensor(tensor);
-                Out::Tensor(self.graph.push_tensor(tensor))
-            }
-            PlanOut::Int(n) => Out::Int(*n),
-            PlanOut::SymInt(expr) => Out::SymInt(self.expr(expr)),
-            PlanOut::SymBool(expr) => Out::SymBool(self.expr(expr)),
-            PlanOut::Other(name) => Out::Other(self.graph.intern(name)),
-            PlanOut::Tuple(parts) => {
-                let parts: Vec<Out> = parts.iter().map(|part| self.out(part)).collect();
-                Out::Tuple(self.graph.push_outs(&parts))
-            }
-            PlanOut::Dict(pairs) => {
-                let parts: Vec<Out> =
-                    pairs.iter().flat_map(|(k, v)| [Out::Key(self.graph.intern(k)), self.out(v)]).collect();
-                Out::Dict(self.graph.push_outs(&parts))
-            }
-        }
-    }
-
-    fn text(&mut self, text: &Option<String>) -> Option<Str> {
-        text.as_ref().map(|text| self.graph.intern(text))
-    }
-}
-
-fn sizes_bytes(shape: &[PlanDim], dtype: Dtype) -> Option<i64> {
-    let size = i64::from(dtype.itemsize());
-    shape.iter().try_fold(size, |n, d| n.checked_mul(*d.as_ref().ok()?))
-}
-
-fn build(plan: &PlanGraph) -> Graph {
-    let names = plan.nodes.iter().map(|n| n.name.as_str()).collect();
-    let mut builder = Builder { graph: Graph::new(plan.name.clone()), names };
-    builder.graph.kind = plan.kind.clone();
-    builder.graph.world = plan.world.clone();
-    builder.graph.symbols = plan.symbols.clone();
-    for node in &plan.nodes {
-        let args = builder.values(&node.args);
-        let mut kwargs = Vec::new();
-        for (key, value) in &node.kwargs {
-            kwargs.extend([Value::Str(builder.graph.intern(key)), builder.value(value)]);
-        }
-        let args = builder.graph.push_values(&args);
-        let kwargs = builder.graph.push_values(&kwargs);
-        let out = builder.out(&node.out);
-        let default = if node.op == Op::Output { "output" } else { &node.name };
-        let target = node.target.as_deref().unwrap_or(default);
-        let id = builder.graph.push(&node.name, node.op, target);
-        let tags = node.tags.as_ref().and_then(|(texts, numbers)| {
-            let tags = Tags {
-                recompute: builder.text(&texts.0),
-                partitioner_tag: builder.text(&texts.1),
-                custom: builder.text(&texts.2),
-                extra: builder.text(&texts.3),
-                ac_graph_id: numbers.0,
-                seq_nr: numbers.1,
-                autograd_backward: numbers.2,
-                is_gradient_acc: numbers.3,
-            };
-            builder.graph.intern_tags(tags)
-        });
-        let (module, desc) = (builder.text(&node.module), builder.text(&node.desc));
-        let node = builder.graph.node_mut(id);
-        (node.args, node.kwargs, node.out, node.tags) = (args, kwargs, out, tags);
-        (node.module, node.desc) = (module, desc);
-    }
-    let count = plan.nodes.len();
-    if count > 0 {
-        for &(before, after) in &plan.ordering {
-            let after = NodeId((after % count) as u32);
-            let before = builder.node(before).unwrap();
-            builder.graph.ordering.push(OrderingEdge { before, after });
-        }
-        for &(by, of) in &plan.renames {
-            let (by, of) = (NodeId((by % count) as u32), builder.node(of).unwrap());
-            builder.graph.renames.push(Rename { by, of });
-        }
-    }
-    for (name, members) in &plan.clusters {
-        let members = members.iter().filter_map(|&m| builder.node(m)).collect();
-        builder.graph.clusters.push(Cluster { name: name.clone(), members });
-    }
-    builder.graph
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
@@ -580,10 +395,11 @@ fn outcome(recorded: &[PlanRecorded]) -> Option<Recorded> {
     let graphs = |(_, unrepaired, repaired): &PlanRecorded| RecordedGraphs {
         unrepaired: unrepaired.as_ref().map(build),
         repaired: build(repaired),
+        refused: unrepaired.is_none().then(|| "because \"of\" this".to_string()),
     };
     let first = recorded.first()?;
     if first.0.is_none() {
-        return Some(Recorded::Same(graphs(first)));
+        return Some(Recorded::Same(Box::new(graphs(first))));
     }
     let mut ranks: Vec<(u32, RecordedGraphs)> = Vec::new();
     for entry in recorded {

@@ -38,6 +38,18 @@ fn corpus_is_canonical() {
     }
 }
 
+/// What the documentation shows can be read.
+#[test]
+fn examples_of_the_documentation_parse() {
+    let page = std::fs::read_to_string(root().join("docs/case_format.md")).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```\n").skip(1).step_by(2).filter(|b| !b.starts_with("---")).collect();
+    assert!(blocks.len() >= 2);
+    for block in blocks {
+        text::parse(block).unwrap_or_else(|e| panic!("{}", e.render(Some("docs/case_format.md"))));
+    }
+}
+
 /// A type that the operator's rule can tell need not be written.
 #[test]
 fn types_can_be_left_out() {

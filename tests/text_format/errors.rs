@@ -27,6 +27,9 @@ fn messages() {
         ("a nested call", "y = relu(wait(x)) : f32[4]\n"),
         ("an item inside arguments", "y = relu(x[0]) : f32[4]\n"),
         ("no type", "x = input\n"),
+        ("no type, and an input that is not known yet", "y = relu(x)\nx = input : f32[4]\n"),
+        ("no type, and arguments that do not fit", "x = input : f32[4]\ny = view(x, [3])\nz = relu(x, x)\n"),
+        ("no type, and no rule", "x = input : f32[4]\ny = mylib.f.default(x)\n"),
         ("a string without end", "y = relu(\"abc) : f32[4]\n"),
         ("an unknown escape", "y = relu(\"a\\qc\") : f32[4]\n"),
         ("a malformed number", "x = input : f32[4x]\n"),
@@ -81,7 +84,7 @@ fn deep_nesting_is_an_error() {
     // Just below the limit all is well, printing included.
     let source = format!("y = relu({}{}) : f32[]\n", "[".repeat(255), "]".repeat(255));
     let case = text::parse(&source).unwrap();
-    assert_eq!(text::parse(&text::print(&case)).unwrap(), case);
+    assert_eq!(text::parse(text::print(&case)).unwrap(), case);
 }
 
 #[test]
@@ -108,6 +111,6 @@ fn what_is_wrong_with_a_graph_is_not_wrong_with_its_text() {
         "x = input : f32[4]\ny = all_gather(x, 3, \"dp\", 1, 2, nothing=3) : f32[4]\n",
     ] {
         let case = text::parse(source).unwrap_or_else(|e| panic!("{}", e.render(None)));
-        assert_eq!(text::parse(&text::print(&case)).unwrap(), case, "{source}");
+        assert_eq!(text::parse(text::print(&case)).unwrap(), case, "{source}");
     }
 }

@@ -1,5 +1,8 @@
 //! The text case format: round trips and errors.
 
+#![allow(missing_docs)]
+
+mod build;
 mod cases;
 mod corpus;
 mod errors;

@@ -12,7 +12,9 @@ use std::marker::PhantomData;
 const DEEPEST: usize = 100;
 
 /// The known keys of one kind of object.
-pub(super) trait Key: Copy {
+pub(super) trait Key: Copy + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
     /// The key with this text.
     fn parse(text: &str) -> Option<Self>;
     /// The text of this key.
@@ -27,6 +29,8 @@ macro_rules! keys {
         pub(super) enum $name { $($variant),* }
 
         impl $crate::format::json::keys::Key for $name {
+            const ALL: &'static [Self] = &[$($name::$variant),*];
+
             fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some($name::$variant),)* _ => None }
             }

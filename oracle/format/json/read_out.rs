@@ -2,7 +2,7 @@
 
 use super::keys::{Field, Key, Unknown, Within, keys, next_field};
 use super::read::Builder;
-use super::read_parts::{Hint, Integer, Text};
+use super::read_parts::{Hint, Integer, Text, Word};
 use super::read_value::{ExprSeed, dtype, symbolic};
 use crate::graph::{Dim, DimsId, Dtype, ExprId, Holder, Out, Span, StorageId, Str, Tensor};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -50,14 +50,17 @@ impl Form {
         })
     }
 
-    /// The keys that may stand beside `t`.
-    fn keys(self) -> &'static [OutKey] {
+    /// In words, and its keys.
+    fn described(self) -> (&'static str, &'static [OutKey]) {
         use OutKey::*;
         match self {
-            Form::Tensor => &[Shape, Stride, Dtype, Device, Storage, Offset, StorageBytes, RequiresGrad],
-            Form::Int => &[Value],
-            Form::SymInt | Form::SymBool => &[Sym, Hint],
-            Form::Other => &[Type],
+            Form::Tensor => {
+                ("a tensor", &[T, Shape, Stride, Dtype, Device, Storage, Offset, StorageBytes, RequiresGrad])
+            }
+            Form::Int => ("an int", &[T, Value]),
+            Form::SymInt => ("a symint", &[T, Sym, Hint]),
+            Form::SymBool => ("a symbool", &[T, Sym, Hint]),
+            Form::Other => ("another result", &[T, Type]),
         }
     }
 }
@@ -133,9 +136,7 @@ impl Parts {
         map: &mut A,
     ) -> Result<(), A::Error> {
         let result = match key {
-            OutKey::T => {
-                map.next_value_seed(super::read_parts::Word(Form::parse)).map(|form| self.form = Some(form))
-            }
+            OutKey::T => map.next_value_seed(Word(Form::parse)).map(|form| self.form = Some(form)),
             OutKey::Shape => map.next_value_seed(DimsSeed(builder)).map(|dims| self.shape = Some(dims)),
             OutKey::Stride => map.next_value_seed(DimsSeed(builder)).map(|dims| self.stride = Some(dims)),
             OutKey::Dtype => return map.next_value_seed(dtype()).map(|dtype| self.dtype = Some(dtype)),
@@ -160,34 +161,33 @@ impl Parts {
     }
 
     fn finish<E: Error>(self, builder: &mut Builder<'_>, seen: u32, unknown: Unknown) -> Result<Out, E> {
-        let missing = |key: &str| E::custom(format_args!("a result without {key:?}"));
-        let (allowed, name) = match (self.form, self.dict) {
-            (Some(form), _) => {
-                (form.keys().iter().fold(OutKey::T.bit(), |bits, key| bits | key.bit()), "this kind")
-            }
-            (None, Some(_)) => (OutKey::Dict.bit(), "a mapping"),
-            (None, None) => return Err(missing("t")),
+        let (what, keys) = match (self.form, self.dict) {
+            (Some(form), _) => form.described(),
+            (None, Some(_)) => ("a mapping", &[OutKey::Dict][..]),
+            (None, None) => return Err(E::custom("a result without \"t\"")),
         };
-        if seen & !allowed != 0 {
-            return Err(E::custom(format_args!("a key that a result of {name} does not have")));
+        let extra = |key: &&OutKey| seen & key.bit() != 0 && !keys.contains(key);
+        if let Some(key) = OutKey::ALL.iter().find(extra) {
+            return Err(E::custom(format_args!("{what} has no {:?}", key.name())));
         }
         let unknown = unknown.into_object();
         if let (Some(fields), true) = (&unknown, self.form != Some(Form::Tensor)) {
-            return Err(E::custom(format_args!("unknown fields {fields} of a result that is no tensor")));
+            return Err(E::custom(format_args!("{what} has no fields {fields}")));
         }
+        let missing = |key: OutKey| E::custom(format_args!("{what} without {:?}", key.name()));
         match self.form {
             None => Ok(self.dict.map_or(Out::None, Out::Dict)),
-            Some(Form::Int) => self.value.map(Out::Int).ok_or_else(|| missing("value")),
+            Some(Form::Int) => self.value.map(Out::Int).ok_or_else(|| missing(OutKey::Value)),
             Some(Form::SymInt) => self.expression(builder).map(Out::SymInt),
             Some(Form::SymBool) => self.expression(builder).map(Out::SymBool),
-            Some(Form::Other) => self.ty.map(Out::Other).ok_or_else(|| missing("type")),
+            Some(Form::Other) => self.ty.map(Out::Other).ok_or_else(|| missing(OutKey::Type)),
             Some(Form::Tensor) => {
                 let tensor = Tensor {
-                    shape: self.shape.ok_or_else(|| missing("shape"))?,
-                    stride: self.stride.ok_or_else(|| missing("stride"))?,
-                    dtype: self.dtype.ok_or_else(|| missing("dtype"))?,
+                    shape: self.shape.ok_or_else(|| missing(OutKey::Shape))?,
+                    stride: self.stride.ok_or_else(|| missing(OutKey::Stride))?,
+                    dtype: self.dtype.ok_or_else(|| missing(OutKey::Dtype))?,
                     requires_grad: self.requires_grad,
-                    device: self.device.ok_or_else(|| missing("device"))?,
+                    device: self.device.ok_or_else(|| missing(OutKey::Device))?,
                     storage: self.storage,
                     offset: self.offset,
                     storage_bytes: self.storage_bytes,

@@ -7,6 +7,7 @@
 
 mod draw;
 mod layout;
+mod legend;
 pub(super) mod style;
 
 use super::picture::Picture;
@@ -146,6 +147,34 @@ cluster first = [g, h]
                 assert_eq!(svg.matches(">bucket of 2<").count(), 1);
             }
         }
+    }
+
+    #[test]
+    fn a_line_from_far_away_names_its_source() {
+        let mut source = String::from("x0 = input : f32[4]\ny = neg(x0)\n");
+        for i in 0..9 {
+            source.push_str(&format!("x{} = relu(x{i})\n", i + 1));
+        }
+        let count = |source: &str| svg(&graph(source)).unwrap().matches(">y</text>").count();
+        assert_eq!(count(&format!("{source}z = add(x9, y)\n")), 2);
+        assert_eq!(count(&format!("{source}z = add(x9, x9)\n")), 1);
+    }
+
+    #[test]
+    fn packing_that_is_not_taken_apart_is_no_bucket() {
+        let source = "\
+world 2 ranks, groups dp = [0 1]
+x = input : f32[4]
+y = input : f32[4]
+c = cat([x, y])
+s = reduce_scatter(c, \"sum\", dp)
+w = wait(s)
+r = relu(w)
+output r
+";
+        assert!(!svg(&graph(source)).unwrap().contains("bucket"));
+        let split = source.replace("relu(w)", "split_with_sizes(w, [2, 2])");
+        assert!(svg(&graph(&split)).unwrap().contains(">bucket of 2<"));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct ParseError {
 /// Characters of a long line that are shown before and after the error.
 const BEFORE: usize = 60;
 const AFTER: usize = 40;
+/// Characters of a message.
+const MESSAGE: usize = 300;
 
 impl ParseError {
     /// An error at bytes `start..end` of `text`.
@@ -41,6 +43,11 @@ impl ParseError {
         message: String,
         help: Option<String>,
     ) -> ParseError {
+        // A message may quote what stands there, which may be megabytes.
+        let message = match message.char_indices().nth(MESSAGE) {
+            Some((end, _)) => format!("{}...", &message[..end]),
+            None => message,
+        };
         let start = floor(text, start);
         let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);

@@ -67,7 +67,7 @@ impl Parser<'_> {
 
     fn finish_world(&mut self) -> Parse<()> {
         if self.part == Part::Before && self.graph.world != World::default() {
-            return self.finish(Place::World);
+            return self.finish(|| Place::World);
         }
         self.finish_bare()
     }
@@ -203,7 +203,7 @@ impl Parser<'_> {
             pass.options.push((key, setting));
         }
         self.case.pass = Some(pass);
-        self.finish(Place::Pass)
+        self.finish(|| Place::Pass)
     }
 
     fn setting(&mut self) -> Parse<Setting> {
@@ -251,7 +251,7 @@ impl Parser<'_> {
         };
         self.case.expectations.push(expectation);
         let index = self.case.expectations.len() - 1;
-        self.finish(Place::Expectation(index))
+        self.finish(|| Place::Expectation(index))
     }
 
     /// What follows the word of a verdict.

@@ -18,6 +18,7 @@
 mod error;
 mod header;
 mod lexer;
+mod line;
 mod node;
 mod parse;
 mod print;
@@ -61,7 +62,7 @@ pub fn print_graph(graph: &Graph) -> String {
 
 /// The line of one node, as a report shows it.
 pub fn node_line(graph: &Graph, node: NodeId) -> String {
-    print::Lines::new(graph, DEFAULT_DEVICE).row(node).plain()
+    line::Lines::new(graph, DEFAULT_DEVICE).row(node).plain()
 }
 
 impl fmt::Display for Case {

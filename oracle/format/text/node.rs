@@ -7,21 +7,22 @@ use crate::case::Place;
 use crate::graph::{Cluster, Dim, Node, NodeId, Op, Out, Span, Tags, Tensor, Value};
 use crate::ops;
 use crate::ops::shape::{self, Inferred, Output, Size};
+use std::borrow::Cow;
 
 /// Results of a call that are inferred at most, so that a short text cannot ask for a large graph.
 const MAX_INFERRED: usize = 4096;
 
 /// The right side of a node statement.
-struct Call {
+struct Call<'a> {
     op: Op,
-    target: String,
+    target: Cow<'a, str>,
     args: Span,
     kwargs: Span,
     /// The bytes of the operator.
     span: (usize, usize),
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// `NAME[, NAME ...] = RIGHT SIDE`
     pub(super) fn node(&mut self) -> Parse<()> {
         let first_start = self.here();
@@ -67,7 +68,7 @@ impl Parser<'_> {
         let value = self.value()?;
         let args = self.graph.push_values(&[value]);
         let span = (spanned.start, spanned.end);
-        let call = Call { op: Op::Output, target: "output".to_string(), args, kwargs: Span::EMPTY, span };
+        let call = Call { op: Op::Output, target: Cow::Borrowed("output"), args, kwargs: Span::EMPTY, span };
         self.finish_node("output", call).map(|_| ())
     }
 
@@ -80,10 +81,11 @@ impl Parser<'_> {
         let index = self.graph.clusters.len();
         self.graph.clusters.push(Cluster { name: name.clone(), members: Vec::new() });
         self.list(']', |parser| parser.link(LinkKind::Member(index)))?;
-        self.finish(Place::Cluster(self.part, name))
+        let part = self.part;
+        self.finish(|| Place::Cluster(part, name.clone()))
     }
 
-    fn right_side(&mut self, name: &str) -> Parse<Call> {
+    fn right_side(&mut self, name: &Cow<'a, str>) -> Parse<Call<'a>> {
         let second = self.second();
         let start = self.here();
         if self.at('%') || second == Token::Mark('[') {
@@ -98,15 +100,15 @@ impl Parser<'_> {
         };
         let mut target = match op {
             Op::Call => self.operator()?,
-            Op::Output => "output".to_string(),
-            Op::Placeholder | Op::GetAttr => name.to_string(),
+            Op::Output => Cow::Borrowed("output"),
+            Op::Placeholder | Op::GetAttr => name.clone(),
         };
         if op != Op::Call {
             self.bump();
             if matches!(self.peek(), Token::Text(_))
                 || (op == Op::GetAttr && matches!(self.peek(), Token::Word(_)))
             {
-                target = self.word_or_text("a target")?;
+                target = Cow::Owned(self.word_or_text("a target")?);
             }
         }
         let span = (start, self.end());
@@ -121,7 +123,7 @@ impl Parser<'_> {
     }
 
     /// `x[0]`, which is `getitem(x, 0)`.
-    fn item(&mut self, start: usize) -> Parse<Call> {
+    fn item(&mut self, start: usize) -> Parse<Call<'a>> {
         let of = self.reference()?;
         let span = (start, self.end());
         self.require('[')?;
@@ -130,17 +132,17 @@ impl Parser<'_> {
         self.skip_lines();
         self.require(']')?;
         let args = self.graph.push_values(&[of, index]);
-        Ok(Call { op: Op::Call, target: "operator.getitem".to_string(), args, kwargs: Span::EMPTY, span })
+        Ok(Call { op: Op::Call, target: Cow::Borrowed("operator.getitem"), args, kwargs: Span::EMPTY, span })
     }
 
     /// The target of a call: a short name, or a target in full.
-    fn operator(&mut self) -> Parse<String> {
+    fn operator(&mut self) -> Parse<Cow<'a, str>> {
         let spanned = self.bump();
         match &spanned.token {
-            Token::Text(target) => Ok(target.to_string()),
+            Token::Text(target) => Ok(target.clone()),
             Token::Word(word) => match ops::by_short_name(word) {
-                Some(info) => Ok(info.target.clone()),
-                None if word.contains('.') => Ok(word.to_string()),
+                Some(info) => Ok(Cow::Borrowed(info.target.as_str())),
+                None if word.contains('.') => Ok(Cow::Borrowed(word)),
                 None if *self.peek() != Token::Mark('(') => {
                     Err(unexpected(&spanned, "`input`, `attr` or a call such as `relu(x)`"))
                 }
@@ -195,7 +197,7 @@ impl Parser<'_> {
     }
 
     /// What follows the right side; adds the node.
-    fn finish_node(&mut self, name: &str, call: Call) -> Parse<NodeId> {
+    fn finish_node(&mut self, name: &str, call: Call<'a>) -> Parse<NodeId> {
         let Call { op, target, args, kwargs, span } = call;
         let typed = self.eat(':');
         let out = if typed { self.ty()? } else { Out::Absent };
@@ -218,7 +220,8 @@ impl Parser<'_> {
             self.infer(id, op, span)?;
         }
         self.attributes(id)?;
-        self.finish(Place::Node(self.part, name.to_string()))?;
+        let part = self.part;
+        self.finish(|| Place::Node(part, name.to_string()))?;
         Ok(id)
     }
 
@@ -235,7 +238,7 @@ impl Parser<'_> {
                 Ok(())
             }
             // After an error its consequences are not worth a message.
-            Err(_) if self.has_errors() => Ok(()),
+            Err(_) if op == Op::Call && self.has_errors() && self.lacks_input(id) => Ok(()),
             Err(why) => {
                 Err(self.fail(span, why).help("write the type behind a colon, such as `: f32[4, 8]`"))
             }
@@ -257,6 +260,15 @@ impl Parser<'_> {
             Ok(Inferred::Undecided) => Err(self.undecided(id)),
             Err(error) => Err(format!("this call {error}")),
         }
+    }
+
+    /// Whether something that the node takes is missing or has no result on record.
+    fn lacks_input(&self, id: NodeId) -> bool {
+        let mut lacks = false;
+        self.graph.for_each_dangling(id, &mut |_: &str| lacks = true);
+        self.graph
+            .for_each_input(id, &mut |input: NodeId| lacks |= self.graph.node(input).out == Out::Absent);
+        lacks
     }
 
     fn undecided(&self, id: NodeId) -> String {

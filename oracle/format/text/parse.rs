@@ -10,6 +10,7 @@ use super::words;
 use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::ops::Ops;
+use std::borrow::Cow;
 
 /// Lists, mappings and tuple types may be nested this deep.
 const MAX_DEPTH: usize = 256;
@@ -36,9 +37,9 @@ impl Fail {
 pub(super) type Parse<T> = Result<T, Fail>;
 
 /// A name in a place where the graph stores a node id: resolved when the graph is complete.
-pub(super) struct Link {
+pub(super) struct Link<'a> {
     pub(super) kind: LinkKind,
-    pub(super) name: String,
+    pub(super) name: Cow<'a, str>,
     pub(super) span: (usize, usize),
 }
 
@@ -75,10 +76,11 @@ pub(super) struct Parser<'a> {
     pending: Vec<String>,
     /// Whether something has been read that comments can belong to.
     past_head: bool,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<Link<'a>>,
     /// Argument values under construction, a stack.
     pub(super) values: Vec<Value>,
     outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
+    refusals: Vec<(Option<u32>, String)>,
     statements: usize,
 }
 
@@ -111,6 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         links: Vec::new(),
         values: Vec::new(),
         outcome: Vec::new(),
+        refusals: Vec::new(),
         statements: 0,
     };
     parser.file();
@@ -261,7 +264,7 @@ pub(super) fn unexpected(spanned: &Spanned<'_>, expected: &str) -> Fail {
 }
 
 /// Names, numbers and strings.
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// A word or string.
     pub(super) fn word_or_text(&mut self, what: &str) -> Parse<String> {
         let spanned = self.bump();
@@ -291,13 +294,13 @@ impl Parser<'_> {
     }
 
     /// The name of a node: a word, `%word` or `%"any text"`.
-    pub(super) fn node_name(&mut self) -> Parse<String> {
-        if self.eat('%') {
-            return self.word_or_text("a name after `%`");
-        }
+    pub(super) fn node_name(&mut self) -> Parse<Cow<'a, str>> {
+        let marked = self.eat('%');
         let spanned = self.bump();
         match spanned.token {
-            Token::Word(word) => Ok(word.to_string()),
+            Token::Word(word) => Ok(Cow::Borrowed(word)),
+            Token::Text(text) if marked => Ok(text),
+            _ if marked => Err(unexpected(&spanned, "a name after `%`")),
             _ => Err(unexpected(&spanned, "the name of a node")),
         }
     }
@@ -359,7 +362,7 @@ impl Parser<'_> {
             }
         }
         self.finish_part();
-        self.attach_all(Place::End);
+        self.attach_all(|| Place::End);
         if self.statements == 0 {
             self.report(0, 0, "the file holds no case".to_string(), None);
         }
@@ -367,7 +370,10 @@ impl Parser<'_> {
         let mut graphs = Vec::with_capacity(outcome.len());
         for (rank, unrepaired, repaired) in outcome {
             match repaired {
-                Some(repaired) => graphs.push((rank, RecordedGraphs { unrepaired, repaired })),
+                Some(repaired) => {
+                    let refused = self.refusals.iter().find(|(r, _)| *r == rank).map(|(_, why)| why.clone());
+                    graphs.push((rank, RecordedGraphs { unrepaired, repaired, refused }));
+                }
                 None => {
                     let end = self.text.len();
                     let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
@@ -377,7 +383,7 @@ impl Parser<'_> {
         }
         self.case.outcome = match graphs.as_slice() {
             [] => None,
-            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(graphs)),
+            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(Box::new(graphs))),
             _ => Some(Recorded::PerRank(
                 graphs.into_iter().filter_map(|(rank, graphs)| Some((rank?, graphs))).collect(),
             )),
@@ -450,13 +456,13 @@ impl Parser<'_> {
     }
 
     /// Ends a statement that comments can belong to.
-    pub(super) fn finish(&mut self, place: Place) -> Parse<()> {
+    pub(super) fn finish(&mut self, place: impl Fn() -> Place) -> Parse<()> {
         if !self.at_line_end() {
             return Err(self.unexpected("the end of the line"));
         }
-        self.attach_all(place.clone());
+        self.attach_all(&place);
         if let Token::Comment(comment) = *self.peek() {
-            self.case.comments.push(Comment { place, beside: true, text: comment.to_string() });
+            self.case.comments.push(Comment { place: place(), beside: true, text: comment.to_string() });
             self.bump();
         }
         Ok(())
@@ -468,11 +474,11 @@ impl Parser<'_> {
     }
 
     /// Gives the pending comments to `place`, or to the head of the file if they are the first ones.
-    fn attach_all(&mut self, place: Place) {
-        let place = if self.past_head { place } else { Place::Head };
-        self.past_head = true;
+    fn attach_all(&mut self, place: impl Fn() -> Place) {
+        let in_head = !std::mem::replace(&mut self.past_head, true);
         for text in std::mem::take(&mut self.pending) {
-            self.case.comments.push(Comment { place: place.clone(), beside: false, text });
+            let place = if in_head { Place::Head } else { place() };
+            self.case.comments.push(Comment { place, beside: false, text });
         }
     }
 
@@ -480,6 +486,10 @@ impl Parser<'_> {
         let start = self.bump().start;
         let what = self.word_or_text("`after` or `unrepaired`")?;
         let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
+        if what == "after" && self.eat_word("refused") {
+            let why = self.word_or_text("the reason of the refusal")?;
+            self.refusals.push((rank, why));
+        }
         let part = match what.as_str() {
             "after" => Part::After(rank),
             "unrepaired" => Part::Unrepaired(rank),
@@ -514,7 +524,7 @@ impl Parser<'_> {
         if mixed {
             return Err(self.fail(span, "sections with and without a rank in one file"));
         }
-        self.finish(Place::Section(part))
+        self.finish(|| Place::Section(part))
     }
 
     /// Completes the graph that has been read and puts it where it belongs.

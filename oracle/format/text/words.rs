@@ -102,15 +102,24 @@ pub(super) fn is_bare_group(groups: &[Group], name: &str) -> bool {
     is_word(name) && constant(name).is_none() && groups.iter().any(|g| g.name == name)
 }
 
-/// The name of a node as it is written: a bare word where that cannot be read otherwise, else with `%`.
-pub(super) fn node_name(groups: &[Group], name: &str) -> String {
+/// Writes the name of a node: a bare word where that cannot be read otherwise, else with `%`.
+pub(super) fn push_node_name(text: &mut String, groups: &[Group], name: &str) {
     if !is_word(name) {
-        format!("%{}", quote(name))
-    } else if constant(name).is_some() || groups.iter().any(|g| g.name == name) {
-        format!("%{name}")
-    } else {
-        name.to_string()
+        text.push('%');
+        text.push_str(&quote(name));
+        return;
     }
+    if constant(name).is_some() || groups.iter().any(|g| g.name == name) {
+        text.push('%');
+    }
+    text.push_str(name);
+}
+
+/// The name of a node as it is written.
+pub(super) fn node_name(groups: &[Group], name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    push_node_name(&mut text, groups, name);
+    text
 }
 
 /// `text` in quotes: single ones if that saves escaping double ones.

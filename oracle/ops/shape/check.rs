@@ -56,6 +56,15 @@ pub enum ShapeFault {
         /// By the rule.
         rule: String,
     },
+    /// The offset of a view in its storage.
+    Offset {
+        /// Which result.
+        result: usize,
+        /// As recorded.
+        recorded: i64,
+        /// By the rule.
+        rule: i64,
+    },
     /// The value of an integer.
     Value {
         /// Which result.
@@ -93,6 +102,9 @@ impl fmt::Display for ShapeFault {
                 "{}recorded as {shape} with strides {recorded}, but the operator returns strides {rule}",
                 which(result)
             ),
+            ShapeFault::Offset { result, recorded, rule } => {
+                write!(f, "{}recorded at offset {recorded}, but the view starts at {rule}", which(result))
+            }
             ShapeFault::Value { result, recorded, rule } => {
                 write!(f, "{}recorded as {recorded}, but the operator returns {rule}", which(result))
             }
@@ -105,14 +117,16 @@ impl fmt::Display for ShapeFault {
 pub fn check(graph: &Graph, ops: &Ops, node: NodeId) -> Vec<ShapeFault> {
     let mut faults = Vec::new();
     let recorded = graph.node(node).out;
+    // Only the offset of a view means something.
+    let is_view = ops.get(graph, node).is_view();
     match infer(graph, ops, node) {
         Err(error) => faults.push(ShapeFault::Refused(error)),
         Ok(Inferred::Undecided | Inferred::Nothing) => {}
-        Ok(Inferred::One(output)) => compare(graph, 0, recorded, &output, &mut faults),
+        Ok(Inferred::One(output)) => compare(graph, 0, recorded, &output, is_view, &mut faults),
         Ok(Inferred::Many(outputs)) => match recorded {
             Out::Tuple(span) if span.len() == outputs.len() => {
                 for (i, (&out, output)) in graph.outs(span).iter().zip(&outputs).enumerate() {
-                    compare(graph, i, out, output, &mut faults);
+                    compare(graph, i, out, output, is_view, &mut faults);
                 }
             }
             Out::Tuple(span) => faults.push(ShapeFault::Count { recorded: span.len(), rule: outputs.len() }),
@@ -132,7 +146,14 @@ fn sort(out: Out) -> Option<&'static str> {
     }
 }
 
-fn compare(graph: &Graph, result: usize, recorded: Out, rule: &Output, faults: &mut Vec<ShapeFault>) {
+fn compare(
+    graph: &Graph,
+    result: usize,
+    recorded: Out,
+    rule: &Output,
+    is_view: bool,
+    faults: &mut Vec<ShapeFault>,
+) {
     let expected = match rule {
         Output::Undecided | Output::None => return,
         Output::Tensor(_) => "a tensor",
@@ -146,6 +167,12 @@ fn compare(graph: &Graph, result: usize, recorded: Out, rule: &Output, faults: &
         (Out::Tensor(tensor), Output::Tensor(rule)) => {
             let recorded = TensorMeta::recorded(graph, graph.tensor(tensor));
             compare_tensors(graph, result, &recorded, rule, faults);
+            if is_view
+                && let (Size::Known(recorded), Size::Known(rule)) = (recorded.offset, rule.offset)
+                && recorded != rule
+            {
+                faults.push(ShapeFault::Offset { result, recorded, rule });
+            }
         }
         (Out::Int(recorded), &Output::Number(Size::Known(rule))) if recorded != rule => {
             faults.push(ShapeFault::Value { result, recorded, rule });
@@ -177,7 +204,7 @@ fn compare_tensors(
     if numel(&recorded.shape) == Size::Known(0) {
         return;
     }
-    let matter = |i: &usize| recorded.shape[*i] != Size::Known(1);
+    let matter = |i: &usize| recorded.shape.get(*i) != Some(&Size::Known(1));
     let wrong = of.len() != by.len() || (0..of.len()).filter(matter).any(|i| of[i].differs(by[i]));
     if wrong {
         let (shape, recorded, rule) = (show(&recorded.shape), show(of), show(by));

@@ -4,7 +4,7 @@ use super::call::{Call, Operand, Rule, Stop, fault};
 use super::moves::packed;
 use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
-use super::size::Size;
+use super::size::{Size, numel};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Fill, Random};
@@ -34,7 +34,9 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
         Random::Bernoulli => one(packed(&call.tensor("self")?)),
         Random::NativeDropout => {
             let input = call.tensor("input")?;
-            let mask = like(std::slice::from_ref(&input), input.shape.clone(), Some(Dtype::Bool));
+            // Of a tensor without elements, the mask is a copy.
+            let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
+            let mask = like(std::slice::from_ref(&input), input.shape.clone(), dtype);
             many([like(std::slice::from_ref(&input), input.shape.clone(), input.dtype), mask])
         }
         _ => sized(call, Some(DEFAULT_FLOAT)),

@@ -5,74 +5,71 @@ use super::size::{Size, contiguous, known, numel};
 
 /// The strides of a fresh result of an elementwise operator, or of a copy that preserves its format: dense, with
 /// the dimensions in the order that the operands' strides have. `operands` are (shape, strides) before
-/// broadcasting to `shape`. `None` where a stride that matters is not known.
+/// broadcasting to `shape`. `None` where eager and traced PyTorch differ (operands that disagree, or of several
+/// dimensions that are broadcast into another order), and where it depends on a stride that is not known.
 pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Vec<Size>> {
-    if let Some(strides) = plain(shape, operands) {
-        return Some(strides);
+    let all =
+        |test: fn(&[Size], &[Size]) -> Option<bool>| operands.iter().all(|(of, s)| test(of, s) == Some(true));
+    if all(is_contiguous) {
+        let strides = contiguous(shape);
+        return (!strides.contains(&Size::Unknown)).then_some(strides);
     }
     let sizes = known(shape)?;
-    let strides =
-        operands.iter().map(|(of, strides)| broadcast(&sizes, of, strides)).collect::<Option<Vec<_>>>()?;
-    let rank = sizes.len();
-    // Fastest dimension first; an insertion sort, since ambiguous pairs make the comparison no total order.
-    let mut order: Vec<usize> = (0..rank).rev().collect();
-    for i in 1..rank {
-        let mut moving = i;
-        for earlier in (0..i).rev() {
-            match compare(&sizes, &strides, order[earlier], order[moving]) {
-                std::cmp::Ordering::Greater => {
-                    order.swap(earlier, moving);
-                    moving = earlier;
-                }
-                std::cmp::Ordering::Less => break,
-                std::cmp::Ordering::Equal => {}
-            }
-        }
+    let (full, others): (Vec<_>, Vec<_>) = operands.iter().partition(|(of, _)| *of == shape);
+    let orders =
+        full.iter().map(|(_, strides)| order(&sizes, &known(strides)?)).collect::<Option<Vec<_>>>()?;
+    let first = orders.first()?;
+    let dense = |strides: &[Size]| known(strides).is_some_and(|s| is_dense(&sizes, &s, first));
+    let agree = full.len() == 1 || (orders.iter().all(|o| o == first) && full.iter().all(|(_, s)| dense(s)));
+    if !agree || !others.iter().all(|(of, _)| of.is_empty()) || (!others.is_empty() && !dense(full[0].1)) {
+        return None;
     }
-    let mut result = vec![0i64; rank];
+    let mut result = vec![0i64; sizes.len()];
     let mut next = 1i64;
-    for &dim in &order {
+    for &dim in first {
         result[dim] = next;
         next = next.checked_mul(sizes[dim].max(1))?;
     }
     Some(result.into_iter().map(Size::Known).collect())
 }
 
-/// The common case, which needs no sorting and no known sizes: every operand is contiguous in the result's shape.
-fn plain(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Vec<Size>> {
-    let strides = contiguous(shape);
-    let all = operands.iter().filter(|(of, _)| !of.is_empty()).all(|(of, s)| *of == shape && *s == strides);
-    (all && !strides.contains(&Size::Unknown)).then_some(strides)
-}
-
-/// The strides of an operand in the result's dimensions, 0 where it is broadcast.
-fn broadcast(shape: &[i64], of: &[Size], strides: &[Size]) -> Option<Vec<i64>> {
-    let missing = shape.len().checked_sub(of.len())?;
-    let mut result = vec![0i64; shape.len()];
-    for (i, (size, stride)) in of.iter().zip(strides).enumerate() {
-        let size = size.known()?;
-        if size != 1 || shape[missing + i] == 1 {
-            result[missing + i] = stride.known()?;
+/// The dimensions from fast to slow, as `TensorIterator` sorts them for one operand: an insertion sort, since
+/// strides of 0 make the comparison no total order.
+fn order(sizes: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    if sizes.len() != strides.len() {
+        return None;
+    }
+    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
+        (0, _) | (_, 0) => Equal,
+        (x, y) if x == y && sizes[a] > sizes[b] => Greater,
+        (x, y) => x.cmp(&y),
+    };
+    let mut order: Vec<usize> = (0..sizes.len()).rev().collect();
+    for i in 1..order.len() {
+        let mut moving = i;
+        for earlier in (0..i).rev() {
+            match compare(order[earlier], order[moving]) {
+                Greater => {
+                    order.swap(earlier, moving);
+                    moving = earlier;
+                }
+                Less => break,
+                Equal => {}
+            }
         }
     }
-    Some(result)
+    Some(order)
 }
 
-/// Whether dimension `a` should come after `b` in an order from fast to slow.
-fn compare(sizes: &[i64], strides: &[Vec<i64>], a: usize, b: usize) -> std::cmp::Ordering {
-    use std::cmp::Ordering::*;
-    for operand in strides {
-        let (of_a, of_b) = (operand[a], operand[b]);
-        if of_a == 0 || of_b == 0 {
-            continue;
-        }
-        match of_a.cmp(&of_b) {
-            Equal if sizes[a] > sizes[b] => return Greater,
-            Equal => {}
-            different => return different,
-        }
-    }
-    Equal
+/// Whether the elements lie without gaps in this order of dimensions.
+fn is_dense(sizes: &[i64], strides: &[i64], order: &[usize]) -> bool {
+    let mut next = Some(1i64);
+    order.iter().all(|&dim| {
+        let fits = sizes[dim] == 1 || Some(strides[dim]) == next;
+        next = next.and_then(|n| n.checked_mul(sizes[dim].max(1)));
+        fits
+    })
 }
 
 /// The strides under which `new` shows the elements of a tensor in row-major order without moving them:

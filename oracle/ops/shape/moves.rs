@@ -163,11 +163,11 @@ fn cat(call: &Call) -> Rule<Inferred> {
             let (a, b) = (call.text(&first.shape), call.text(&part.shape));
             return fault(format!("cat of {a} and {b} along dimension {dim}"));
         }
-        for d in 0..rank {
+        for (d, (size, &other)) in shape.iter_mut().zip(&part.shape).enumerate() {
             if d == dim {
-                shape[d] = shape[d].plus(part.shape[d]);
-            } else if shape[d].known().is_none() && part.shape[d].known().is_some() {
-                shape[d] = part.shape[d];
+                *size = size.plus(other);
+            } else if size.known().is_none() && other.known().is_some() {
+                *size = other;
             }
         }
     }
@@ -259,8 +259,10 @@ fn pad(call: &Call) -> Rule<Inferred> {
     let rank = shape.len();
     for (i, pair) in pad.chunks_exact(2).enumerate() {
         let dim = rank - 1 - i;
+        // What is cut off is cut off first.
+        let cut = pair.iter().fold(shape[dim], |n, &p| n.plus(p.known().map(|p| p.min(0)).into()));
         shape[dim] = shape[dim].plus(pair[0]).plus(pair[1]);
-        if shape[dim].known().is_some_and(|n| n < 0) {
+        if cut.known().is_some_and(|n| n < 0) {
             return fault(format!("cannot pad {} by {}", call.text(&tensor.shape), call.text(&pad)));
         }
     }
@@ -294,7 +296,7 @@ fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
             continue;
         };
         match index.dtype {
-            Some(dtype) if matches!(dtype, Dtype::Bool | Dtype::U8) => {
+            Some(Dtype::Bool | Dtype::U8) => {
                 for _ in 0..index.shape.len() {
                     taken.push((dim, vec![Size::Unknown]));
                     dim += 1;
@@ -355,9 +357,17 @@ fn index_select(call: &Call) -> Rule<Inferred> {
             call.text(&index.shape)
         ));
     }
+    let count = numel(&index.shape);
     let mut shape = tensor.shape.clone();
-    if let Some(slot) = shape.get_mut(dim) {
-        *slot = numel(&index.shape);
+    match shape.get_mut(dim) {
+        Some(slot) => *slot = count,
+        None if count.differs(Size::Known(1)) => {
+            return fault(format!(
+                "index_select by {} of a tensor without dimensions",
+                call.text(&index.shape)
+            ));
+        }
+        None => {}
     }
     one(match packed(&tensor).stride {
         Some(_) => TensorMeta::fresh(shape, tensor.dtype),
@@ -388,7 +398,8 @@ fn chunk_cat(call: &Call) -> Rule<Inferred> {
     }
     let mut shape = first.shape[..dim].to_vec();
     shape.extend([Size::Known(chunks), width]);
-    one(TensorMeta::fresh(shape, first.dtype))
+    let plain = tensors.iter().all(|t| packed(t).stride.is_some());
+    one(if plain { TensorMeta::fresh(shape, first.dtype) } else { TensorMeta::loose(shape, first.dtype) })
 }
 
 fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {

@@ -42,6 +42,7 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         "cumprod" => super::reduce::cumsum(call),
         "sort" => {
             let tensor = loose(&call.tensor("self")?);
+            call.dim("dim", tensor.shape.len())?;
             let indices = TensorMeta { dtype: Some(Dtype::I64), ..tensor.clone() };
             many([tensor, indices])
         }

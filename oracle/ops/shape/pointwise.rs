@@ -2,9 +2,10 @@
 
 use super::call::{Call, Operand, Rule, Stop, fault};
 use super::layout::elementwise;
+use super::moves::packed;
 use super::promote::{DEFAULT_FLOAT, ResultType, part_of};
 use super::size::Size;
-use super::{Inferred, TensorMeta, one};
+use super::{Inferred, Output, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Binary, Kind, Unary};
 
@@ -15,6 +16,8 @@ struct Operands {
     result: ResultType,
     /// A tensor's dtype is not known.
     open: bool,
+    /// One of them is a bool.
+    has_bool: bool,
 }
 
 impl Operands {
@@ -22,6 +25,7 @@ impl Operands {
     fn add(&mut self, operand: Operand, promotes: bool) {
         match operand {
             Operand::Tensor(tensor) => {
+                self.has_bool |= tensor.dtype == Some(Dtype::Bool);
                 match tensor.dtype {
                     Some(dtype) if promotes => self.result.tensor(dtype, tensor.shape.len()),
                     None if promotes => self.open = true,
@@ -29,7 +33,10 @@ impl Operands {
                 }
                 self.tensors.push(tensor);
             }
-            Operand::Number(class) if promotes => self.result.number(class),
+            Operand::Number(class) if promotes => {
+                self.has_bool |= class == DtypeClass::Bool;
+                self.result.number(class);
+            }
             Operand::Number(_) | Operand::Absent => {}
         }
     }
@@ -117,9 +124,9 @@ pub(super) fn binary(call: &Call, kind: Binary) -> Rule<Inferred> {
     let rounds = call.schema.param("rounding_mode").is_some() && call.has("rounding_mode");
     let dtype = match kind {
         Div if !rounds => to_float(dtype),
-        Sub | Rsub if dtype == Dtype::Bool => {
-            return fault(format!("{} does not take two bools", call.name()));
-        }
+        Sub | Rsub if operands.has_bool => return fault(format!("{} does not take bool", call.name())),
+        // Eager and traced PyTorch differ.
+        Pow if dtype == Dtype::Bool => return Err(Stop::Undecided),
         BitwiseAnd | BitwiseOr | BitwiseXor if dtype.class() > DtypeClass::Int => {
             return fault(format!("{} does not take {}", call.name(), dtype.name()));
         }
@@ -128,7 +135,19 @@ pub(super) fn binary(call: &Call, kind: Binary) -> Rule<Inferred> {
     if dtype.class() < DtypeClass::Float && matches!(call.value("alpha"), Some(Value::Float(_))) {
         return fault(format!("{} of {} does not take a float alpha", call.name(), dtype.name()));
     }
-    operands.fresh(call, Some(dtype))
+    let result = operands.fresh(call, Some(dtype))?;
+    // These may be composed of other operators, which take the strides differently.
+    let composed = matches!(kind, LogicalAnd | LogicalOr | LogicalXor | FloorDivide)
+        || rounds
+        || (kind == Pow && matches!(call.operand(call.param(0))?, Operand::Number(_)));
+    match result {
+        Inferred::One(Output::Tensor(tensor)) if composed => {
+            let broadcasts = operands.tensors.iter().any(|t| t.shape != tensor.shape);
+            let loose = TensorMeta::loose(tensor.shape.clone(), tensor.dtype);
+            one(if broadcasts { loose } else { packed(&tensor) })
+        }
+        result => Ok(result),
+    }
 }
 
 /// `where`, `masked_fill`, `clamp`, `fma`, and elementwise operators that are not computed.

@@ -96,7 +96,7 @@ fn combine(higher: Option<Dtype>, lower: Option<Dtype>) -> Option<Option<Dtype>>
 fn complex_of(dtype: Dtype) -> Option<Dtype> {
     match dtype {
         Dtype::F64 => Some(Dtype::C128),
-        Dtype::F32 | Dtype::BF16 => Some(Dtype::C64),
+        Dtype::F32 => Some(Dtype::C64),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Rules of reductions. Source: `aten/src/ATen/native/ReduceOps.cpp`.
 
 use super::call::{Call, Rule, fault};
-use super::pointwise::like;
+use super::moves::packed;
 use super::size::Size;
 use super::{Inferred, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
@@ -29,6 +29,9 @@ pub(super) fn infer(call: &Call, kind: Reduce) -> Rule<Inferred> {
         && reduced.iter().any(|&d| tensor.shape.get(d) == Some(&Size::Known(0)))
     {
         return fault(format!("{} of {} over no elements", call.name(), call.text(&tensor.shape)));
+    }
+    if reduced.is_empty() {
+        return one(TensorMeta { dtype, ..packed(&tensor) });
     }
     one(TensorMeta::fresh(without(&tensor.shape, &reduced, call.flag("keepdim")), dtype))
 }
@@ -76,6 +79,5 @@ pub(super) fn cumsum(call: &Call) -> Rule<Inferred> {
     // In place, the result keeps the dtype.
     let own = if call.name().ends_with('_') { tensor.dtype } else { tensor.dtype.map(whole) };
     let dtype = call.dtype("dtype").or(own);
-    let shape = tensor.shape.clone();
-    one(like(&[tensor], shape, dtype))
+    one(TensorMeta { dtype, ..packed(&tensor) })
 }

@@ -21,6 +21,9 @@ pub(super) fn infer(call: &Call, kind: View) -> Rule<Inferred> {
         View::Dtype => return finish(call, vec![dtype(call, window, tensor.dtype)?]),
         View::AsComplex => return finish(call, vec![as_complex(call, window, tensor.dtype)?]),
         View::AsReal => return finish(call, vec![as_real(call, window, tensor.dtype)?]),
+        View::Conj if tensor.dtype.is_some_and(|d| d.class() != DtypeClass::Complex) => {
+            return fault("conj of real numbers".to_string());
+        }
         View::Sizes => return finish(call, vec![sizes(call, window, tensor.dtype)?]),
         _ => return finish(call, vec![single(call, kind, window)?.tensor(tensor.dtype)]),
     };
@@ -95,7 +98,7 @@ fn single(call: &Call, kind: View, window: Window) -> Rule<Window> {
             let dim = window.dim(call, "dim")?;
             window.select(call, dim, call.size("index")?)
         }
-        View::AsStrided => window.as_strided(call),
+        View::AsStrided => window.restrided(call),
         View::Diagonal => window.diagonal(call),
         _ => Ok(window),
     }
@@ -330,7 +333,7 @@ impl Window {
         (0..count).map(|i| self.clone().select(call, dim, Size::Known(i))).collect()
     }
 
-    fn as_strided(self, call: &Call) -> Rule<Window> {
+    fn restrided(self, call: &Call) -> Rule<Window> {
         let (shape, stride) = (call.sizes("size")?, call.sizes("stride")?);
         let negative = |sizes: &[Size]| sizes.iter().any(|s| s.known().is_some_and(|n| n < 0));
         if shape.len() != stride.len() || negative(&shape) || negative(&stride) {
@@ -421,8 +424,8 @@ fn sizes(call: &Call, window: Window, dtype: Option<Dtype>) -> Rule<TensorMeta> 
     let shape = resolve(call, &window.shape, &call.sizes(call.param(1))?)?;
     match layout::view(&window.shape, &window.stride, &shape) {
         Some(Some(stride)) => Ok(Window { shape, stride, offset: window.offset }.tensor(dtype)),
-        // Then `reshape` copies.
-        Some(None) if call.name() == "reshape" => Ok(TensorMeta::fresh(shape, dtype)),
+        // Then these copy.
+        Some(None) if matches!(call.name(), "reshape" | "view_copy") => Ok(TensorMeta::fresh(shape, dtype)),
         Some(None) => fault(format!(
             "cannot view {} with strides {} as {}",
             call.text(&window.shape),
@@ -490,12 +493,13 @@ fn as_complex(call: &Call, mut window: Window, from: Option<Dtype>) -> Rule<Tens
         (Some(size), Some(stride)) => !size.differs(Size::Known(2)) && !stride.differs(Size::Known(1)),
         _ => false,
     };
-    if !fits || window.stride.iter().any(odd) || odd(&window.offset) {
+    let sized = window.shape.iter().zip(&window.stride).filter(|(size, _)| **size != Size::Known(1));
+    if !fits || sized.map(|(_, stride)| stride).any(odd) || odd(&window.offset) {
         let mut shape = window.shape;
         shape.extend(last.0);
         return fault(format!("cannot view {} as complex numbers", call.text(&shape)));
     }
-    let stride = window.stride.iter().map(|&s| half(s).into()).collect();
+    let stride = window.stride.iter().map(|s| s.known().map(|n| n / 2).into()).collect();
     Ok(Window { shape: window.shape, stride, offset: half(window.offset).into() }.tensor(Some(to)))
 }
 

@@ -129,7 +129,7 @@ fn saturating_mb(interconnect: Option<Interconnect>, multiplier: f64, group_size
     });
     let mb = multiplier * interconnect.saturating_bytes(group_size) / MB;
     // Not `clamp`: a NaN multiplier gives the floor.
-    f64::max(10.0, f64::min(500.0, mb))
+    mb.clamp(10.0, 500.0)
 }
 
 #[cfg(test)]

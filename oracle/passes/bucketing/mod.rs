@@ -4,7 +4,7 @@
 //!
 //! Kind by kind, candidates are taken in the order of their waits, formed into runs by key, and cut greedily into
 //! buckets under a size limit ([`select`]); the buckets of a kind are decided before the first of them is merged
-//! ([`merge`]). Afterwards the list is put in order once ([`repair`](super::repair)). The steps are those of
+//! ([`merge`]). Afterwards the list is put in order once ([`repair`]). The steps are those of
 //! PyTorch 2.15 (`torch._inductor.fx_passes.bucketing` and `.fsdp`), node for node, except where PyTorch's result
 //! would not be right:
 //!
@@ -224,7 +224,7 @@ fn finish(
         .filter_map(|edge| moved.hazard(edge))
         .filter_map(|edge| Some(OrderingEdge { before: now(edge.before)?, after: now(edge.after)? }))
         .collect();
-    let (graph, cycle) = match order(&unrepaired, &hazards) {
+    let (graph, cycle) = match policy.final_order(&unrepaired, &hazards) {
         Ok(order) => (unrepaired.clone().reordered(&order), None),
         Err(cycle) => (unrepaired.clone(), Some(cycle)),
     };

@@ -8,8 +8,9 @@ use super::legality::Legality;
 use super::member::{self, Member, Targets};
 use super::merge::{self, Body};
 use super::plan::{Reason, Refusal};
-use crate::graph::{Editor, NodeId, OrderingEdge};
+use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
 use crate::ops::Collective;
+use crate::passes::repair;
 
 /// What a decision may look at.
 pub struct Context<'a> {
@@ -147,6 +148,11 @@ pub trait Policy {
     /// Whether new nodes carry the members' metadata, and replaced values' users have theirs renewed.
     fn keeps_metadata(&self) -> bool {
         true
+    }
+
+    /// The order of the final list. By default PyTorch's, unless it breaks an ordering edge or a hazard.
+    fn final_order(&self, graph: &Graph, hazards: &[OrderingEdge]) -> Result<Vec<NodeId>, repair::Cycle> {
+        super::order(graph, hazards)
     }
 
     /// Where an ordering edge leads once the nodes at its ends have been merged; `None`: it is dropped.

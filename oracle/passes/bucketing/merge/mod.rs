@@ -37,7 +37,7 @@ use super::plan::{Bucket, Refusal};
 use super::policy::{Context, Policy};
 use super::positions::Positions;
 use super::select::Chosen;
-use crate::graph::{Editor, NodeId, Op, Tensor, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, Tensor, Value};
 use crate::ops::Collective;
 use crate::passes::repair::{self, Sorter};
 use propagate::Replaced;
@@ -126,7 +126,10 @@ impl<'a> Merging<'a> {
 
     /// Merges one bucket.
     pub fn merge(&mut self, policy: &dyn Policy, chosen: &Chosen) -> Result<Bucket, Refusal> {
-        let members = &chosen.members;
+        // An earlier bucket may have replaced what a member takes.
+        let graph = self.editor.graph();
+        let now = |member: &Member| Member { input: input_of(graph, member), ..member.clone() };
+        let members: &[Member] = &chosen.members.iter().map(now).collect::<Vec<_>>();
         let Some(first) = members.first() else { return Err(self.impossible(chosen)) };
         let taken = self.take_inputs(policy, members).ok_or_else(|| self.impossible(chosen))?;
         let parcel = Parcel {
@@ -250,8 +253,10 @@ impl<'a> Merging<'a> {
         let mut replaced = Vec::new();
         for (member, out) in members.iter().zip(&merged.outs) {
             replaced.extend(old(member.wait, &self.editor).map(|old| Replaced { old, new: out.id }));
-            self.editor.replace_uses(member.wait, out.id);
         }
+        let pairs: Vec<(NodeId, NodeId)> =
+            members.iter().zip(&merged.outs).map(|(member, out)| (member.wait, out.id)).collect();
+        self.editor.replace_all(&pairs);
         if policy.keeps_metadata() {
             propagate::propagate(&mut self.editor, &replaced);
         }
@@ -325,6 +330,14 @@ impl<'a> Merging<'a> {
                 self.editor.erase(id);
             }
         }
+    }
+}
+
+/// What a member sends, as the graph stands.
+fn input_of(graph: &Graph, member: &Member) -> NodeId {
+    match graph.arg(member.start, 0) {
+        Some(Value::Node(input)) => input,
+        _ => member.input,
     }
 }
 

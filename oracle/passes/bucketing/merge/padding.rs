@@ -142,7 +142,7 @@ fn read(graph: &Graph, block: Value) -> Option<Block> {
     let padding = ints(graph, argument(graph, node, 1, "pad")?)?;
     match argument(graph, node, 2, "value") {
         None | Some(Value::Int(0)) => {}
-        Some(Value::Float(value)) if value == 0.0 => {}
+        Some(Value::Float(0.0)) => {}
         Some(_) => return None,
     }
     Some(Block { node, piece, padding: Some(padding) })

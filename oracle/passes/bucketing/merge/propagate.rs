@@ -11,6 +11,7 @@
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor};
 use crate::ops::Ops;
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// A value that was replaced: its recorded result, and the node that stands for it now.
@@ -41,19 +42,15 @@ pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
     }
     let ops = Ops::of(editor.graph());
     let mut queue: VecDeque<NodeId> = VecDeque::new();
-    let mut queued = vec![false; editor.graph().len()];
-    let push = |queue: &mut VecDeque<NodeId>, queued: &mut Vec<bool>, users: &[NodeId]| {
-        for &user in users {
-            if !std::mem::replace(&mut queued[user.index()], true) {
-                queue.push_back(user);
-            }
-        }
+    let mut queued: FxHashSet<NodeId> = FxHashSet::default();
+    let push = |queue: &mut VecDeque<NodeId>, queued: &mut FxHashSet<NodeId>, users: &[NodeId]| {
+        queue.extend(users.iter().filter(|&&user| queued.insert(user)));
     };
     for &root in &roots {
         push(&mut queue, &mut queued, editor.users(root));
     }
     while let Some(id) = queue.pop_front() {
-        queued[id.index()] = false;
+        queued.remove(&id);
         let Ok(inferred) = infer(editor.graph(), &ops, id) else { continue };
         if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
             editor.graph_mut().node_mut(id).out = out;

@@ -1,0 +1,262 @@
+//! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot, with terms.
+
+use super::values::{ValueDifference, ValueMethod, ValueResult};
+use super::{Evidence, Side};
+use crate::graph::{Graph, NodeId, Value, World};
+use crate::ops::{Collective, Kind, Move};
+use crate::semantics::{
+    self, Aspect, Difference, Domain, Failure, Hazard, Numbers, Options, Place, Program, Run, Terms,
+};
+
+/// Ranks that are executed at most: beyond it a world is not small.
+const MOST_RANKS: u32 = 64;
+
+/// Differences told at most.
+const TOLD: usize = 8;
+
+/// Executes both graphs. With `both`, with numbers and with terms; otherwise with terms only where numbers refuse.
+pub(super) fn execute(evidence: &Evidence, limit: u64, both: bool) -> Vec<(ValueMethod, ValueResult)> {
+    let prepared = match Prepared::new(evidence) {
+        Ok(prepared) => prepared,
+        Err(why) => return vec![(ValueMethod::Numbers, ValueResult::Unknown(why))],
+    };
+    let numbers = prepared.compare(evidence, &Numbers::default(), limit);
+    let refused = matches!(numbers, ValueResult::Unknown(_));
+    let mut results = vec![(ValueMethod::Numbers, numbers)];
+    if refused || both {
+        results.push((ValueMethod::Terms, prepared.compare(evidence, &Terms::default(), limit)));
+    }
+    results
+}
+
+struct Prepared<'e> {
+    world: World,
+    before: Program<'e>,
+    after: Vec<Program<'e>>,
+}
+
+impl<'e> Prepared<'e> {
+    fn new(evidence: &'e Evidence) -> Result<Prepared<'e>, String> {
+        let before = &evidence.before;
+        let world = before.graph.world.assume_mesh().ok_or("the world has too many ranks")?;
+        let ranks = world.ranks.unwrap_or(1);
+        if ranks > MOST_RANKS {
+            return Err(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
+        }
+        let sides: Vec<&Side> = match evidence.ranks.len() {
+            0 | 1 => vec![&evidence.after],
+            _ => (0..ranks)
+                .map(|rank| {
+                    let outcome = evidence.ranks.iter().find(|r| r.rank == rank);
+                    outcome.map(|r| &r.side).ok_or(format!("the graph of rank {rank} was not given"))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        if sides.len() == 1 && ranks > 1 && bakes_rank(evidence) {
+            return Err(
+                "the graph after holds a rank's own index, and those of the other ranks were not given"
+                    .into(),
+            );
+        }
+        let program = |side: &'e Side| {
+            Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(side.graph, &failure))
+        };
+        Ok(Prepared {
+            before: program(before)?,
+            after: sides.into_iter().map(program).collect::<Result<_, _>>()?,
+            world,
+        })
+    }
+
+    fn compare<D: Domain>(&self, evidence: &Evidence, domain: &D, limit: u64) -> ValueResult {
+        let options = Options { max_elements: limit, ..Options::default() };
+        let run = |programs: &[Program]| semantics::run(programs, &self.world, domain, &options);
+        let before = match run(std::slice::from_ref(&self.before)) {
+            Ok(run) => run,
+            Err(failure) => {
+                return ValueResult::Unknown(format!("before: {}", tell(evidence.before.graph, &failure)));
+            }
+        };
+        let after_graph = evidence.after.graph;
+        let after = match run(&self.after) {
+            Ok(run) => run,
+            Err(failure) => return failed(after_graph, &failure),
+        };
+        let mut differences: Vec<ValueDifference> = new_hazards(evidence, &before, &after);
+        // One difference for each place, on the first rank that shows it.
+        let mut places: Vec<(&Difference, usize)> = Vec::new();
+        let all = semantics::compare(&before, &after);
+        for difference in &all {
+            match places.iter_mut().find(|(told, _)| told.place == difference.place) {
+                Some((_, ranks)) => *ranks += 1,
+                None => places.push((difference, 1)),
+            }
+        }
+        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_graph, d, *ranks)));
+        if differences.is_empty() {
+            let first = after.ranks.first();
+            let (outputs, inputs) =
+                (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
+            let effects = first.map_or(0, |r| r.effects.len());
+            return ValueResult::Equal(format!(
+                "executed on {} ranks: {outputs} outputs, {inputs} inputs and {effects} effects are equal",
+                after.ranks.len()
+            ));
+        }
+        ValueResult::Different(differences)
+    }
+}
+
+/// Whether the graph after holds an index of the rank that it was made for: a slot in a gathered buffer, or a packing
+/// operator that takes the rank.
+fn bakes_rank(evidence: &Evidence) -> bool {
+    let after = &evidence.after;
+    let slots = after.collectives.calls.iter().any(|call| {
+        let is_new = evidence.correspondence.before_of[call.node.index()].is_none();
+        is_new && call.kind == Collective::AllGather && call.out.is_some() && call.group_size != Some(1)
+    });
+    slots
+        || after.graph.ids().any(|id| {
+            after.ops.call(after.graph, id).is_some_and(|info| {
+                matches!(info.kind, Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn))
+            })
+        })
+}
+
+/// A graph after that cannot be executed: our limits are no fault of it, everything else is.
+fn failed(after: &Graph, failure: &Failure) -> ValueResult {
+    let nodes: Vec<NodeId> = match failure {
+        Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
+            return ValueResult::Unknown(format!("after: {}", tell(after, failure)));
+        }
+        Failure::Raises { node, .. } | Failure::Undefined { node, .. } => vec![*node],
+        Failure::Stuck(waiting) => waiting.iter().map(|w| w.node).collect(),
+        Failure::Mismatch(mismatch) => vec![mismatch.left.1],
+    };
+    let name = |id: NodeId| if id.index() < after.len() { after.name(id).to_string() } else { String::new() };
+    ValueResult::Different(vec![ValueDifference {
+        title: "the graph after cannot be executed".to_string(),
+        nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
+        expected: "the graph runs to its end on every rank".to_string(),
+        found: tell(after, failure),
+    }])
+}
+
+/// A failure with the names of nodes.
+fn tell(graph: &Graph, failure: &Failure) -> String {
+    let name = |id: NodeId| if id.index() < graph.len() { graph.name(id) } else { "?" };
+    match failure {
+        Failure::Refused { rank, node, reason } => format!("{} on rank {rank}: {reason}", name(*node)),
+        Failure::Raises { node, reason, .. } => format!("{} raises an error: {reason}", name(*node)),
+        Failure::Undefined { rank, node, input } => {
+            let what = input.map_or("a value that no node gives".to_string(), |i| {
+                format!("{} before it exists", name(i))
+            });
+            format!("{} on rank {rank} takes {what}", name(*node))
+        }
+        Failure::Stuck(waiting) => {
+            let each = waiting.iter().map(|w| {
+                format!(
+                    "rank {} waits at {} for {} on group {}, which ranks {:?} have not started",
+                    w.rank,
+                    name(w.node),
+                    name(w.collective),
+                    w.group,
+                    w.missing
+                )
+            });
+            each.collect::<Vec<_>>().join("; ")
+        }
+        Failure::Mismatch(m) => format!(
+            "launch {} on group {}: rank {} starts {} ({}), rank {} starts {} ({}): {}",
+            m.sequence,
+            m.group,
+            m.left.0,
+            m.left.2,
+            name(m.left.1),
+            m.right.0,
+            m.right.2,
+            name(m.right.1),
+            m.reason
+        ),
+        Failure::TooLarge { .. } | Failure::World { .. } => failure.to_string(),
+    }
+}
+
+/// Races that the graph before had not, each kind of each node once.
+fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDifference> {
+    let words = |graph: &Graph, hazard: &Hazard| {
+        let hazard = Hazard { rank: 0, ..*hazard };
+        hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
+    };
+    let (p, q) = (evidence.before.graph, evidence.after.graph);
+    let excused: Vec<String> = before.hazards.iter().map(|hazard| words(p, hazard)).collect();
+    let mut told: Vec<ValueDifference> = Vec::new();
+    for hazard in &after.hazards {
+        if hazard.node.index() >= q.len() {
+            continue;
+        }
+        let what = words(q, hazard);
+        if excused.contains(&what) || told.iter().any(|d| d.title == what) {
+            continue;
+        }
+        told.push(ValueDifference {
+            title: what.clone(),
+            nodes: vec![q.name(hazard.node).to_string()],
+            expected: "no node races with communication in this way".to_string(),
+            found: format!("on rank {}, {what}", hazard.rank),
+        });
+    }
+    told
+}
+
+fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
+    let (what, nodes) = match &difference.place {
+        Place::Output(path) => match output_node(after, path) {
+            Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
+            None => ("an output".to_string(), Vec::new()),
+        },
+        Place::Input(name) => (format!("the final contents of input {name}"), vec![name.clone()]),
+        Place::Effect(n) => (format!("effect {n}"), Vec::new()),
+        Place::World => ("the number of ranks".to_string(), Vec::new()),
+    };
+    let or_nothing = |side: &Option<String>| side.clone().unwrap_or_else(|| "there is nothing".to_string());
+    let (expected, found) = match &difference.aspect {
+        Aspect::Existence { before, after } => (or_nothing(before), or_nothing(after)),
+        Aspect::Dtype { before, after } => (before.name().to_string(), after.name().to_string()),
+        Aspect::Shape { before, after } => {
+            (format!("its shape is {before:?}"), format!("its shape is {after:?}"))
+        }
+        Aspect::Value { index, before, after, count } => {
+            let place = if index.is_empty() { "it".to_string() } else { format!("element {index:?}") };
+            let more = if *count > 1 { format!(" ({count} elements differ)") } else { String::new() };
+            (format!("{place} is {before}"), format!("{place} is {after}{more}"))
+        }
+    };
+    let others = match ranks {
+        1 => String::new(),
+        2 => " and 1 other".to_string(),
+        n => format!(" and {} others", n - 1),
+    };
+    let title = format!("{what} differs on rank {}{others}", difference.rank);
+    ValueDifference { title, nodes, expected, found }
+}
+
+/// The node at a path of the output's nested lists.
+fn output_node(graph: &Graph, path: &[u32]) -> Option<NodeId> {
+    let output = graph.output()?;
+    let mut values = graph.args(output);
+    let mut path = path.iter();
+    // The path of a single returned list begins inside it.
+    let mut at = *path.next()? as usize;
+    loop {
+        match values.get(at).or_else(|| values.first())? {
+            Value::Node(node) => return Some(*node),
+            Value::List(span) => {
+                values = graph.values(*span);
+                at = path.next().map_or(at, |&i| i as usize);
+            }
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
+
+use super::Evidence;
+use super::correspondence::Rewire;
+use super::values::{ValueDifference, ValueMethod, ValueResult};
+use crate::graph::Graph;
+use crate::semantics::extents::{
+    Arena, Comparison, Difference, Limits, What, compare, compare_read, evaluate,
+};
+
+/// Differences told at most.
+const TOLD: usize = 8;
+
+/// Compares both graphs: the result, and the rewired references whose contents certainly differ.
+pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Rewire, String)>) {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
+    let old = evaluate(&mut arena, before.graph, &before.ops);
+    let new = evaluate(&mut arena, after.graph, &after.ops);
+    let mut wrong = Vec::new();
+    for rewire in &evidence.correspondence.rewires {
+        let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
+        let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
+        wrong.extend(found.map(|divergence| (*rewire, divergence.text)));
+    }
+    let result = match compare(&mut arena, &old, &new) {
+        Comparison::Equal(counts) => ValueResult::Equal(format!(
+            "proved at full size for every rank: {} outputs, {} inputs and {} effects are equal ({} runs before, {} \
+             after)",
+            counts.outputs, counts.mutations, counts.effects, counts.runs_before, counts.runs_after
+        )),
+        Comparison::Unknown(why) => ValueResult::Unknown(why),
+        Comparison::Different(differences) => {
+            let first = differences.first.as_ref();
+            let certain = differences.all.iter().filter(|difference| difference.certain);
+            let mut told: Vec<ValueDifference> = certain
+                .take(TOLD)
+                .map(|difference| {
+                    let (what, nodes) = subject(after.graph, difference);
+                    let title = match &difference.what {
+                        What::Hazard(_) => difference.text.clone(),
+                        _ => format!("{what} differs"),
+                    };
+                    ValueDifference {
+                        title,
+                        nodes,
+                        expected: "it is as its inputs and operators define it".to_string(),
+                        found: difference.text.clone(),
+                    }
+                })
+                .collect();
+            // Where values first part is the cause; it is told first, and names the node.
+            if let Some(first) = first {
+                let name = after.graph.name(first.after).to_string();
+                let cause = ValueDifference {
+                    title: format!("values part at {name}"),
+                    nodes: vec![name],
+                    expected: format!("there it comes from {}", first.expected),
+                    found: first.text.clone(),
+                };
+                told.insert(0, cause);
+            }
+            ValueResult::Different(told)
+        }
+    };
+    ((ValueMethod::Extents, result), wrong)
+}
+
+fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {
+    match &difference.what {
+        What::Interface => ("the list of inputs".to_string(), Vec::new()),
+        What::OutputCount => ("the number of outputs".to_string(), Vec::new()),
+        What::Output(position) => {
+            let mut references = Vec::new();
+            if let Some(output) = after.output() {
+                after.for_each_input(output, &mut |node| references.push(node));
+            }
+            match references.get(*position) {
+                Some(&node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
+                None => (format!("output {position}"), Vec::new()),
+            }
+        }
+        What::Mutation(input) => {
+            let name = after.name(*input).to_string();
+            (format!("what input {name} holds in the end"), vec![name])
+        }
+        What::Effect => ("an effect".to_string(), Vec::new()),
+        What::Hazard(hazard) => (String::new(), vec![after.name(hazard.node).to_string()]),
+    }
+}

@@ -1,0 +1,252 @@
+//! Where two runs differ: outputs, mutated inputs, effects.
+//!
+//! Strides, aliasing and the sequence of collectives are not compared: a pass may change them. Two poison elements
+//! are equal, a poison one and a known one are not.
+
+use super::numbers::show;
+use super::run::{FinalInput, Leaf, Run, TensorValue};
+use crate::graph::{Dtype, Graph, NodeId};
+use std::fmt;
+
+/// What differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A value that the graph returns, by its path in the nested lists.
+    Output(Vec<u32>),
+    /// The final contents of an input.
+    Input(String),
+    /// An effect, by its position among the rank's effects.
+    Effect(usize),
+    /// The number of ranks.
+    World,
+}
+
+/// How it differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Aspect {
+    /// One side has it, the other does not. What each side has.
+    Existence {
+        /// What the first run has.
+        before: Option<String>,
+        /// What the second run has.
+        after: Option<String>,
+    },
+    /// The dtypes differ.
+    Dtype {
+        /// That of the first run.
+        before: Dtype,
+        /// That of the second run.
+        after: Dtype,
+    },
+    /// The shapes differ.
+    Shape {
+        /// That of the first run.
+        before: Vec<i64>,
+        /// That of the second run.
+        after: Vec<i64>,
+    },
+    /// Values differ: the first one, and how many in all.
+    Value {
+        /// Index of the first element that differs; empty for a number or effect.
+        index: Vec<i64>,
+        /// It in the first run.
+        before: String,
+        /// It in the second run.
+        after: String,
+        /// How many elements differ.
+        count: usize,
+    },
+}
+
+/// One difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The rank.
+    pub rank: u32,
+    /// Where.
+    pub place: Place,
+    /// How.
+    pub aspect: Aspect,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {}: ", self.rank)?;
+        match &self.place {
+            Place::Output(path) if path.is_empty() => write!(f, "the output")?,
+            Place::Output(path) => {
+                write!(f, "output {}", path.iter().map(u32::to_string).collect::<Vec<_>>().join("."))?
+            }
+            Place::Input(name) => write!(f, "the final contents of input {name}")?,
+            Place::Effect(n) => write!(f, "effect {n}")?,
+            Place::World => write!(f, "the world")?,
+        }
+        let or_nothing = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_string());
+        match &self.aspect {
+            Aspect::Existence { before, after } => {
+                write!(f, ": {} before, {} after", or_nothing(before), or_nothing(after))
+            }
+            Aspect::Dtype { before, after } => {
+                write!(f, ": {} before, {} after", before.name(), after.name())
+            }
+            Aspect::Shape { before, after } => write!(f, ": shape {before:?} before, {after:?} after"),
+            Aspect::Value { index, before, after, count } => {
+                if !index.is_empty() {
+                    write!(f, ", element {index:?}")?;
+                }
+                write!(f, ": {before} before, {after} after")?;
+                if *count > 1 { write!(f, " ({count} elements differ)") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// All differences between the runs of two graphs, by rank: outputs, inputs, effects. At most one is reported for
+/// each output, input and effect. An attribute of the module that only one graph uses counts only if it is written.
+pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
+    let mut found = Vec::new();
+    if before.ranks.len() != after.ranks.len() {
+        let side = |run: &Run| Some(format!("{} ranks", run.ranks.len()));
+        let aspect = Aspect::Existence { before: side(before), after: side(after) };
+        found.push(Difference { rank: 0, place: Place::World, aspect });
+    }
+    for (rank, (left, right)) in before.ranks.iter().zip(&after.ranks).enumerate() {
+        let rank = rank as u32;
+        let mut report = |place: Place, aspect: Option<Aspect>| {
+            if let Some(aspect) = aspect {
+                found.push(Difference { rank, place, aspect });
+            }
+        };
+        let mut places: Vec<&Vec<u32>> = left.outputs.iter().map(|(path, _)| path).collect();
+        for (path, _) in &right.outputs {
+            if !left.outputs.iter().any(|(p, _)| p == path) {
+                places.push(path);
+            }
+        }
+        // Paths are sorted on both sides as the outputs are nested, so the usual case is position by position.
+        for (i, path) in places.into_iter().enumerate() {
+            let (a, b) = (output(&left.outputs, i, path), output(&right.outputs, i, path));
+            report(Place::Output(path.clone()), sides(before, a, b));
+        }
+        for input in &left.inputs {
+            let other = same(&right.inputs, input);
+            if other.is_none() && input.attribute && !input.written {
+                continue;
+            }
+            report(
+                Place::Input(input.name.clone()),
+                sides(before, Some(&input.value), other.map(|o| &o.value)),
+            );
+        }
+        for input in &right.inputs {
+            if same(&left.inputs, input).is_none() && (!input.attribute || input.written) {
+                report(Place::Input(input.name.clone()), sides(before, None, Some(&input.value)));
+            }
+        }
+        for i in 0..left.effects.len().max(right.effects.len()) {
+            let (a, b) = (left.effects.get(i), right.effects.get(i));
+            let same = match (a, b) {
+                (Some(a), Some(b)) => a.target == b.target && a.arguments == b.arguments,
+                _ => false,
+            };
+            if !same {
+                let text = |effect: Option<&super::run::Effect>| {
+                    effect.map(|e| match e.asserted {
+                        Some(number) => format!("{} of {number:?}", e.target),
+                        None => format!("{} (arguments {:016x})", e.target, e.arguments),
+                    })
+                };
+                report(Place::Effect(i), Some(Aspect::Existence { before: text(a), after: text(b) }));
+            }
+        }
+    }
+    found
+}
+
+/// The leaf with this path, most likely at position `i`.
+fn output<'a>(outputs: &'a [(Vec<u32>, Leaf)], i: usize, path: &[u32]) -> Option<&'a Leaf> {
+    let here = outputs.get(i).filter(|(p, _)| p == path);
+    here.or_else(|| outputs.iter().find(|(p, _)| p == path)).map(|(_, leaf)| leaf)
+}
+
+fn same<'a>(inputs: &'a [FinalInput], like: &FinalInput) -> Option<&'a FinalInput> {
+    inputs.iter().find(|i| i.name == like.name && i.attribute == like.attribute)
+}
+
+fn sides(run: &Run, before: Option<&Leaf>, after: Option<&Leaf>) -> Option<Aspect> {
+    match (before, after) {
+        (Some(Leaf::Tensor(a)), Some(Leaf::Tensor(b))) => tensors(run, a, b),
+        (Some(Leaf::Number(a)), Some(Leaf::Number(b))) => (a.key() != b.key()).then(|| Aspect::Value {
+            index: Vec::new(),
+            before: format!("{a:?}"),
+            after: format!("{b:?}"),
+            count: 1,
+        }),
+        _ if before == after => None,
+        _ => Some(Aspect::Existence { before: before.map(word), after: after.map(word) }),
+    }
+}
+
+fn word(leaf: &Leaf) -> String {
+    match leaf {
+        Leaf::None => "None".to_string(),
+        Leaf::Number(number) => format!("{number:?}"),
+        Leaf::Object(key) => format!("object {key:016x}"),
+        Leaf::Tensor(tensor) => format!("{}{:?}", tensor.dtype.short(), tensor.shape),
+    }
+}
+
+fn tensors(run: &Run, a: &TensorValue, b: &TensorValue) -> Option<Aspect> {
+    if a.dtype != b.dtype {
+        return Some(Aspect::Dtype { before: a.dtype, after: b.dtype });
+    }
+    if a.shape != b.shape {
+        return Some(Aspect::Shape { before: a.shape.to_vec(), after: b.shape.to_vec() });
+    }
+    if a.cells == b.cells && a.poison == b.poison {
+        return None;
+    }
+    let poison = |tensor: &TensorValue, i: usize| tensor.poison.get(i).copied().unwrap_or(false);
+    let differs = |i: &usize| match (poison(a, *i), poison(b, *i)) {
+        (true, true) => false,
+        (false, false) => a.cells[*i] != b.cells[*i],
+        _ => true,
+    };
+    let all: Vec<usize> = (0..a.cells.len()).filter(differs).collect();
+    let first = *all.first()?;
+    let text = |tensor: &TensorValue| match poison(tensor, first) {
+        true => "an uninitialised value".to_string(),
+        false if run.domain == "numbers" => show(tensor.cells[first], tensor.dtype),
+        false => format!("term {:016x}", tensor.cells[first]),
+    };
+    let per = if a.dtype == Dtype::C128 { 2 } else { 1 };
+    let mut left = (first / per) as i64;
+    let mut index: Vec<i64> = Vec::with_capacity(a.shape.len());
+    for &size in a.shape.iter().rev() {
+        index.push(left % size.max(1));
+        left /= size.max(1);
+    }
+    index.reverse();
+    Some(Aspect::Value { index, before: text(a), after: text(b), count: all.len() })
+}
+
+/// The first node of `after`, in list order, whose value differs from that of the node of the same name and target
+/// in `before`: (rank, node before, node after). Both runs must have been traced.
+pub fn first_divergence(
+    (before_graph, before): (&Graph, &Run),
+    (after_graph, after): (&Graph, &Run),
+) -> Option<(u32, NodeId, NodeId)> {
+    let pairs: Vec<(NodeId, NodeId)> = after_graph
+        .ids()
+        .filter_map(|id| {
+            let old = before_graph.find(after_graph.name(id))?;
+            (before_graph.target(old) == after_graph.target(id)).then_some((old, id))
+        })
+        .collect();
+    pairs.into_iter().find_map(|(old, new)| {
+        before.ranks.iter().zip(&after.ranks).enumerate().find_map(|(rank, (a, b))| {
+            let (a, b) = (a.trace.get(old.index())?, b.trace.get(new.index())?);
+            (a != b).then_some((rank as u32, old, new))
+        })
+    })
+}

@@ -1,0 +1,473 @@
+//! Comparing two evaluations: do two graphs compute the same values?
+//!
+//! Compared are the outputs, what the inputs' storages hold in the end, and the effects. Hazards of `after` that
+//! `before` does not have are differences too: a race need not show in a value. Only a difference that is certain
+//! convicts; see [`same`](super::same).
+
+use super::arena::Arena;
+use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
+use super::hazard::{Hazard, HazardKind};
+use super::same::{Judge, Verdict};
+use super::source::Traits;
+use super::words::range_words;
+use crate::graph::{NodeId, Op};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// How two evaluations compare.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// Proved equal.
+    Equal(Counts),
+    /// They differ, and at least one difference is certain.
+    Different(Differences),
+    /// Not known; the reason.
+    Unknown(String),
+}
+
+/// What was proved equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Outputs.
+    pub outputs: usize,
+    /// Storages of inputs.
+    pub mutations: usize,
+    /// Effects.
+    pub effects: usize,
+    /// Runs written by `before`.
+    pub runs_before: usize,
+    /// Runs written by `after`.
+    pub runs_after: usize,
+}
+
+/// The differences between two graphs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Differences {
+    /// All that were found, in the order outputs, inputs, effects, hazards.
+    pub all: Vec<Difference>,
+    /// Where values first part, following the list order of `before`.
+    pub first: Option<Divergence>,
+    /// How many of the outputs are equal.
+    pub outputs_equal: usize,
+}
+
+/// One difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// What differs.
+    pub what: What,
+    /// In words: what `after` has, and what was expected.
+    pub text: String,
+    /// Whether it is certain.
+    pub certain: bool,
+}
+
+/// What differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// The inputs of the two graphs.
+    Interface,
+    /// The number of outputs.
+    OutputCount,
+    /// An output, by position.
+    Output(usize),
+    /// What the storage of an input holds in the end: the input in `after`.
+    Mutation(NodeId),
+    /// An effect.
+    Effect,
+    /// A hazard of `after`.
+    Hazard(Hazard),
+}
+
+/// A node that both graphs have, by name, and at which their values part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The node in `before`.
+    pub before: NodeId,
+    /// The node in `after`.
+    pub after: NodeId,
+    /// The reference of the node, in argument order, that reads another value; `None` where all are read alike and
+    /// the node's result differs.
+    pub input: Option<usize>,
+    /// The first elements that differ, in row-major order.
+    pub elements: Range<i64>,
+    /// What `after` has there.
+    pub found: String,
+    /// What `before` has there.
+    pub expected: String,
+    /// All of it in one sentence.
+    pub text: String,
+}
+
+/// Compares two graphs evaluated in one arena.
+pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_>) -> Comparison {
+    for (side, evaluation) in [("before", before), ("after", after)] {
+        if let Some((node, reason)) = &evaluation.broken {
+            let name = evaluation.graph.name(*node);
+            return Comparison::Unknown(format!("{side}: {name} is not followed: {reason}"));
+        }
+    }
+    let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
+    comparer.interface(before, after);
+    let outputs_equal = comparer.outputs(before, after);
+    comparer.mutations(before, after);
+    comparer.effects(before, after);
+    comparer.hazards(before, after, true);
+    if comparer.all.is_empty() {
+        return Comparison::Equal(Counts {
+            outputs: after.outputs.len(),
+            mutations: after.mutations.len(),
+            effects: after.effects.len(),
+            runs_before: before.runs,
+            runs_after: after.runs,
+        });
+    }
+    comparer.hazards(before, after, false);
+    if comparer.all.iter().any(|d| d.certain) {
+        let first = comparer.first_divergence(before, after);
+        // The certain ones first; the order is kept otherwise.
+        let mut all = comparer.all;
+        all.sort_by_key(|d| !d.certain);
+        return Comparison::Different(Differences { all, first, outputs_equal });
+    }
+    let count = comparer.all.len();
+    Comparison::Unknown(match &comparer.all[..] {
+        [one] => one.text.clone(),
+        all => format!("{} (and {} more that are not certain)", all[0].text, count - 1),
+    })
+}
+
+/// Where the `index`-th reference (in argument order, repeated ones counted) of a node and of its twin in `after`
+/// certainly show different values; `None` where they are equal or it is not certain.
+pub fn compare_read(
+    arena: &mut Arena,
+    before: &Evaluation<'_>,
+    after: &Evaluation<'_>,
+    (node, twin): (NodeId, NodeId),
+    index: usize,
+) -> Option<Divergence> {
+    Comparer { judge: Judge::new(arena), all: Vec::new() }.read(before, after, node, twin, index)
+}
+
+struct Comparer<'a> {
+    judge: Judge<'a>,
+    all: Vec<Difference>,
+}
+
+impl Comparer<'_> {
+    fn note(&mut self, what: What, text: String, certain: bool) {
+        self.all.push(Difference { what, text, certain });
+    }
+
+    fn interface(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
+        let inputs = |e: &Evaluation<'_>| -> Vec<NodeId> {
+            e.graph.ids().filter(|&id| e.graph.node(id).op == Op::Placeholder).collect()
+        };
+        let (old, new) = (inputs(before), inputs(after));
+        if old.len() != new.len() {
+            let text = format!("{} inputs, expected {}", new.len(), old.len());
+            return self.note(What::Interface, text, true);
+        }
+        for (position, (&a, &b)) in old.iter().zip(&new).enumerate() {
+            let meta = |e: &Evaluation<'_>, id| {
+                let graph = e.graph;
+                let tensor = graph.tensor_of(id)?;
+                Some((graph.sizes(tensor.shape)?, tensor.dtype))
+            };
+            let (x, y) = (meta(before, a), meta(after, b));
+            if x != y {
+                let (a, b) = (before.graph.name(a), after.graph.name(b));
+                let words = |m: &Option<(Vec<i64>, crate::graph::Dtype)>| match m {
+                    Some((sizes, dtype)) => format!("{}{sizes:?}", dtype.name()),
+                    None => String::from("of sizes that are not known"),
+                };
+                let text = format!("input {position} is {b} {}, expected {a} {}", words(&y), words(&x));
+                self.note(What::Interface, text, x.is_some() && y.is_some());
+            }
+        }
+    }
+
+    fn outputs(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) -> usize {
+        if before.outputs.len() != after.outputs.len() {
+            let text = format!("{} outputs, expected {}", after.outputs.len(), before.outputs.len());
+            self.note(What::OutputCount, text, true);
+        }
+        let mut equal = 0;
+        for (i, (a, b)) in before.outputs.iter().zip(&after.outputs).enumerate() {
+            if a.value == b.value && !matches!(a.value, OutputValue::Unknown(_)) {
+                equal += 1;
+                continue;
+            }
+            let (verdict, text) = self.output(a, b);
+            match verdict {
+                Verdict::Same => equal += 1,
+                verdict => {
+                    let name = |e: &Evaluation<'_>, o: &Output| {
+                        o.node.map_or(String::new(), |n| format!(" ({})", e.graph.name(n)))
+                    };
+                    let text = format!("output {i}{}: {text}", name(after, b));
+                    self.note(What::Output(i), text, verdict == Verdict::Different);
+                }
+            }
+        }
+        equal
+    }
+
+    fn output(&mut self, a: &Output, b: &Output) -> (Verdict, String) {
+        match (&a.value, &b.value) {
+            (OutputValue::Unknown(reason), _) => (Verdict::Unknown, format!("not known before: {reason}")),
+            (_, OutputValue::Unknown(reason)) => (Verdict::Unknown, format!("not known after: {reason}")),
+            (OutputValue::Tensor(a), OutputValue::Tensor(b)) => self.tensors(a, b),
+            (OutputValue::Number(a), OutputValue::Number(b)) => {
+                let verdict = self.judge.keys(a.0, b.0);
+                (verdict, String::from("another number"))
+            }
+            (OutputValue::Constant(a), OutputValue::Constant(b)) => {
+                (Verdict::Different, format!("{b}, expected {a}"))
+            }
+            (OutputValue::Number(_), OutputValue::Constant(_))
+            | (OutputValue::Constant(_), OutputValue::Number(_)) => {
+                (Verdict::Unknown, String::from("a number on one side that the other computes"))
+            }
+            (a, b) => {
+                let kind = |v: &OutputValue| match v {
+                    OutputValue::Tensor(_) => "a tensor",
+                    OutputValue::Nothing => "None",
+                    _ => "a number",
+                };
+                (Verdict::Different, format!("{}, expected {}", kind(b), kind(a)))
+            }
+        }
+    }
+
+    fn tensors(&mut self, a: &TensorValue, b: &TensorValue) -> (Verdict, String) {
+        if a.dtype != b.dtype {
+            let text = format!("dtype {}, expected {}", b.dtype.name(), a.dtype.name());
+            return (Verdict::Different, text);
+        }
+        match (&a.sizes, &b.sizes) {
+            (Some(x), Some(y)) if x != y => {
+                return (Verdict::Different, format!("sizes {y:?}, expected {x:?}"));
+            }
+            (Some(_), None) | (None, Some(_)) => {
+                return (Verdict::Unknown, String::from("symbolic sizes on one side only"));
+            }
+            _ => {}
+        }
+        let verdict = self.judge.values(a.value, b.value);
+        let text = match self.judge.parting(a.value, b.value) {
+            Some((range, found, expected)) if verdict != Verdict::Same => {
+                format!("{} come from {found}, expected {expected}", range_words(range))
+            }
+            _ => String::new(),
+        };
+        (verdict, text)
+    }
+
+    fn mutations(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
+        for (a, b) in before.mutations.iter().zip(&after.mutations) {
+            if a.content == b.content {
+                continue;
+            }
+            let verdict = self.judge.values(a.content, b.content);
+            if verdict == Verdict::Same {
+                continue;
+            }
+            let name = after.graph.name(b.placeholder);
+            let text = match self.judge.parting(a.content, b.content) {
+                Some((range, found, expected)) => format!(
+                    "the storage of {name} in the end: {} come from {found}, expected {expected}",
+                    range_words(range)
+                ),
+                None => format!("the storage of {name} has another size"),
+            };
+            self.note(What::Mutation(b.placeholder), text, verdict == Verdict::Different);
+        }
+    }
+
+    fn effects(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
+        let ordered = |e: &Evaluation<'_>| -> Vec<Effect> {
+            e.effects.iter().copied().filter(|effect| effect.ordered).collect()
+        };
+        let (old, new) = (ordered(before), ordered(after));
+        if old.len() != new.len() {
+            let text = format!("{} ordered effects, expected {}", new.len(), old.len());
+            self.note(What::Effect, text, true);
+        }
+        for (a, b) in old.iter().zip(&new) {
+            let verdict = self.judge.keys(a.key, b.key);
+            if verdict != Verdict::Same {
+                let (found, expected) = (after.graph.name(b.node), before.graph.name(a.node));
+                let text = if found == expected {
+                    format!("the effect {found} acts on other values")
+                } else {
+                    format!("the effect {found} takes place where {expected} was expected")
+                };
+                self.note(What::Effect, text, verdict == Verdict::Different);
+                break;
+            }
+        }
+        // Assertions may trade places: first those that are the same call, then those of one name.
+        let mut left: FxHashMap<super::source::KeyId, Vec<Effect>> = FxHashMap::default();
+        let loose = |e: &Evaluation<'_>| -> Vec<Effect> {
+            e.effects.iter().copied().filter(|effect| !effect.ordered).collect()
+        };
+        for effect in loose(after) {
+            left.entry(effect.key).or_default().push(effect);
+        }
+        let mut missing = Vec::new();
+        for effect in loose(before) {
+            if left.get_mut(&effect.key).and_then(Vec::pop).is_none() {
+                missing.push(effect);
+            }
+        }
+        let remaining: FxHashSet<NodeId> = left.values().flatten().map(|effect| effect.node).collect();
+        let mut extra: Vec<Effect> =
+            loose(after).into_iter().filter(|e| remaining.contains(&e.node)).collect();
+        for effect in missing {
+            let name = before.graph.name(effect.node);
+            let same_name = extra.iter().position(|e| after.graph.name(e.node) == name);
+            let (verdict, text) = match same_name.map(|i| extra.remove(i)) {
+                Some(other) => {
+                    (self.judge.keys(effect.key, other.key), format!("{name} asserts something else"))
+                }
+                None => (Verdict::Different, format!("the assertion {name} is gone")),
+            };
+            if verdict != Verdict::Same {
+                self.note(What::Effect, text, verdict == Verdict::Different);
+            }
+        }
+        for effect in extra {
+            let text = format!("the assertion {} is new", after.graph.name(effect.node));
+            self.note(What::Effect, text, true);
+        }
+    }
+
+    /// The hazards that `after` has and `before` has not: those that do not show in a value, or the others.
+    fn hazards(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>, races: bool) {
+        let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
+        for hazard in &before.hazards {
+            *known.entry((before.graph.name(hazard.node), hazard.kind.name())).or_default() += 1;
+        }
+        for hazard in &after.hazards {
+            let name = after.graph.name(hazard.node);
+            if let Some(count) = known.get_mut(&(name, hazard.kind.name()))
+                && *count > 0
+            {
+                *count -= 1;
+                continue;
+            }
+            // Reading what is not there yet shows in the values where it matters; a race does not.
+            let certain = matches!(
+                hazard.kind,
+                HazardKind::WritesInFlight { .. }
+                    | HazardKind::InputChanged { .. }
+                    | HazardKind::SlotMisplaced { .. }
+            );
+            if certain == races {
+                let text = hazard.tell(after.graph);
+                self.note(What::Hazard(hazard.clone()), text, certain);
+            }
+        }
+    }
+
+    /// The first node of `before`, in list order, that `after` has too and whose value there is certainly another.
+    fn first_divergence(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) -> Option<Divergence> {
+        for node in before.graph.ids() {
+            let old = before.graph.node(node);
+            if !matches!(old.op, Op::Call | Op::Output) {
+                continue;
+            }
+            let twin = match old.op {
+                Op::Output => after.graph.output(),
+                _ => after.graph.find(before.graph.name(node)),
+            };
+            let Some(twin) = twin.filter(|&t| after.graph.node(t).op == old.op) else { continue };
+            if let Some(found) = self.divergence(before, after, node, twin) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn divergence(
+        &mut self,
+        before: &Evaluation<'_>,
+        after: &Evaluation<'_>,
+        node: NodeId,
+        twin: NodeId,
+    ) -> Option<Divergence> {
+        let mut differs = before.graph.node(node).op == Op::Output;
+        for index in 0..before.results(node).min(after.results(twin)) {
+            let old = before.value(self.judge.arena, node, index).and_then(Result::ok);
+            let new = after.value(self.judge.arena, twin, index).and_then(Result::ok);
+            if let (Some(old), Some(new)) = (old, new)
+                && self.part(&old, &new)
+            {
+                differs = true;
+                break;
+            }
+        }
+        if !differs {
+            return None;
+        }
+        let name = after.graph.name(twin);
+        let mut references = 0;
+        before.graph.for_each_input(node, &mut |_| references += 1);
+        let read = (0..references).find_map(|index| self.read(before, after, node, twin, index));
+        if read.is_some() {
+            return read;
+        }
+        let index = 0;
+        let old = before.value(self.judge.arena, node, index).and_then(Result::ok)?;
+        let new = after.value(self.judge.arena, twin, index).and_then(Result::ok)?;
+        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
+        let words = range_words(elements.clone());
+        let text = format!("{words} of {name} come from {found}, expected {expected}");
+        Some(Divergence { before: node, after: twin, input: None, elements, found, expected, text })
+    }
+
+    /// Where the `index`-th reference of a node and of its twin certainly show different values.
+    fn read(
+        &mut self,
+        before: &Evaluation<'_>,
+        after: &Evaluation<'_>,
+        node: NodeId,
+        twin: NodeId,
+        index: usize,
+    ) -> Option<Divergence> {
+        let old = before.value_read(self.judge.arena, node, index)?;
+        let new = after.value_read(self.judge.arena, twin, index)?;
+        if !self.part(&old, &new) {
+            return None;
+        }
+        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
+        let input = reference_name(after, twin, index);
+        let name = after.graph.name(twin);
+        let of = format!("{} of {input}, which {name} reads,", range_words(elements.clone()));
+        let text = format!("{of} come from {found}, expected {expected}");
+        Some(Divergence { before: node, after: twin, input: Some(index), elements, found, expected, text })
+    }
+
+    /// Whether two tensors certainly differ. What is in flight on either side is not compared.
+    fn part(&mut self, a: &TensorValue, b: &TensorValue) -> bool {
+        let in_flight = |value| self.judge.arena.traits(value).has(Traits::IN_FLIGHT);
+        if a == b || in_flight(a.value) || in_flight(b.value) {
+            return false;
+        }
+        self.tensors(a, b).0 == Verdict::Different
+    }
+}
+
+/// The name of what a node refers to, by number of the reference.
+fn reference_name(evaluation: &Evaluation<'_>, node: NodeId, index: usize) -> String {
+    let mut seen = 0;
+    let mut name = String::new();
+    evaluation.graph.for_each_input(node, &mut |input| {
+        if seen == index {
+            name = evaluation.graph.name(input).to_string();
+        }
+        seen += 1;
+    });
+    name
+}

@@ -1,0 +1,379 @@
+//! The evaluation of one graph, node by node in list order.
+
+use super::arena::Arena;
+use super::arguments::Call;
+use super::evaluation::{Evaluation, Mutation, NumberId, Output, OutputValue, Produced, TensorValue};
+use super::hazard::HazardKind;
+use super::key::{Tag, Words};
+use super::layout;
+use super::machine::{Machine, Reading, Stop};
+use super::place::HERE;
+use super::reason::Reason;
+use super::run::Piece;
+use super::source::{Source, Traits, ValueId};
+use crate::graph::{Graph, NodeId, Op, Out, Span, StorageId, Value};
+use crate::ops::{Bound, Collective, Kind, OpInfo, Ops};
+use rustc_hash::FxHashMap;
+
+/// What an input of a graph is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// An unknown tensor or number. Inputs with equal numbers are equal, in all graphs of an arena.
+    Free(u32),
+    /// The tensor with this value: what another graph has returned, say.
+    Given(ValueId),
+}
+
+/// What an evaluation begins with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Start {
+    /// The inputs, by position; those beyond the end are free, numbered by position.
+    pub inputs: Vec<Input>,
+    /// Random draws made before.
+    pub draws: u32,
+}
+
+/// Evaluates `graph` for one generic rank. Inputs are told apart by position.
+pub fn evaluate<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops) -> Evaluation<'g> {
+    evaluate_from(arena, graph, ops, &Start::default())
+}
+
+/// Evaluates `graph` on given inputs: a backward graph on what its forward graph has returned, say.
+pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: &Start) -> Evaluation<'g> {
+    let n = graph.len();
+    let eval = Evaluation {
+        graph,
+        outputs: Vec::new(),
+        mutations: Vec::new(),
+        effects: Vec::new(),
+        launches: Vec::new(),
+        hazards: Vec::new(),
+        runs: 0,
+        draws: start.draws,
+        broken: None,
+        pool: Vec::with_capacity(4 * n),
+        storages: Vec::with_capacity(n),
+        produced: vec![Produced::Pending; n],
+        items: Vec::new(),
+        reasons: Vec::new(),
+        seen: Vec::with_capacity(2 * n),
+        seen_at: Vec::with_capacity(n),
+    };
+    let mut machine = Machine {
+        arena,
+        ops,
+        graph,
+        eval,
+        flights: Vec::new(),
+        node: NodeId(0),
+        targets: Vec::new(),
+        strings: Vec::new(),
+        words: Words::default(),
+        unknown_calls: 0,
+        received: 0,
+        in_flight: Vec::new(),
+    };
+    machine.run(start);
+    machine.eval
+}
+
+/// The storage of an input, to be compared with what it holds in the end.
+struct Held {
+    placeholder: NodeId,
+    storage: u32,
+    content: ValueId,
+}
+
+impl Machine<'_, '_> {
+    fn run(&mut self, start: &Start) {
+        let graph = self.graph;
+        let mut held = Vec::new();
+        let mut recorded = FxHashMap::default();
+        let mut position = 0u32;
+        for node in graph.ids() {
+            self.node = node;
+            self.note_seen();
+            let produced = match graph.node(node).op {
+                Op::Placeholder => {
+                    let input = start.inputs.get(position as usize).copied().unwrap_or(Input::Free(position));
+                    position += 1;
+                    self.placeholder(input, &mut held, &mut recorded)
+                }
+                Op::GetAttr => self.attribute(),
+                Op::Call => self.call(),
+                Op::Output => {
+                    self.output();
+                    Ok(Produced::Nothing)
+                }
+            };
+            let produced = produced.unwrap_or_else(|reason| self.fail(reason));
+            self.eval.produced[node.index()] = produced;
+        }
+        for Held { placeholder, storage, content } in held {
+            let now = self.eval.storages[storage as usize].content;
+            self.eval.mutations.push(Mutation { placeholder, content: now, unchanged: now == content });
+        }
+    }
+
+    /// Notes what the storages behind the current node's inputs hold.
+    fn note_seen(&mut self) {
+        self.eval.seen_at.push(self.eval.seen.len() as u32);
+        let (graph, node) = (self.graph, self.node);
+        let eval = &mut self.eval;
+        graph.for_each_input(node, &mut |input: NodeId| {
+            eval.seen.push(match eval.produced[input.index()] {
+                Produced::Tensor(tensor, _) => eval.storages[tensor.storage as usize].content,
+                _ => super::arena::NOTHING,
+            });
+        });
+    }
+
+    /// Notes why the current node has no value, and whether the whole graph suffers from it.
+    fn fail(&mut self, reason: Reason) -> Produced {
+        let acts = match self.ops.call(self.graph, self.node) {
+            Some(info) => info.effect || info.mutated().next().is_some() || info.collective().is_some(),
+            None => false,
+        };
+        if acts && self.eval.broken.is_none() {
+            self.eval.broken = Some((self.node, reason.clone()));
+        }
+        self.reason(reason)
+    }
+
+    fn placeholder(
+        &mut self,
+        input: Input,
+        held: &mut Vec<Held>,
+        recorded: &mut FxHashMap<StorageId, u32>,
+    ) -> Result<Produced, Reason> {
+        let node = self.node;
+        let out = self.graph.node(node).out;
+        let id = match out {
+            Out::Tensor(id) => id,
+            Out::Int(n) => return Ok(Produced::Int(n)),
+            Out::None | Out::Absent => return Ok(Produced::Nothing),
+            _ => {
+                let Input::Free(position) = input else { return Err(Reason::NoMetadata) };
+                return Ok(self.free_number("placeholder", i64::from(position)));
+            }
+        };
+        let tensor = *self.graph.tensor(id);
+        let origin = self.name_symbol(node);
+        let (Some(sizes), Some(strides)) = (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride))
+        else {
+            let value = match input {
+                Input::Given(value) => value,
+                Input::Free(position) => {
+                    let source = Source::Placeholder { position };
+                    let source = self.arena.source_of(source, Some(origin), Traits::default());
+                    self.arena.all_of(source, 1)
+                }
+            };
+            let fresh = self.fresh_symbolic(value, tensor.dtype);
+            held.push(Held { placeholder: node, storage: fresh.storage, content: value });
+            return Ok(self.done(fresh));
+        };
+        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        if let Some(&storage) = tensor.storage.and_then(|id| recorded.get(&id)) {
+            // Another window on an input that came before.
+            let shared = self.window(storage, tensor.offset, &sizes, &strides, tensor.dtype);
+            if self.eval.shown(self.arena, shared, self.content(shared)).is_ok() {
+                held.push(Held { placeholder: node, storage, content: self.content(shared) });
+                return Ok(self.done(shared));
+            }
+        }
+        let value = match input {
+            Input::Given(value) if self.arena.len(value) == count => value,
+            Input::Given(value) => {
+                let given = self.arena.len(value);
+                return Err(Reason::arguments(format!("{given} elements given for an input of {count}")));
+            }
+            Input::Free(position) => {
+                let source = Source::Placeholder { position };
+                let source = self.arena.source_of(source, Some(origin), Traits::default());
+                self.arena.all_of(source, count)
+            }
+        };
+        let fresh = self.input_window(input, value, &sizes, &strides, &tensor)?;
+        if let Some(id) = tensor.storage {
+            recorded.insert(id, fresh.storage);
+        }
+        held.push(Held { placeholder: node, storage: fresh.storage, content: self.content(fresh) });
+        Ok(self.done(fresh))
+    }
+
+    /// The window of an input whose logical value is known, on a storage that may hold more than it shows.
+    fn input_window(
+        &mut self,
+        input: Input,
+        value: ValueId,
+        sizes: &[i64],
+        strides: &[i64],
+        tensor: &crate::graph::Tensor,
+    ) -> Result<super::evaluation::Tensor, Reason> {
+        let dims = layout::normal(sizes, strides);
+        let count = self.arena.len(value);
+        let extent = if count == 0 { Some(-1) } else { layout::extent(&dims) };
+        let used = extent
+            .and_then(|e| e.checked_add(1)?.checked_add(tensor.offset))
+            .filter(|_| tensor.offset >= 0)
+            .ok_or(Reason::Overflow)?;
+        let width = i64::from(tensor.dtype.itemsize());
+        let needs = used.checked_mul(width).ok_or(Reason::Overflow)?;
+        let recorded = tensor.storage_bytes.and_then(|bytes| bytes.known());
+        if let Some(recorded) = recorded.filter(|&recorded| recorded < needs && count > 0) {
+            self.hazard(HazardKind::StorageTooSmall { needs, recorded });
+        }
+        let len = recorded.map_or(used, |recorded| (recorded / width).max(used));
+        let dense = layout::inverse(&dims).is_some();
+        if (len == count && dense) || count == 0 || strides.len() != sizes.len() {
+            return self.fresh(value, sizes, Some(strides), tensor.dtype);
+        }
+        // The storage shows more than the input: what lies beyond is known by its place in the storage.
+        let Input::Free(position) = input else {
+            return self.fresh(value, sizes, None, tensor.dtype);
+        };
+        let source = self.arena.source(Source::Beyond { position });
+        let beyond = self.arena.piece(Piece { len, offset: 0, source, place: HERE, step: 1 });
+        let overlaps = dims.iter().any(|&(_, stride)| stride == 0);
+        let content = if overlaps {
+            // Elements that lie on each other are equal: the storage alone says what they are.
+            beyond
+        } else {
+            self.arena.write(beyond, tensor.offset, &dims, value)?
+        };
+        let storage = self.storage(content, tensor.dtype, false);
+        Ok(self.window(storage, tensor.offset, sizes, strides, tensor.dtype))
+    }
+
+    fn free_number(&mut self, what: &str, number: i64) -> Produced {
+        let name = self.arena.symbol(what);
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, name);
+        self.words.int(number);
+        Produced::Number(self.take_key())
+    }
+
+    fn attribute(&mut self) -> Result<Produced, Reason> {
+        let name = self.target_symbol();
+        let Out::Tensor(id) = self.graph.node(self.node).out else { return Ok(Produced::Attribute(name)) };
+        let tensor = *self.graph.tensor(id);
+        let source = self.arena.source_of(Source::Attribute { name }, Some(name), Traits::default());
+        let fresh = match (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride)) {
+            (Some(sizes), strides) => {
+                let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+                let value = self.arena.all_of(source, count);
+                self.fresh(value, &sizes, strides.as_deref(), tensor.dtype)?
+            }
+            _ => {
+                let value = self.arena.all_of(source, 1);
+                self.fresh_symbolic(value, tensor.dtype)
+            }
+        };
+        Ok(self.done(fresh))
+    }
+
+    fn call(&mut self) -> Result<Produced, Reason> {
+        let info: &OpInfo = self.ops.get(self.graph, self.node);
+        let Some(schema) = &info.schema else {
+            return match info.kind {
+                Kind::GetItem => self.item(info),
+                Kind::Number(op) => self.number(info, op),
+                _ => self.opaque(info, None, Traits::default()),
+            };
+        };
+        let bound =
+            Bound::new(self.graph, self.node, schema).map_err(|e| Reason::Arguments(e.to_string()))?;
+        let call = Call { info, schema, bound };
+        let done = match info.kind {
+            Kind::View(view) => self.view(&call, view),
+            Kind::Move(kind) => self.movement(&call, kind),
+            Kind::Cast => self.cast(&call),
+            Kind::Fill(fill) => self.fill(&call, fill),
+            Kind::Wait => self.wait(&call),
+            Kind::Collective(Collective::Barrier) => {
+                return self.opaque(info, Some(&call), Traits::default());
+            }
+            Kind::Collective(kind) => self.collective(&call, kind),
+            Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item => {
+                self.number_of_tensor(info, &call)
+            }
+            _ => return self.opaque(info, Some(&call), Traits::default()),
+        };
+        match done {
+            Ok(produced) => Ok(produced),
+            // Sizes that are not known: the result is a function of the inputs.
+            Err(Stop::Symbolic) => self.opaque(info, Some(&call), Traits::ASSUMED),
+            Err(Stop::Unknown(reason)) => Err(reason),
+        }
+    }
+
+    fn output(&mut self) {
+        let graph = self.graph;
+        self.output_span(graph.node(self.node).args);
+    }
+
+    fn output_span(&mut self, span: Span) {
+        let graph = self.graph;
+        for &value in graph.values(span) {
+            match value {
+                Value::List(inner) | Value::Slice(inner) => self.output_span(inner),
+                Value::Dict(inner) => self.output_span(inner),
+                Value::Node(node) => match self.produced(node) {
+                    Ok(produced) => self.output_produced(node, produced),
+                    Err(reason) => {
+                        self.eval
+                            .outputs
+                            .push(Output { node: Some(node), value: OutputValue::Unknown(reason) });
+                    }
+                },
+                Value::None => self.eval.outputs.push(Output { node: None, value: OutputValue::Nothing }),
+                Value::Dangling(name) => {
+                    let reason = Reason::Dangling(graph.text(name).to_string());
+                    self.eval.outputs.push(Output { node: None, value: OutputValue::Unknown(reason) });
+                }
+                constant => {
+                    let text = match constant {
+                        Value::Int(n) => n.to_string(),
+                        Value::Bool(b) => b.to_string(),
+                        Value::Float(x) => format!("{x:?}"),
+                        Value::Dtype(dtype) => dtype.name().to_string(),
+                        Value::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
+                        Value::Str(text)
+                        | Value::Device(text)
+                        | Value::MemoryFormat(text)
+                        | Value::Layout(text)
+                        | Value::Function(text) => graph.text(text).to_string(),
+                        _ => String::from("complex"),
+                    };
+                    self.eval.outputs.push(Output { node: None, value: OutputValue::Constant(text) });
+                }
+            }
+        }
+    }
+
+    fn output_produced(&mut self, node: NodeId, produced: Produced) {
+        let value = match produced {
+            Produced::Tensor(tensor, _) => match self.read(tensor, Some(node), Reading::Using) {
+                Ok(value) => {
+                    let sizes = (!self.is_symbolic(tensor)).then(|| self.eval.sizes(tensor).to_vec());
+                    OutputValue::Tensor(TensorValue { value, sizes, dtype: tensor.dtype })
+                }
+                Err(reason) => OutputValue::Unknown(reason),
+            },
+            Produced::List(start, len) => {
+                for index in start..start + len {
+                    let item = self.eval.items[index as usize];
+                    self.output_produced(node, item);
+                }
+                return;
+            }
+            Produced::Int(n) => OutputValue::Constant(n.to_string()),
+            Produced::Number(key) => OutputValue::Number(NumberId(key)),
+            Produced::Attribute(name) => OutputValue::Constant(self.arena.text(name).to_string()),
+            Produced::Nothing | Produced::Pending => OutputValue::Nothing,
+            Produced::Unknown(_) => OutputValue::Unknown(Reason::Input(self.graph.name(node).to_string())),
+        };
+        self.eval.outputs.push(Output { node: Some(node), value });
+    }
+}

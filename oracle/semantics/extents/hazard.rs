@@ -1,0 +1,124 @@
+//! What an evaluation finds wrong on its way: reads of memory that holds nothing yet, writes to memory in flight.
+//!
+//! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
+//! and `before` has not is a fault of the pass.
+
+use super::words::range_words;
+use crate::graph::{Graph, NodeId};
+use std::ops::Range;
+
+/// A hazard at a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hazard {
+    /// The node that runs into it.
+    pub node: NodeId,
+    /// What it is.
+    pub kind: HazardKind,
+}
+
+/// A kind of hazard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HazardKind {
+    /// An operator, a collective or the output reads memory that nothing has been written to.
+    ReadsUnwritten {
+        /// The input, where it is an argument of its own.
+        input: Option<NodeId>,
+        /// The first unwritten elements of it, in row-major order, where they can be told.
+        elements: Option<Range<i64>>,
+    },
+    /// It reads memory that a collective in flight will write.
+    ReadsInFlight {
+        /// The input, where it is an argument of its own.
+        input: Option<NodeId>,
+        /// The collective, where it can be told.
+        launch: Option<NodeId>,
+    },
+    /// It writes memory that a collective in flight will write.
+    WritesInFlight {
+        /// The collective.
+        launch: NodeId,
+    },
+    /// The input of a collective has changed between its start and this wait.
+    InputChanged {
+        /// The collective.
+        launch: NodeId,
+    },
+    /// A collective gathers into the buffer that its input lies in, but the input is not the own rank's slot.
+    SlotMisplaced {
+        /// First element of the own rank's slot, where the own rank is known.
+        expected: Option<i64>,
+        /// First element of the input.
+        found: i64,
+    },
+    /// The node states another group size than the world.
+    GroupSize {
+        /// The size that the node states.
+        stated: i64,
+        /// The size in the world.
+        world: u32,
+    },
+    /// A recorded storage is smaller than the tensor on it.
+    StorageTooSmall {
+        /// Bytes that the tensor needs.
+        needs: i64,
+        /// Bytes that are recorded.
+        recorded: i64,
+    },
+}
+
+impl HazardKind {
+    /// A short name, equal for hazards of one kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            HazardKind::ReadsUnwritten { .. } => "reads unwritten memory",
+            HazardKind::ReadsInFlight { .. } => "reads memory in flight",
+            HazardKind::WritesInFlight { .. } => "writes memory in flight",
+            HazardKind::InputChanged { .. } => "input of a collective in flight changed",
+            HazardKind::SlotMisplaced { .. } => "gathers in place from a wrong slot",
+            HazardKind::GroupSize { .. } => "states a wrong group size",
+            HazardKind::StorageTooSmall { .. } => "has a storage that is too small",
+        }
+    }
+}
+
+impl Hazard {
+    /// In words.
+    pub fn tell(&self, graph: &Graph) -> String {
+        let name = graph.name(self.node);
+        let of = |input: &Option<NodeId>| input.map_or(String::new(), |i| format!(" of {}", graph.name(i)));
+        match &self.kind {
+            HazardKind::ReadsUnwritten { input, elements: Some(elements) } => {
+                format!(
+                    "{name} reads {}{}, which nothing has been written to",
+                    range_words(elements.clone()),
+                    of(input)
+                )
+            }
+            HazardKind::ReadsUnwritten { input, elements: None } => {
+                format!("{name} reads elements{}, which nothing has been written to", of(input))
+            }
+            HazardKind::ReadsInFlight { input, launch } => {
+                let launch = launch.map_or("a collective", |l| graph.name(l));
+                format!("{name} reads elements{} that {launch} is still writing", of(input))
+            }
+            HazardKind::WritesInFlight { launch } => {
+                format!("{name} writes memory that {} is still writing", graph.name(*launch))
+            }
+            HazardKind::InputChanged { launch } => {
+                format!("the input of {} has changed by the time {name} waits for it", graph.name(*launch))
+            }
+            HazardKind::SlotMisplaced { expected: Some(expected), found } => format!(
+                "{name} gathers in place from element {found} of its buffer, but the own rank's slot begins at {expected}"
+            ),
+            HazardKind::SlotMisplaced { expected: None, found } => {
+                format!("{name} gathers in place from element {found} of its buffer, which is no rank's slot")
+            }
+            HazardKind::GroupSize { stated, world } => {
+                format!("{name} states {stated} ranks for a group of {world}")
+            }
+            HazardKind::StorageTooSmall { needs, recorded } => {
+                format!("{name} needs {needs} bytes, but its storage is recorded with {recorded}")
+            }
+        }
+    }
+}

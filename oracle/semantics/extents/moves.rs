@@ -1,0 +1,559 @@
+//! Movement of elements: runs are copied, nothing is computed.
+
+use super::arena::NOTHING;
+use super::arguments::Call;
+use super::evaluation::{Produced, Tensor};
+use super::layout;
+use super::machine::{Machine, Reading, Stop};
+use super::reason::Reason;
+use super::run::RunList;
+use super::source::{Traits, ValueId};
+use super::views::{Window, dimension};
+use crate::graph::{Dtype, NodeId, Value, contiguous_strides};
+use crate::ops::shape::promote;
+use crate::ops::{Move, Schema};
+
+/// A logical value with its shape.
+pub(super) struct Moved {
+    pub(super) value: ValueId,
+    pub(super) sizes: Vec<i64>,
+    pub(super) dtype: Dtype,
+}
+
+fn bad(text: &str) -> Stop {
+    Stop::Unknown(Reason::arguments(text))
+}
+
+/// The arguments that a schema says are written, by parameter.
+fn written(schema: &Schema) -> Option<usize> {
+    schema.mutated().next()
+}
+
+impl Machine<'_, '_> {
+    /// Executes a movement.
+    pub(super) fn movement(&mut self, call: &Call<'_>, kind: Move) -> Result<Produced, Stop> {
+        let moved = match kind {
+            Move::Clone => return self.cloned(call),
+            Move::ForeachCopy => return self.foreach_copy(call),
+            Move::SplitWithSizesCopy => return self.split_copy(call),
+            Move::AllGatherCopyIn => return self.copy_in(call),
+            Move::Cat => self.concatenated(call)?,
+            Move::Stack => self.stacked(call)?,
+            Move::Copy => {
+                let (to, from) = (self.tensor(call.node(0)?)?, self.tensor(call.node(1)?)?);
+                if let Some(copied) = self.copied_symbolic(call, to, from)? {
+                    return Ok(copied);
+                }
+                let value = self.broadcast(from, to)?;
+                Moved { value, sizes: self.sizes(to)?, dtype: to.dtype }
+            }
+            Move::SliceScatter | Move::SelectScatter => self.scattered(call, kind)?,
+            Move::Pad => self.padded(call)?,
+            Move::Repeat => self.repeated(call)?,
+            Move::ChunkCat => {
+                let tensors = self.tensors(call, 0)?;
+                let (dim, chunks) = (self.int(call, 1)?, self.int(call, 2)?);
+                self.chunk_cat(&tensors, dim, chunks)?
+            }
+            Move::PreBucketAllGather => self.pre_bucket_all_gather(call)?,
+            Move::PreBucketReduceScatter => self.pre_bucket_reduce_scatter(call)?,
+            Move::Flip
+            | Move::Roll
+            | Move::Index
+            | Move::IndexSelect
+            | Move::IndexPut
+            | Move::Gather
+            | Move::Scatter
+            | Move::ScatterAdd
+            | Move::Embedding => {
+                // Which elements are moved is not known: a difference in an input may not be seen.
+                return Ok(self.opaque(call.info, Some(call), Traits::ASSUMED)?);
+            }
+        };
+        self.deliver(call, moved)
+    }
+
+    /// Hands a result over: into the argument that the schema says is written, else as a new tensor.
+    pub(super) fn deliver(&mut self, call: &Call<'_>, moved: Moved) -> Result<Produced, Stop> {
+        let Some(param) = written(call.schema) else {
+            let fresh = self.fresh_result(0, moved.value, &moved.sizes, moved.dtype)?;
+            return Ok(self.done(fresh));
+        };
+        let target = self.tensor(call.node(param)?)?;
+        if self.sizes(target)? != moved.sizes {
+            let (have, need) = (self.sizes(target)?, moved.sizes);
+            return Err(
+                Reason::arguments(format!("a result of sizes {need:?} for a buffer of {have:?}")).into()
+            );
+        }
+        let value = self.arena.cast(moved.value, moved.dtype, target.dtype);
+        self.write(target, value)?;
+        Ok(if call.schema.returns.is_empty() { Produced::Nothing } else { self.done(target) })
+    }
+
+    /// The tensors in a list parameter.
+    fn tensors(&self, call: &Call<'_>, index: usize) -> Result<Vec<Tensor>, Reason> {
+        self.nodes(call, index)?.into_iter().map(|node| self.tensor(node)).collect()
+    }
+
+    fn cloned(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let may_alias = call.schema.returns.first().is_some_and(|r| r.alias.is_some());
+        if self.is_symbolic(tensor) {
+            if may_alias {
+                return Ok(self.done(tensor));
+            }
+            let value = self.read(tensor, None, Reading::Moving)?;
+            let fresh = self.fresh_symbolic(value, tensor.dtype);
+            return Ok(self.done(fresh));
+        }
+        if may_alias && layout::is_contiguous(self.eval.sizes(tensor), self.eval.strides(tensor)) {
+            return Ok(self.done(tensor));
+        }
+        let value = self.read(tensor, None, Reading::Moving)?;
+        let sizes = self.sizes(tensor)?;
+        let fresh = self.fresh_result(0, value, &sizes, tensor.dtype)?;
+        Ok(self.done(fresh))
+    }
+
+    /// Executes a cast. It keeps sizes, and is the identity on its own dtype.
+    pub(super) fn cast(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let dtype = match call.bound.named("dtype") {
+            Some(Value::Dtype(dtype)) => dtype,
+            None | Some(Value::None) => tensor.dtype,
+            Some(_) => return Err(bad("no dtype")),
+        };
+        let may_alias = call.schema.returns.first().is_some_and(|r| r.alias.is_some());
+        if may_alias && dtype == tensor.dtype && call.bound.bool("copy") != Some(true) {
+            return Ok(self.done(tensor));
+        }
+        let value = self.read(tensor, None, Reading::Moving)?;
+        let value = self.arena.cast(value, tensor.dtype, dtype);
+        let fresh = if self.is_symbolic(tensor) {
+            self.fresh_symbolic(value, dtype)
+        } else {
+            let sizes = self.sizes(tensor)?;
+            self.fresh_result(0, value, &sizes, dtype)?
+        };
+        Ok(self.done(fresh))
+    }
+
+    /// The elements of `from`, broadcast and cast to the shape and dtype of `to`.
+    fn broadcast(&mut self, from: Tensor, to: Tensor) -> Result<ValueId, Stop> {
+        let sizes = self.sizes(to)?;
+        let window = self.window_of(from)?.expanded(&sizes)?;
+        let expanded = self.on(from, &window);
+        let value = self.read(expanded, None, Reading::Moving)?;
+        Ok(self.arena.cast(value, from.dtype, to.dtype))
+    }
+
+    /// A copy between tensors of symbolic sizes, which PyTorch allows for equal sizes: the value moves as it is.
+    fn copied_symbolic(
+        &mut self,
+        call: &Call<'_>,
+        to: Tensor,
+        from: Tensor,
+    ) -> Result<Option<Produced>, Stop> {
+        if !(self.is_symbolic(to) && self.is_symbolic(from)) {
+            return Ok(None);
+        }
+        let value = self.read(from, None, Reading::Moving)?;
+        let value = self.arena.cast(value, from.dtype, to.dtype);
+        if written(call.schema).is_none() {
+            let fresh = self.fresh_symbolic(value, to.dtype);
+            return Ok(Some(self.done(fresh)));
+        }
+        self.write(to, value)?;
+        let nothing = call.schema.returns.is_empty();
+        Ok(Some(if nothing { Produced::Nothing } else { self.done(to) }))
+    }
+
+    fn foreach_copy(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let (to, from) = (self.tensors(call, 0)?, self.tensors(call, 1)?);
+        if to.len() != from.len() {
+            return Err(bad("lists of different lengths"));
+        }
+        let in_place = written(call.schema).is_some();
+        let mut items = Vec::new();
+        for (index, (to, from)) in to.into_iter().zip(from).enumerate() {
+            let value = self.broadcast(from, to)?;
+            if in_place {
+                self.write(to, value)?;
+            } else {
+                let sizes = self.sizes(to)?;
+                let fresh = self.fresh_result(index, value, &sizes, to.dtype)?;
+                items.push(self.done(fresh));
+            }
+        }
+        Ok(if in_place { Produced::Nothing } else { self.list(&items) })
+    }
+
+    /// Reads the tensors of a list as values.
+    fn values(&mut self, tensors: &[Tensor]) -> Result<Vec<ValueId>, Reason> {
+        tensors.iter().map(|&tensor| self.read(tensor, None, Reading::Moving)).collect()
+    }
+
+    /// The dtype of a concatenation: the one that all promote to.
+    fn common_dtype(&self, tensors: &[Tensor]) -> Result<Dtype, Stop> {
+        let mut dtypes = tensors.iter().map(|t| t.dtype);
+        let first = dtypes.next().ok_or_else(|| bad("an empty list"))?;
+        dtypes.try_fold(first, promote).ok_or_else(|| bad("dtypes that do not promote to one"))
+    }
+
+    /// `outer` times one piece of each value: of `i` the elements `o * lens[i] .. (o + 1) * lens[i]`.
+    fn interleaved(&mut self, outer: i64, values: &[ValueId], lens: &[i64]) -> Result<ValueId, Stop> {
+        if outer == 1 {
+            return Ok(self.arena.join(values)?);
+        }
+        let stretches = outer.saturating_mul(values.len() as i64);
+        if stretches > self.arena.limits.flatten {
+            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+        }
+        let runs: i64 = values.iter().map(|&v| self.arena.run_count(v) as i64).sum();
+        self.arena.room(runs.saturating_add(stretches))?;
+        let mut list = self.arena.list();
+        for o in 0..outer {
+            for (&value, &len) in values.iter().zip(lens) {
+                self.arena.append(&mut list, value, o * len, len);
+            }
+        }
+        Ok(self.arena.value(list))
+    }
+
+    fn concatenated(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let mut tensors = self.tensors(call, 0)?;
+        let dtype = self.common_dtype(&tensors)?;
+        let mut shapes = Vec::new();
+        for &tensor in &tensors {
+            shapes.push(self.sizes(tensor)?);
+        }
+        // PyTorch passes over tensors of the one shape [0], whatever the others are.
+        if shapes.iter().any(|s| s[..] != [0]) {
+            let keep: Vec<bool> = shapes.iter().map(|s| s[..] != [0]).collect();
+            let mut kept = keep.iter();
+            tensors.retain(|_| kept.next() == Some(&true));
+            shapes.retain(|s| s[..] != [0]);
+        }
+        let first = shapes.first().ok_or_else(|| bad("an empty list"))?.clone();
+        let dim = dimension(self.int(call, 1)?, first.len())?;
+        let mut total = 0i64;
+        for shape in &shapes {
+            let fits = shape.len() == first.len()
+                && !shape.is_empty()
+                && shape.iter().zip(&first).enumerate().all(|(i, (a, b))| i == dim || a == b);
+            if !fits {
+                return Err(bad("tensors that do not fit together"));
+            }
+            total = total.checked_add(shape[dim]).ok_or(Reason::Overflow)?;
+        }
+        let mut sizes = first;
+        sizes[dim] = total;
+        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let mut values = self.values(&tensors)?;
+        for (value, tensor) in values.iter_mut().zip(&tensors) {
+            *value = self.arena.cast(*value, tensor.dtype, dtype);
+        }
+        let outer = layout::numel(&sizes[..dim]).ok_or(Reason::Overflow)?;
+        let lens: Vec<i64> = values.iter().map(|&v| self.arena.len(v) / outer.max(1)).collect();
+        let value = if count == 0 { NOTHING } else { self.interleaved(outer, &values, &lens)? };
+        Ok(Moved { value, sizes, dtype })
+    }
+
+    fn stacked(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensors = self.tensors(call, 0)?;
+        let dtype = self.common_dtype(&tensors)?;
+        let first = self.sizes(*tensors.first().ok_or_else(|| bad("an empty list"))?)?;
+        for &tensor in &tensors {
+            if self.sizes(tensor)? != first {
+                return Err(bad("tensors of different shapes"));
+            }
+        }
+        let dim = dimension(self.int(call, 1)?, first.len() + 1)?;
+        let mut sizes = first;
+        sizes.insert(dim, tensors.len() as i64);
+        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let mut values = self.values(&tensors)?;
+        for (value, tensor) in values.iter_mut().zip(&tensors) {
+            *value = self.arena.cast(*value, tensor.dtype, dtype);
+        }
+        let outer = layout::numel(&sizes[..dim]).ok_or(Reason::Overflow)?;
+        let lens: Vec<i64> = values.iter().map(|&v| self.arena.len(v) / outer.max(1)).collect();
+        let value = if count == 0 { NOTHING } else { self.interleaved(outer, &values, &lens)? };
+        Ok(Moved { value, sizes, dtype })
+    }
+
+    /// `value`, of contiguous `sizes`, with `new` written through a window on it.
+    fn written_into(&mut self, value: ValueId, window: &Window, new: ValueId) -> Result<ValueId, Reason> {
+        if self.arena.len(new) == 0 {
+            return Ok(value);
+        }
+        let dims = layout::normal(&window.sizes, &window.strides);
+        self.arena.write(value, window.offset, &dims, new)
+    }
+
+    fn scattered(&mut self, call: &Call<'_>, kind: Move) -> Result<Moved, Stop> {
+        let (base, source) = (self.tensor(call.node(0)?)?, self.tensor(call.node(1)?)?);
+        let value = self.read(base, None, Reading::Moving)?;
+        let sizes = self.sizes(base)?;
+        let strides = contiguous_strides(&sizes);
+        let all = Window { offset: 0, sizes: sizes.clone(), strides, dtype: base.dtype };
+        let window = if kind == Move::SliceScatter {
+            self.slice_window(call, &all, 2)?
+        } else {
+            let dim = dimension(self.int(call, 2)?, sizes.len())?;
+            all.pick(dim, self.int(call, 3)?)?
+        };
+        let shown = self.window_of(source)?.expanded(&window.sizes)?;
+        let shown = self.on(source, &shown);
+        let new = self.read(shown, None, Reading::Moving)?;
+        let new = self.arena.cast(new, source.dtype, base.dtype);
+        let value = self.written_into(value, &window, new)?;
+        Ok(Moved { value, sizes, dtype: base.dtype })
+    }
+
+    fn padded(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let pad = self.ints(call, 1)?;
+        let mut kept = self.window_of(tensor)?;
+        let rank = kept.sizes.len();
+        if pad.len() % 2 != 0 || pad.len() / 2 > rank {
+            return Err(bad("a padding that does not fit the dimensions"));
+        }
+        let mut sizes = kept.sizes.clone();
+        let mut starts = vec![0i64; rank];
+        // The pairs begin at the last dimension. A negative entry cuts.
+        for (i, pair) in pad.chunks_exact(2).enumerate() {
+            let (dim, low, high) = (rank - 1 - i, pair[0], pair[1]);
+            let cut = |n: i64| if n < 0 { n.saturating_neg() } else { 0 };
+            let len = sizes[dim].saturating_sub(cut(low)).saturating_sub(cut(high));
+            kept = kept.cut(dim, cut(low), len, 1)?;
+            starts[dim] = low.max(0);
+            let size = len.checked_add(low.max(0)).and_then(|n| n.checked_add(high.max(0)));
+            sizes[dim] = size.ok_or(Reason::Overflow)?;
+        }
+        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let number = call.bound.named("value").unwrap_or(Value::Int(0));
+        let filled = self.constant(tensor.dtype, number, count)?;
+        let shown = self.on(tensor, &kept);
+        let value = self.read(shown, None, Reading::Moving)?;
+        let strides = contiguous_strides(&sizes);
+        let mut window = Window { offset: 0, sizes: sizes.clone(), strides, dtype: tensor.dtype };
+        for (dim, start) in starts.into_iter().enumerate() {
+            window = window.cut(dim, start, kept.sizes[dim], 1)?;
+        }
+        let value = self.written_into(filled, &window, value)?;
+        Ok(Moved { value, sizes, dtype: tensor.dtype })
+    }
+
+    fn repeated(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let repeats = self.ints(call, 1)?;
+        let old = self.sizes(tensor)?;
+        let more =
+            repeats.len().checked_sub(old.len()).ok_or_else(|| bad("fewer repeats than dimensions"))?;
+        let value = self.read(tensor, None, Reading::Moving)?;
+        let flat = contiguous_strides(&old);
+        let (mut sizes, mut nest, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, &times) in repeats.iter().enumerate() {
+            let (size, stride) = i.checked_sub(more).map_or((1, 0), |k| (old[k], flat[k]));
+            sizes.push(size.checked_mul(times).ok_or(Reason::Overflow)?);
+            nest.extend([times, size]);
+            steps.extend([0, stride]);
+        }
+        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let value = if count == 0 {
+            NOTHING
+        } else {
+            self.arena.read(value, 0, &layout::normal(&nest, &steps), count)?
+        };
+        Ok(Moved { value, sizes, dtype: tensor.dtype })
+    }
+
+    /// `torch._chunk_cat`: each tensor cut into `chunks` pieces along `dim`, the last ones padded with zeros, and
+    /// the pieces of one number put side by side.
+    fn chunk_cat(&mut self, tensors: &[Tensor], dim: i64, chunks: i64) -> Result<Moved, Stop> {
+        let dtype = tensors.first().ok_or_else(|| bad("an empty list"))?.dtype;
+        let leading = self.sizes(tensors[0])?;
+        let dim = dimension(dim, leading.len())?;
+        let leading = leading[..dim.min(leading.len())].to_vec();
+        if chunks < 1 {
+            return Err(bad("no pieces"));
+        }
+        let outer = layout::numel(&leading).ok_or(Reason::Overflow)?;
+        // For each tensor: value, size along dim, elements below, rows of a piece.
+        let mut parts = Vec::new();
+        let mut width = 0i64;
+        for &tensor in tensors {
+            let sizes = self.sizes(tensor)?;
+            if sizes.len() <= dim || sizes[..dim] != leading[..] || tensor.dtype != dtype {
+                return Err(bad("tensors that do not fit together"));
+            }
+            let below = layout::numel(&sizes[dim + 1..]).ok_or(Reason::Overflow)?;
+            let rows = sizes[dim] / chunks + i64::from(sizes[dim] % chunks != 0);
+            let len = rows.checked_mul(below).ok_or(Reason::Overflow)?;
+            width = width.checked_add(len).ok_or(Reason::Overflow)?;
+            parts.push((self.read(tensor, None, Reading::Moving)?, sizes[dim], below, rows));
+        }
+        let mut sizes = leading;
+        sizes.extend([chunks, width]);
+        layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let stretches = outer.saturating_mul(chunks).saturating_mul(parts.len() as i64);
+        if stretches > self.arena.limits.flatten {
+            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+        }
+        let runs: i64 = parts.iter().map(|p| self.arena.run_count(p.0) as i64).sum();
+        self.arena.room(runs.saturating_add(stretches.saturating_mul(2)))?;
+        let zero = self.constant_source(dtype, Value::Int(0))?;
+        let mut list: RunList = self.arena.list();
+        for o in 0..outer {
+            for k in 0..chunks {
+                for &(value, size, below, rows) in &parts {
+                    let (from, to) = ((k * rows).min(size), ((k + 1) * rows).min(size));
+                    self.arena.append(&mut list, value, (o * size + from) * below, (to - from) * below);
+                    list.push(self.arena.whole(zero, (rows - (to - from)) * below));
+                }
+            }
+        }
+        Ok(Moved { value: self.arena.value(list), sizes, dtype })
+    }
+
+    /// Source: `torch._inductor.fx_passes.bucketing._pre_bucket_reduce_scatter`.
+    fn pre_bucket_reduce_scatter(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensors = self.tensors(call, 0)?;
+        let chunks = self.int(call, 1)?;
+        let dtype = tensors.first().ok_or_else(|| bad("an empty list"))?.dtype;
+        let mut filled = Vec::new();
+        for &tensor in &tensors {
+            if layout::numel(&self.sizes(tensor)?).ok_or(Reason::Overflow)? != 0 {
+                filled.push(tensor);
+            }
+        }
+        if filled.is_empty() {
+            return Ok(Moved { value: NOTHING, sizes: vec![0], dtype });
+        }
+        let moved = self.chunk_cat(&filled, 0, chunks)?;
+        let count = self.arena.len(moved.value);
+        Ok(Moved { sizes: vec![count], ..moved })
+    }
+
+    /// Source: `torch._inductor.fx_passes.bucketing._pre_bucket_all_gather`.
+    fn pre_bucket_all_gather(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensors = self.tensors(call, 0)?;
+        let size = self.named_int(call, "group_size")?;
+        let rank = self.named_int(call, "rank")?;
+        let Some(Value::Dtype(dtype)) = call.bound.named("dtype") else { return Err(bad("no dtype")) };
+        let ids = match call.index("out_dtype_ints") {
+            Some(index) => self.ints(call, index)?,
+            None => return Err(bad("no dtypes")),
+        };
+        if ids.len() != tensors.len() {
+            return Err(bad("lists of different lengths"));
+        }
+        let mut slots = Vec::new();
+        for (&tensor, &id) in tensors.iter().zip(&ids) {
+            let to = dtype_of_id(id).ok_or_else(|| bad("an unknown dtype number"))?;
+            self.sizes(tensor)?;
+            let value = self.read(tensor, None, Reading::Moving)?;
+            let value = self.arena.cast(value, tensor.dtype, to);
+            slots.push(self.arena.retyped(value, to, dtype)?);
+        }
+        let own = self.arena.join(&slots)?;
+        let len = self.arena.len(own);
+        let count = len.checked_mul(size).filter(|_| size > 0 && (0..size).contains(&rank));
+        let count = count.ok_or_else(|| bad("a rank outside its group"))?;
+        let empty = self.arena.poison(count);
+        let value = if len == 0 { empty } else { self.arena.splice(empty, rank * len, own) };
+        Ok(Moved { value, sizes: vec![count], dtype })
+    }
+
+    fn split_copy(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let base = self.tensor(call.node(0)?)?;
+        let (lens, dim) = (self.ints(call, 1)?, self.int(call, 2)?);
+        let window = self.window_of(base)?;
+        let dim = dimension(dim, window.sizes.len())?;
+        let targets = match call.index("out") {
+            Some(index) => Some(self.tensors(call, index)?),
+            None => None,
+        };
+        if targets.as_ref().is_some_and(|t| t.len() != lens.len()) {
+            return Err(bad("as many buffers as pieces are needed"));
+        }
+        let (mut start, mut items) = (0i64, Vec::new());
+        for (index, len) in lens.into_iter().enumerate() {
+            let piece = window.cut(dim, start, len, 1)?;
+            start += len;
+            let shown = self.on(base, &piece);
+            let value = self.read(shown, None, Reading::Moving)?;
+            match targets.as_ref().and_then(|t| t.get(index)) {
+                Some(&target) => {
+                    if self.sizes(target)? != piece.sizes {
+                        return Err(bad("a buffer of another shape than its piece"));
+                    }
+                    let value = self.arena.cast(value, base.dtype, target.dtype);
+                    self.write(target, value)?;
+                }
+                None => {
+                    let fresh = self.fresh_result(index, value, &piece.sizes, base.dtype)?;
+                    items.push(self.done(fresh));
+                }
+            }
+        }
+        Ok(if targets.is_some() { Produced::Nothing } else { self.list(&items) })
+    }
+
+    /// `fsdp.all_gather_copy_in` writes its inputs into the own slot of the buffer, whatever its schema says, and
+    /// returns slot and buffer. Source: `torch.distributed.fsdp._fully_shard._fsdp_collectives`.
+    fn copy_in(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let tensors = self.tensors(call, 0)?;
+        let buffer = self.tensor(call.node(1)?)?;
+        let lens = self.ints(call, 2)?;
+        let (count, rank) = (self.int(call, 3)?, self.int(call, 4)?);
+        let start = count.checked_mul(rank).ok_or(Reason::Overflow)?;
+        let slot = self.window_of(buffer)?.cut(0, start, count, 1)?;
+        if lens.len() != tensors.len() {
+            return Err(bad("lists of different lengths"));
+        }
+        let mut at = 0i64;
+        for (&from, &len) in tensors.iter().zip(&lens) {
+            let piece = slot.cut(0, at, len, 1)?;
+            at += len;
+            let to = self.on(buffer, &piece);
+            let value = self.broadcast(from, to)?;
+            self.write(to, value)?;
+        }
+        let slot = self.on(buffer, &slot);
+        let items = [self.done(slot), self.done(buffer)];
+        Ok(self.list(&items))
+    }
+
+    /// The node behind a list entry, for messages.
+    pub(super) fn name_of(&self, node: NodeId) -> String {
+        self.graph.name(node).to_string()
+    }
+}
+
+/// The dtype with a number in `torch._inductor.fx_passes.bucketing._ALL_DTYPES`: its place among all names of
+/// dtypes in alphabetical order, aliases included.
+fn dtype_of_id(id: i64) -> Option<Dtype> {
+    Some(match id {
+        1 => Dtype::BF16,
+        8 => Dtype::Bool,
+        9 | 12 => Dtype::C128,
+        10 | 14 => Dtype::C64,
+        15 | 20 => Dtype::F64,
+        16 | 18 => Dtype::F32,
+        17 | 26 => Dtype::F16,
+        21 => Dtype::F8E4M3,
+        23 => Dtype::F8E5M2,
+        27 | 32 => Dtype::I32,
+        29 | 45 => Dtype::I16,
+        36 | 39 => Dtype::I64,
+        38 => Dtype::I8,
+        47 => Dtype::U16,
+        50 => Dtype::U32,
+        54 => Dtype::U64,
+        56 => Dtype::U8,
+        _ => return None,
+    })
+}

@@ -1,0 +1,274 @@
+//! Calls that are not computed: their results are sources of their own, keyed by operator, constants and the
+//! logical values of the inputs.
+
+use super::arguments::{Call, is_out};
+use super::evaluation::{Effect, Produced, Tensor};
+use super::key::Tag;
+use super::layout;
+use super::machine::Machine;
+use super::reason::Reason;
+use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use crate::graph::{NodeId, Out, Value};
+use crate::ops::{Kind, OpInfo, Random};
+
+/// Output numbers from here on are arguments that the call writes.
+const WRITTEN: u32 = 1 << 31;
+
+impl Machine<'_, '_> {
+    /// Executes the current node as a function of its inputs that is not computed. `more` are traits of the result.
+    pub(super) fn opaque(
+        &mut self,
+        info: &OpInfo,
+        call: Option<&Call<'_>>,
+        more: Traits,
+    ) -> Result<Produced, Reason> {
+        let target = self.target_symbol();
+        self.opaque_as(target, info, call, more)
+    }
+
+    /// The same under another name than the target's.
+    pub(super) fn opaque_as(
+        &mut self,
+        target: Symbol,
+        info: &OpInfo,
+        call: Option<&Call<'_>>,
+        more: Traits,
+    ) -> Result<Produced, Reason> {
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, target);
+        if draws(info.kind, call) {
+            self.words.put(Tag::Draw, self.eval.draws);
+            self.eval.draws = self.eval.draws.wrapping_add(1);
+        }
+        let unknown = matches!(info.kind, Kind::Unknown);
+        if unknown {
+            self.words.put(Tag::Effect, self.unknown_calls);
+            self.unknown_calls = self.unknown_calls.wrapping_add(1);
+        }
+        match call {
+            Some(call) => self.encode_bound(call)?,
+            None => self.encode_raw(self.node)?,
+        }
+        let key = self.take_key();
+        if info.effect {
+            let ordered = !matches!(info.kind, Kind::AssertScalar);
+            self.eval.effects.push(Effect { node: self.node, key, ordered });
+        }
+        let more = if unknown { more.and(Traits::ASSUMED) } else { more };
+        match call {
+            Some(call) => self.write_arguments(call, key, more)?,
+            None if unknown => self.write_everything(key)?,
+            None => {}
+        }
+        self.results(key, call, more)
+    }
+
+    /// The results of the current node, numbered as outputs of `key`.
+    fn results(&mut self, key: KeyId, call: Option<&Call<'_>>, more: Traits) -> Result<Produced, Reason> {
+        let graph = self.graph;
+        match graph.node(self.node).out {
+            Out::Tuple(span) => {
+                let outs = graph.outs(span);
+                let mut items = Vec::with_capacity(outs.len());
+                for (index, &out) in outs.iter().enumerate() {
+                    items.push(self.result(key, call, index, out, more)?);
+                }
+                Ok(self.list(&items))
+            }
+            Out::Dict(span) => {
+                let mut items = Vec::new();
+                for (index, pair) in graph.outs(span).chunks_exact(2).enumerate() {
+                    items.push(self.result(key, None, index, pair[1], more)?);
+                }
+                Ok(self.list(&items))
+            }
+            out => self.result(key, call, 0, out, more),
+        }
+    }
+
+    fn result(
+        &mut self,
+        key: KeyId,
+        call: Option<&Call<'_>>,
+        index: usize,
+        out: Out,
+        more: Traits,
+    ) -> Result<Produced, Reason> {
+        if let Some(call) = call
+            && let Some(aliased) = self.aliased(call, index)?
+        {
+            return Ok(self.done(aliased));
+        }
+        let output = index as u32;
+        Ok(match out {
+            Out::Absent | Out::None => Produced::Nothing,
+            Out::Int(n) => Produced::Int(n),
+            Out::Tensor(id) => {
+                let tensor = *self.graph.tensor(id);
+                let origin = self.name_symbol(self.node);
+                match self.graph.sizes(tensor.shape) {
+                    Some(sizes) => {
+                        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+                        let source = Source::Opaque { key, output };
+                        let source = self.arena.source_of(source, Some(origin), more);
+                        let value = self.arena.all_of(source, count);
+                        let fresh = self.fresh_result(index, value, &sizes, tensor.dtype)?;
+                        self.done(fresh)
+                    }
+                    None => {
+                        let source = Source::Opaque { key, output };
+                        let traits = more.and(Traits::ASSUMED);
+                        let source = self.arena.source_of(source, Some(origin), traits);
+                        let value = self.arena.all_of(source, 1);
+                        let fresh = self.fresh_symbolic(value, tensor.dtype);
+                        self.done(fresh)
+                    }
+                }
+            }
+            Out::SymInt(_) | Out::SymBool(_) | Out::Other(_) | Out::Key(_) => self.number_of(key, output),
+            Out::Tuple(span) | Out::Dict(span) => {
+                // No operator of PyTorch nests its results; a wrapped function may.
+                let mut items = Vec::new();
+                for (inner, &out) in self.graph.outs(span).iter().enumerate() {
+                    let name = self.arena.symbol("item");
+                    self.words.symbol(Tag::Target, name);
+                    self.words.put(Tag::Number, key.0);
+                    self.words.int(index as i64);
+                    let key = self.take_key();
+                    items.push(self.result(key, None, inner, out, more)?);
+                }
+                self.list(&items)
+            }
+        })
+    }
+
+    /// Output `output` of a call as a number.
+    fn number_of(&mut self, key: KeyId, output: u32) -> Produced {
+        if output == 0 {
+            return Produced::Number(key);
+        }
+        let name = self.arena.symbol("output");
+        self.words.symbol(Tag::Target, name);
+        self.words.put(Tag::Number, key.0);
+        self.words.int(i64::from(output));
+        Produced::Number(self.take_key())
+    }
+
+    /// The tensor that result `index` shares memory with: a written argument itself, or a view of an argument that
+    /// is not computed.
+    fn aliased(&mut self, call: &Call<'_>, index: usize) -> Result<Option<Tensor>, Reason> {
+        let returns = &call.schema.returns;
+        // A single result of list type has as many entries as the list.
+        let slot = if returns.len() == 1 && returns[0].ty.ends_with(']') { 0 } else { index };
+        let Some(result) = returns.get(slot) else { return Ok(None) };
+        let Some(set) = result.alias else { return Ok(None) };
+        let Some(param) = call.schema.params.iter().position(|p| p.alias == Some(set)) else {
+            return Ok(None);
+        };
+        let nodes = match call.bound.given(param) {
+            Some(Value::Node(node)) => vec![node],
+            Some(Value::List(_)) => self.nodes(call, param)?,
+            _ => return Ok(None),
+        };
+        let several = nodes.len() > 1;
+        let Some(&node) = nodes.get(if several { index } else { 0 }) else { return Ok(None) };
+        let mut tensor = self.tensor(node)?;
+        if result.write {
+            return Ok(Some(tensor));
+        }
+        // A view that is not computed: named by the call, minus what it reads, which may change.
+        let path = self.path(call, tensor, index)?;
+        if let Some(id) = self.metadata(index) {
+            tensor.dtype = self.graph.tensor(id).dtype;
+        }
+        tensor.path = Some(path);
+        Ok(Some(tensor))
+    }
+
+    /// The name of a view that is not computed: operator, constants, and the window that it is taken of.
+    pub(super) fn path(&mut self, call: &Call<'_>, base: Tensor, index: usize) -> Result<KeyId, Reason> {
+        let target = self.target_symbol();
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, target);
+        self.words.int(index as i64);
+        for (number, _) in call.schema.params.iter().enumerate() {
+            let Some(value) = call.bound.given(number) else { continue };
+            if let Value::Node(node) = value
+                && matches!(self.produced(node)?, Produced::Tensor(..))
+            {
+                continue;
+            }
+            self.words.put(Tag::Argument, number as u32);
+            self.encode(value)?;
+        }
+        match base.path {
+            Some(path) => self.words.put(Tag::Number, path.0),
+            None if self.eval.storages[base.storage as usize].symbolic => {}
+            None => {
+                self.words.int(base.offset);
+                let at = base.at as usize;
+                for i in at..at + 2 * base.rank as usize {
+                    let n = self.eval.pool[i];
+                    self.words.int(n);
+                }
+            }
+        }
+        Ok(self.take_key())
+    }
+
+    /// Writes what the call writes into its arguments.
+    fn write_arguments(&mut self, call: &Call<'_>, key: KeyId, more: Traits) -> Result<(), Reason> {
+        let mut output = WRITTEN;
+        for (index, param) in call.schema.params.iter().enumerate().filter(|(_, p)| p.write) {
+            let nodes = match call.bound.given(index) {
+                Some(Value::Node(node)) => vec![node],
+                Some(Value::List(_)) => self.nodes(call, index)?,
+                _ => Vec::new(),
+            };
+            for node in nodes {
+                let tensor = self.tensor(node)?;
+                // The only thing written is the result: then the written value is the result.
+                let number =
+                    if is_out(param) || call.schema.returns.len() <= 1 { output - WRITTEN } else { output };
+                self.write_source(tensor, key, number, more)?;
+                output = output.wrapping_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_source(&mut self, tensor: Tensor, key: KeyId, output: u32, more: Traits) -> Result<(), Reason> {
+        let origin = self.name_symbol(self.node);
+        let source = self.arena.source_of(Source::Opaque { key, output }, Some(origin), more);
+        let count = if self.is_symbolic(tensor) {
+            1
+        } else {
+            layout::numel(self.eval.sizes(tensor)).ok_or(Reason::Overflow)?
+        };
+        let value: ValueId = self.arena.all_of(source, count);
+        self.write(tensor, value)
+    }
+
+    /// An operator of which nothing is known may write to everything that it is given.
+    fn write_everything(&mut self, key: KeyId) -> Result<(), Reason> {
+        let mut inputs: Vec<NodeId> = Vec::new();
+        self.graph.for_each_input(self.node, &mut |input| inputs.push(input));
+        for (index, input) in inputs.into_iter().enumerate() {
+            if let Ok(Produced::Tensor(tensor, _)) = self.produced(input) {
+                self.write_source(tensor, key, WRITTEN + index as u32, Traits::ASSUMED)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a call draws random numbers.
+fn draws(kind: Kind, call: Option<&Call<'_>>) -> bool {
+    match kind {
+        Kind::Random(Random::Attention) => {
+            call.and_then(|call| call.bound.float("dropout_p")).is_none_or(|p| p != 0.0)
+        }
+        Kind::Random(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,433 @@
+//! What can be done to values: slices, moves to other ranks, casts, reductions.
+//!
+//! Every function takes and gives values in canonical form, and costs no more than the runs that it touches.
+
+use super::GroupId;
+use super::arena::{Arena, NOTHING};
+use super::key::{Tag, Words};
+use super::place::{HERE, PlaceError};
+use super::reason::Reason;
+use super::run::{Piece, pieces};
+use super::source::{Source, SourceId, Symbol, Traits, ValueId};
+use crate::graph::{Dtype, DtypeClass};
+
+impl Arena {
+    /// Elements `start .. start + len`. The caller has made sure that they exist.
+    pub(super) fn slice(&mut self, value: ValueId, start: i64, len: i64) -> ValueId {
+        if len <= 0 {
+            return NOTHING;
+        }
+        if start == 0 && len == self.len(value) {
+            return value;
+        }
+        if let Some(&known) = self.slices.get(&(value, start, len)) {
+            return known;
+        }
+        let mut list = self.list();
+        self.append(&mut list, value, start, len);
+        let slice = self.value(list);
+        self.slices.insert((value, start, len), slice);
+        slice
+    }
+
+    /// `value` with the elements from `start` on replaced by those of `new`.
+    pub(super) fn splice(&mut self, value: ValueId, start: i64, new: ValueId) -> ValueId {
+        let (len, count) = (self.len(value), self.len(new));
+        if start == 0 && count == len {
+            return new;
+        }
+        let mut list = self.list();
+        self.append(&mut list, value, 0, start);
+        self.append(&mut list, new, 0, count);
+        self.append(&mut list, value, start + count, len - start - count);
+        self.value(list)
+    }
+
+    /// The values one after the other. The caller has made sure that the lengths together fit 64 bits.
+    pub(super) fn join(&mut self, values: &[ValueId]) -> Result<ValueId, Reason> {
+        self.room(values.iter().map(|&v| self.runs(v).len() as i64).sum())?;
+        let mut list = self.list();
+        for &value in values {
+            self.append(&mut list, value, 0, self.len(value));
+        }
+        Ok(self.value(list))
+    }
+
+    /// A piece as the rank that `group := index` leads to holds it.
+    fn move_piece(&mut self, piece: Piece, group: GroupId, index: u32) -> Result<Piece, Reason> {
+        if self.is_uniform(piece.source) {
+            return Ok(piece);
+        }
+        match self.places.moved(piece.place, group, index) {
+            Ok((place, added)) => {
+                let offset = piece.offset.checked_add(added).ok_or(Reason::Overflow)?;
+                Ok(Piece { offset, place, ..piece })
+            }
+            Err(PlaceError::Overflow) => Err(Reason::Overflow),
+            Err(PlaceError::Entangled) => {
+                let source = self.source(Source::Elsewhere { source: piece.source, place: piece.place });
+                let (place, _) = self.places.moved(HERE, group, index).map_err(|_| Reason::Overflow)?;
+                Ok(Piece { source, place, ..piece })
+            }
+        }
+    }
+
+    /// The value that the rank to which `group := index` leads holds.
+    pub(super) fn moved(&mut self, value: ValueId, group: GroupId, index: u32) -> Result<ValueId, Reason> {
+        let mut list = self.list();
+        let result = self.push_moved(&mut list, value, group, index);
+        self.finish(list, result)
+    }
+
+    fn finish(&mut self, list: super::run::RunList, result: Result<(), Reason>) -> Result<ValueId, Reason> {
+        match result {
+            Ok(()) => Ok(self.value(list)),
+            Err(reason) => {
+                self.drop_list(list);
+                Err(reason)
+            }
+        }
+    }
+
+    fn push_moved(
+        &mut self,
+        list: &mut super::run::RunList,
+        value: ValueId,
+        group: GroupId,
+        index: u32,
+    ) -> Result<(), Reason> {
+        for i in 0..self.runs(value).len() {
+            let piece = self.nth(value, i);
+            let piece = self.move_piece(piece, group, index)?;
+            list.push(piece);
+        }
+        Ok(())
+    }
+
+    /// The `i`-th run of a value.
+    fn nth(&self, value: ValueId, i: usize) -> Piece {
+        let runs = self.runs(value);
+        let begin = if i == 0 { 0 } else { runs[i - 1].end };
+        let run = &runs[i];
+        Piece {
+            len: run.end - begin,
+            offset: run.offset,
+            source: run.source,
+            place: run.place(),
+            step: run.step(),
+        }
+    }
+
+    /// The value through a sequence of moves, the first of which is carried out first.
+    pub(super) fn moved_along(
+        &mut self,
+        value: ValueId,
+        moves: &[(GroupId, u32)],
+    ) -> Result<ValueId, Reason> {
+        moves.iter().rev().try_fold(value, |value, &(group, index)| self.moved(value, group, index))
+    }
+
+    /// What `size` ranks of `group` hold, one after the other.
+    pub(super) fn gathered(&mut self, value: ValueId, group: GroupId, size: u32) -> Result<ValueId, Reason> {
+        let len = self.len(value);
+        if size == 0 {
+            return Err(Reason::Group { ranks: 0, elements: len });
+        }
+        if size == 1 || len == 0 {
+            return Ok(value);
+        }
+        len.checked_mul(i64::from(size)).ok_or(Reason::Overflow)?;
+        self.room((self.runs(value).len() as i64).saturating_mul(i64::from(size)))?;
+        let mut list = self.list();
+        let result = (0..size).try_for_each(|j| self.push_moved(&mut list, value, group, j));
+        self.finish(list, result)
+    }
+
+    /// `op` over the ranks of `group`, element by element.
+    pub(super) fn reduced(
+        &mut self,
+        value: ValueId,
+        op: Symbol,
+        group: GroupId,
+        size: u32,
+    ) -> Result<ValueId, Reason> {
+        if size == 0 {
+            return Err(Reason::Group { ranks: 0, elements: self.len(value) });
+        }
+        if size == 1 {
+            return Ok(value);
+        }
+        self.room(self.runs(value).len() as i64)?;
+        let mut list = self.list();
+        for i in 0..self.runs(value).len() {
+            let piece = self.nth(value, i);
+            let piece = self.reduce_piece(piece, op, group);
+            list.push(piece);
+        }
+        Ok(self.value(list))
+    }
+
+    fn reduce_piece(&mut self, piece: Piece, op: Symbol, group: GroupId) -> Piece {
+        if matches!(self.get(piece.source), Source::Poison | Source::InFlight { .. }) {
+            return piece;
+        }
+        let source = self.source(Source::Reduced { op, group, source: piece.source, place: piece.place });
+        Piece { source, place: HERE, ..piece }
+    }
+
+    /// The own part of a value that is cut into `size` equal parts, one for each rank of `group`, as pieces and
+    /// what is added to their offsets for each step in the group. `None` where the parts are not alike.
+    fn own_part(&mut self, value: ValueId, size: u32) -> Option<Vec<(Piece, i64)>> {
+        let part = self.len(value) / i64::from(size);
+        if let Some(piece) = self.single(value) {
+            return Some(vec![(Piece { len: part, ..piece }, part * piece.step)]);
+        }
+        let mut list = self.list();
+        self.append(&mut list, value, 0, part);
+        let first: Vec<Piece> = pieces(list.runs(), 0, part).collect();
+        let mut scales: Vec<i64> = Vec::new();
+        let mut alike = true;
+        for k in 1..i64::from(size) {
+            list.clear();
+            self.append(&mut list, value, k * part, part);
+            alike &= list.runs().len() == first.len();
+            for (i, (piece, model)) in pieces(list.runs(), 0, part).zip(&first).enumerate() {
+                let shift = piece.offset.wrapping_sub(model.offset);
+                if k == 1 {
+                    scales.push(shift);
+                }
+                alike &= Piece { offset: model.offset, ..piece } == *model
+                    && scales.get(i).and_then(|s| s.checked_mul(k)) == Some(shift);
+            }
+            if !alike {
+                break;
+            }
+        }
+        self.drop_list(list);
+        alike.then(|| first.into_iter().zip(scales).collect())
+    }
+
+    /// `op` over the ranks of `group` of the own one of `size` equal parts.
+    pub(super) fn reduce_scattered(
+        &mut self,
+        value: ValueId,
+        op: Symbol,
+        group: GroupId,
+        size: u32,
+    ) -> Result<ValueId, Reason> {
+        let len = self.check_parts(value, size)?;
+        if size == 1 || len == 0 {
+            return Ok(value);
+        }
+        let Some(parts) = self.own_part(value, size) else {
+            let words = self.movement("reduce_scatter", value, group, size, Some(op));
+            return Ok(self.opaque_movement(&words, len / i64::from(size), &[value]));
+        };
+        let mut list = self.list();
+        for (piece, scale) in parts {
+            let reduced = self.reduce_piece(piece, op, group);
+            let place = if self.is_uniform(reduced.source) { HERE } else { self.places.scaled(group, scale) };
+            list.push(Piece { place, ..reduced });
+        }
+        Ok(self.value(list))
+    }
+
+    /// The own one of `size` equal parts of what each rank of `group` holds, one after the other.
+    pub(super) fn exchanged(&mut self, value: ValueId, group: GroupId, size: u32) -> Result<ValueId, Reason> {
+        let len = self.check_parts(value, size)?;
+        if size == 1 || len == 0 {
+            return Ok(value);
+        }
+        let Some(parts) = self.own_part(value, size) else {
+            let words = self.movement("all_to_all", value, group, size, None);
+            return Ok(self.opaque_movement(&words, len, &[value]));
+        };
+        self.room((parts.len() as i64).saturating_mul(i64::from(size)))?;
+        let mut list = self.list();
+        for j in 0..size {
+            for &(piece, scale) in &parts {
+                let moved = match self.move_piece(piece, group, j) {
+                    Ok(moved) => moved,
+                    Err(reason) => {
+                        self.drop_list(list);
+                        return Err(reason);
+                    }
+                };
+                let uniform = self.is_uniform(moved.source);
+                let place = if uniform { HERE } else { self.places.with_scale(moved.place, group, scale) };
+                list.push(Piece { place, ..moved });
+            }
+        }
+        Ok(self.value(list))
+    }
+
+    fn check_parts(&self, value: ValueId, size: u32) -> Result<i64, Reason> {
+        let len = self.len(value);
+        if size == 0 || len % i64::from(size) != 0 {
+            return Err(Reason::Group { ranks: i64::from(size), elements: len });
+        }
+        Ok(len)
+    }
+
+    fn movement(
+        &mut self,
+        name: &str,
+        value: ValueId,
+        group: GroupId,
+        size: u32,
+        op: Option<Symbol>,
+    ) -> Words {
+        let mut words = Words::default();
+        let name = self.symbol(name);
+        words.symbol(Tag::Target, name);
+        words.put(Tag::Group, group.0);
+        words.int(i64::from(size));
+        if let Some(op) = op {
+            words.symbol(Tag::Text, op);
+        }
+        words.tensor(value, Dtype::U8, &[]);
+        words
+    }
+
+    /// A result that is only known to be a function of its key, though it is made of elements of `inputs`.
+    pub(super) fn opaque_movement(&mut self, words: &Words, len: i64, inputs: &[ValueId]) -> ValueId {
+        let key = self.key(words);
+        let held = Traits::POISON.and(Traits::IN_FLIGHT);
+        let held = inputs.iter().fold(Traits::ASSUMED, |t, &v| t.and(self.traits(v).shared(held)));
+        let source = self.source_of(Source::Opaque { key, output: 0 }, None, held);
+        self.all_of(source, len)
+    }
+
+    /// The elements cast from one dtype to another.
+    pub(super) fn cast(&mut self, value: ValueId, from: Dtype, to: Dtype) -> ValueId {
+        if from == to {
+            return value;
+        }
+        let memo = (value, ((from as u16) << 8) | to as u16);
+        if let Some(&known) = self.casts.get(&memo) {
+            return known;
+        }
+        let mut list = self.list();
+        for i in 0..self.runs(value).len() {
+            let piece = self.nth(value, i);
+            let source = self.cast_source(piece.source, from, to);
+            list.push(Piece { source, ..piece });
+        }
+        let cast = self.value(list);
+        self.casts.insert(memo, cast);
+        cast
+    }
+
+    pub(super) fn cast_source(&mut self, source: SourceId, from: Dtype, to: Dtype) -> SourceId {
+        match self.get(source) {
+            _ if from == to => source,
+            Source::Poison | Source::InFlight { .. } => source,
+            // What the first cast kept exactly, the second one rounds as if there had been no first.
+            Source::Cast { source: inner, from: first, to: middle }
+                if middle == from && keeps(first, from) =>
+            {
+                self.cast_source(inner, first, to)
+            }
+            _ => self.source(Source::Cast { source, from, to }),
+        }
+    }
+
+    /// The bits of a value of one dtype read as another. `Err` where the bytes do not divide.
+    pub(super) fn retyped(&mut self, value: ValueId, from: Dtype, to: Dtype) -> Result<ValueId, Reason> {
+        if from == to {
+            return Ok(value);
+        }
+        let (old, new) = (i64::from(from.itemsize()), i64::from(to.itemsize()));
+        let bytes = self.len(value).checked_mul(old).ok_or(Reason::Overflow)?;
+        if bytes % new != 0 {
+            return Err(Reason::arguments(format!("{bytes} bytes are no whole number of {}", to.name())));
+        }
+        let mut list = self.list();
+        for i in 0..self.runs(value).len() {
+            let piece = self.nth(value, i);
+            match self.retype_piece(piece, from, to) {
+                Some(piece) => list.push(piece),
+                None => {
+                    self.drop_list(list);
+                    let mut words = Words::default();
+                    let name = self.symbol("view.dtype");
+                    words.symbol(Tag::Target, name);
+                    words.dtype(to);
+                    words.tensor(value, from, &[]);
+                    return Ok(self.opaque_movement(&words, bytes / new, &[value]));
+                }
+            }
+        }
+        Ok(self.value(list))
+    }
+
+    fn retype_piece(&mut self, piece: Piece, from: Dtype, to: Dtype) -> Option<Piece> {
+        let (old, new) = (i64::from(from.itemsize()), i64::from(to.itemsize()));
+        let scale = |n: i64| {
+            let bytes = n.checked_mul(old)?;
+            (bytes % new == 0).then_some(bytes / new)
+        };
+        let len = scale(piece.len)?;
+        match self.get(piece.source) {
+            Source::Poison | Source::InFlight { .. } => return Some(Piece { len, ..piece }),
+            // The bytes of one repeated element make one repeated element only at equal size.
+            _ if piece.step == 0 && piece.len > 1 && old != new => return None,
+            _ => {}
+        }
+        let (source, from) = match self.get(piece.source) {
+            Source::Bits { source, from: first, to: middle } if middle == from => (source, first),
+            _ => (piece.source, from),
+        };
+        let source = if from == to { source } else { self.source(Source::Bits { source, from, to }) };
+        let place = self.places.rescaled(piece.place, old, new)?;
+        Some(Piece { len, offset: scale(piece.offset)?, source, place, step: piece.step })
+    }
+}
+
+/// Whether a cast from `from` to `to` keeps every number exactly.
+pub(super) fn keeps(from: Dtype, to: Dtype) -> bool {
+    /// Significant bits, least exponent of a subnormal, greatest exponent.
+    fn float(dtype: Dtype) -> Option<(u32, i32, i32)> {
+        Some(match dtype {
+            Dtype::F64 => (53, -1074, 1023),
+            Dtype::F32 => (24, -149, 127),
+            Dtype::F16 => (11, -24, 15),
+            Dtype::BF16 => (8, -133, 127),
+            Dtype::F8E4M3 => (4, -9, 8),
+            Dtype::F8E5M2 => (3, -16, 15),
+            _ => return None,
+        })
+    }
+    /// Bits without the sign, and whether there is one.
+    fn int(dtype: Dtype) -> Option<(u32, bool)> {
+        let bits = dtype.itemsize() * 8;
+        match (dtype.class(), dtype) {
+            (DtypeClass::Bool, _) => Some((1, false)),
+            (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => Some((bits, false)),
+            (DtypeClass::Int, _) => Some((bits - 1, true)),
+            _ => None,
+        }
+    }
+    let part = |dtype| match dtype {
+        Dtype::C64 => Dtype::F32,
+        Dtype::C128 => Dtype::F64,
+        other => other,
+    };
+    if to.class() == DtypeClass::Complex {
+        return keeps(part(from), part(to));
+    }
+    if from == to {
+        return true;
+    }
+    match (int(from), int(to), float(from), float(to)) {
+        (Some((bits, signed)), Some((room, minus)), _, _) => {
+            to.class() != DtypeClass::Bool && bits <= room && (minus || !signed)
+        }
+        // -2^bits needs no more significant bits than 2^bits - 1, but one more exponent.
+        (Some((bits, _)), _, _, Some((significant, _, top))) => bits <= significant && bits as i32 <= top,
+        (_, _, Some((bits, least, top)), Some((room, lowest, highest))) => {
+            bits <= room && least >= lowest && top <= highest
+        }
+        _ => false,
+    }
+}

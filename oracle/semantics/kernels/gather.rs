@@ -1,0 +1,346 @@
+//! Movement by indices that are themselves tensors.
+//!
+//! Where a domain does not know its integers (Terms), the operator is an uninterpreted function of its inputs.
+//! An index outside its dimension is taken modulo the size: PyTorch would raise, but the oracle's inputs are
+//! arbitrary, and what matters is that the same index selects the same element before and after a pass.
+
+use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
+use super::super::layout::{self, Dims, Window};
+use super::super::memory::{Block, Mark, joined, whole};
+use super::super::number::Number;
+use super::super::program::Step;
+use super::super::rank::{Item, Rank, too_many};
+use super::dim;
+use super::moves::pick;
+use crate::graph::{Dtype, NodeId, Value};
+use crate::ops::{Binary, Move};
+
+/// Integers of an index tensor, with its poison.
+struct Indices {
+    at: Vec<i64>,
+    poison: Vec<bool>,
+}
+
+/// Which element of the source each element of a result is, and which of them follow from a poison index.
+struct Choice {
+    positions: Vec<usize>,
+    poison: Vec<bool>,
+    shape: Dims,
+}
+
+impl<'a, D: Domain> Rank<'a, D> {
+    pub(super) fn indexed(&mut self, node: NodeId, step: &Step<'a>, movement: Move) -> Outcome<Item> {
+        let result = match movement {
+            Move::Index | Move::IndexSelect | Move::Gather | Move::Embedding => {
+                let x = self.tensor(step.args[0])?;
+                let choice = match movement {
+                    Move::Index => self.advanced(step.args[1], &x)?,
+                    Move::Gather => self.along(step.args[1], step.args[2], &x, None)?,
+                    Move::IndexSelect => {
+                        let index = self.tensor(step.args[2])?;
+                        self.selected(step.args[1], index, &x)?
+                    }
+                    _ => {
+                        let index = self.tensor(step.args[1])?;
+                        self.rows(Value::Int(0), index, &x)?
+                    }
+                };
+                match choice {
+                    None => None,
+                    Some(choice) => Some(self.take(node, step, &x, &choice)?),
+                }
+            }
+            _ => self.placed(node, step, movement)?,
+        };
+        match result {
+            Some(item) => Ok(item),
+            None => self.opaque(node, step),
+        }
+    }
+
+    fn take(&mut self, node: NodeId, step: &Step, x: &Window, choice: &Choice) -> Outcome<Item> {
+        let block = self.moved(x, x.dtype)?;
+        let per = block.per_element(x.dtype);
+        let mut block = pick(&block, per, &choice.positions);
+        poison_elements(&mut block, per, &choice.poison);
+        self.deliver(node, step, choice.shape, None, x.dtype, block)
+    }
+
+    /// The integers of an index tensor; `None` where the domain does not know them.
+    fn integers(&mut self, window: &Window) -> Outcome<Option<Indices>> {
+        let domain = self.domain;
+        let elements = self.elements(window)?;
+        let at = domain.integers(&elements.cells, window.dtype);
+        Ok(at.map(|at| Indices { at, poison: elements.poison }))
+    }
+
+    /// `index_select`: the index is a vector or one number, and a tensor without dimensions has one element.
+    fn selected(&mut self, along: Value, mut index: Window, x: &Window) -> Outcome<Option<Choice>> {
+        if index.shape.len() > 1 {
+            return Err(raise!("an index of shape {:?} is no vector", index.shape));
+        }
+        let vector = |n| Dims::default().with_pushed(n).unwrap_or_default();
+        if !x.shape.is_empty() {
+            if index.shape.is_empty() {
+                (index.shape, index.strides) = (vector(1), vector(1));
+            }
+            return self.rows(along, index, x);
+        }
+        dim(self.int(along)?, 0)?;
+        if index.numel() != 1 {
+            return Err(raise!("{} elements of a tensor without dimensions", index.numel()));
+        }
+        let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        Ok(Some(Choice { positions: vec![0], poison: indices.poison, shape: x.shape }))
+    }
+
+    /// `embedding`, and `index_select` of a vector: whole slices along a dimension, one per index.
+    fn rows(&mut self, along: Value, index: Window, x: &Window) -> Outcome<Option<Choice>> {
+        let at = dim(self.int(along)?, x.shape.len())?;
+        let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be indexed"))?;
+        let shape = x.shape[..at].iter().chain(&index.shape[..]).chain(&x.shape[at + 1..]).copied();
+        let shape = Dims::collect(shape).ok_or_else(|| too_many(x.shape.len() + index.shape.len()))?;
+        let count = self.room(&shape)?;
+        if size == 0 && count > 0 {
+            return Err(raise!("an index into a dimension of size 0"));
+        }
+        let outer = layout::numel(&x.shape[..at]).unwrap_or(0);
+        let inner = layout::numel(&x.shape[at + 1..]).unwrap_or(0);
+        let mut choice = Choice { positions: Vec::with_capacity(count), poison: Vec::new(), shape };
+        for row in 0..outer {
+            for (k, &i) in indices.at.iter().enumerate() {
+                let start = (row * size as usize + wrap(i, size)) * inner;
+                choice.positions.extend(start..start + inner);
+                if !indices.poison.is_empty() {
+                    choice.poison.extend(std::iter::repeat_n(indices.poison[k], inner));
+                }
+            }
+        }
+        Ok(Some(choice))
+    }
+
+    /// `gather` and `scatter`: the element whose index along one dimension is given, and elsewhere its own.
+    /// `limit` is the shape of the source of a scatter, which has to cover the index.
+    fn along(
+        &mut self,
+        along: Value,
+        index: Value,
+        x: &Window,
+        limit: Option<Dims>,
+    ) -> Outcome<Option<Choice>> {
+        let at = dim(self.int(along)?, x.shape.len())?;
+        let index = self.tensor(index)?;
+        let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        let shape = index.shape;
+        let covers = |big: &[i64], but: Option<usize>| {
+            big.len() == shape.len() && (0..shape.len()).all(|i| Some(i) == but || shape[i] <= big[i])
+        };
+        if shape.contains(&0) {
+            return Ok(Some(Choice { positions: Vec::new(), poison: Vec::new(), shape }));
+        }
+        // A tensor without dimensions counts as one of a single element.
+        let scalar = x.shape.is_empty() && shape.is_empty();
+        if !scalar && (!covers(&x.shape, Some(at)) || x.shape[at] == 0) {
+            return Err(raise!("index of shape {shape:?} into {:?} along dimension {at}", x.shape));
+        }
+        if limit.is_some_and(|limit| !covers(&limit, None)) {
+            return Err(raise!("index of shape {shape:?} exceeds its source"));
+        }
+        let strides = layout::contiguous(x.shape);
+        let mut positions = Vec::with_capacity(indices.at.len());
+        for_each_index(shape, |k, position| {
+            let mut from = 0i64;
+            for (i, (&p, &stride)) in position.iter().zip(&strides[..]).enumerate() {
+                from += stride * if i == at { wrap(indices.at[k], x.shape[at]) as i64 } else { p };
+            }
+            positions.push(from as usize);
+        });
+        Ok(Some(Choice { positions, poison: indices.poison, shape }))
+    }
+
+    /// `index`, `index_put`: index tensors for some dimensions, broadcast together; masks count as the indices
+    /// of their true elements.
+    fn advanced(&mut self, list: Value, x: &Window) -> Outcome<Option<Choice>> {
+        let values = match list {
+            Value::List(span) => self.program.graph.values(span).to_vec(),
+            _ => return Err(raise!("expects a list of indices")),
+        };
+        // For each dimension of `x` the index tensor that selects in it.
+        let mut by_dim: Vec<Option<(Indices, Dims)>> = Vec::new();
+        for value in values {
+            if value == Value::None {
+                by_dim.push(None);
+                continue;
+            }
+            let index = self.tensor(value)?;
+            let Some(indices) = self.integers(&index)? else { return Ok(None) };
+            if !matches!(index.dtype, Dtype::Bool | Dtype::U8) {
+                by_dim.push(Some((indices, index.shape)));
+                continue;
+            }
+            if indices.poison.contains(&true) {
+                return Err(raise!("a mask without value decides on a size"));
+            }
+            let mut found: Vec<Vec<i64>> = vec![Vec::new(); index.shape.len()];
+            for_each_index(index.shape, |k, position| {
+                if indices.at[k] != 0 {
+                    found.iter_mut().zip(position).for_each(|(list, &p)| list.push(p));
+                }
+            });
+            for at in found {
+                let shape = Dims::default().with_pushed(at.len() as i64).unwrap_or_default();
+                by_dim.push(Some((Indices { at, poison: Vec::new() }, shape)));
+            }
+        }
+        if by_dim.len() > x.shape.len() {
+            return Err(raise!("{} indices for {} dimensions", by_dim.len(), x.shape.len()));
+        }
+        by_dim.resize_with(x.shape.len(), || None);
+        let used: Vec<usize> = (0..by_dim.len()).filter(|&i| by_dim[i].is_some()).collect();
+        let shapes = by_dim.iter().flatten().map(|(_, shape)| *shape);
+        let common = shapes.clone().try_fold(Dims::default(), layout::broadcast);
+        let common =
+            common.ok_or_else(|| raise!("index shapes {:?} do not broadcast", shapes.collect::<Vec<_>>()))?;
+        // The common shape stands in the place of the indexed dimensions if these are adjacent, else in front.
+        let adjacent = used.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let place = if adjacent { used.first().copied().unwrap_or(0) } else { 0 };
+        let rest: Vec<usize> = (0..x.shape.len()).filter(|i| !used.contains(i)).collect();
+        let sizes = |dims: &[usize]| dims.iter().map(|&i| x.shape[i]).collect::<Vec<_>>();
+        let (before, after) = rest.split_at(place.min(rest.len()));
+        let shape = sizes(before).into_iter().chain(common.iter().copied()).chain(sizes(after));
+        let shape = Dims::collect(shape).ok_or_else(|| too_many(rest.len() + common.len()))?;
+        let count = self.room(&shape)?;
+        if count > 0 && used.iter().any(|&i| x.shape[i] == 0) {
+            return Err(raise!("an index into a dimension of size 0"));
+        }
+        let strides = layout::contiguous(x.shape);
+        let shown: Vec<(usize, &Indices, Dims)> = used
+            .iter()
+            .filter_map(|&i| {
+                let (indices, shape) = by_dim[i].as_ref()?;
+                Some((i, indices, layout::broadcast_strides(shape, &layout::contiguous(*shape), common)?))
+            })
+            .collect();
+        let mut choice = Choice { positions: Vec::with_capacity(count), poison: Vec::new(), shape };
+        if shown.iter().any(|(_, indices, _)| !indices.poison.is_empty()) {
+            choice.poison = vec![false; count];
+        }
+        for_each_index(shape, |k, position| {
+            let inner = &position[before.len()..before.len() + common.len()];
+            let mut from = 0i64;
+            for (i, indices, steps) in &shown {
+                let at = inner.iter().zip(&steps[..]).map(|(p, s)| p * s).sum::<i64>() as usize;
+                from += strides[*i] * wrap(indices.at[at], x.shape[*i]) as i64;
+                if indices.poison.get(at) == Some(&true) {
+                    choice.poison[k] = true;
+                }
+            }
+            for (j, &i) in rest.iter().enumerate() {
+                let p = if j < before.len() { position[j] } else { position[j + common.len()] };
+                from += strides[i] * p;
+            }
+            choice.positions.push(from as usize);
+        });
+        Ok(Some(choice))
+    }
+
+    /// `index_put`, `scatter`, `scatter_add`: a copy of the first argument with elements replaced or added to, in
+    /// row-major order of the index.
+    fn placed(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Option<Item>> {
+        let [base, a, b, c, ..] = step.args;
+        let x = self.tensor(base)?;
+        let (source, accumulate) = match movement {
+            Move::IndexPut => (b, self.flag(c)?),
+            _ => (c, movement == Move::ScatterAdd),
+        };
+        let source_window = self.maybe_tensor(source)?;
+        let choice = match movement {
+            Move::IndexPut => self.advanced(a, &x)?,
+            _ => self.along(a, b, &x, source_window.map(|w| w.shape))?,
+        };
+        let Some(choice) = choice else { return Ok(None) };
+        let mut values = match source_window {
+            None => {
+                let cell = self.domain.constant(self.number(source)?, x.dtype);
+                Block { cells: vec![cell; choice.positions.len()], marks: Vec::new(), grain: whole(x.dtype) }
+            }
+            Some(window) if movement == Move::IndexPut => self.moved_to(&window, choice.shape, x.dtype)?,
+            // Of a scatter's source only the part that the index covers is used.
+            Some(window) => self.moved(&Window { shape: choice.shape, ..window }, x.dtype)?,
+        };
+        let mut target = self.moved(&x, x.dtype)?;
+        let grain = if accumulate { whole(x.dtype) } else { target.grain.min(values.grain) };
+        for block in [&mut target, &mut values] {
+            if accumulate {
+                let per = block.per_element(x.dtype).max(1);
+                let marks = block.marks.chunks(per).map(|m| m.iter().copied().find(|&m| m != Mark::Known));
+                block.marks = marks.map(|m| m.unwrap_or(Mark::Known)).collect();
+                block.cells = joined(self.domain, std::mem::take(&mut block.cells), block.grain, grain);
+                block.grain = grain;
+            } else {
+                block.refine(self.domain, grain);
+            }
+        }
+        let per = target.per_element(x.dtype);
+        if !choice.poison.is_empty() || !values.marks.is_empty() {
+            poison_elements(&mut values, per, &choice.poison);
+            target.marks.resize(target.cells.len(), Mark::Known);
+        }
+        let add = Pointwise::Binary(Binary::Add, Number::Int(1), Rounding::True);
+        for (k, &position) in choice.positions.iter().enumerate() {
+            let (to, from) = (position * per..(position + 1) * per, k * per..(k + 1) * per);
+            if accumulate {
+                let pair =
+                    [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
+                let sum = self.domain.pointwise(add, x.dtype, &pair, 1)?;
+                target.cells[to.clone()].copy_from_slice(&sum);
+            } else {
+                target.cells[to.clone()].copy_from_slice(&values.cells[from.clone()]);
+            }
+            if let Some(marks) = target.marks.get_mut(to) {
+                for (mark, new) in marks.iter_mut().zip(values.marks.get(from).into_iter().flatten()) {
+                    *mark = if accumulate && *mark != Mark::Known { *mark } else { *new };
+                }
+            }
+        }
+        // A poison index may have hit any element.
+        if choice.poison.contains(&true) {
+            target.marks.fill(Mark::Poison);
+        }
+        let strides = self.preserved_strides(&x, Value::None);
+        self.deliver(node, step, x.shape, Some(strides), x.dtype, target).map(Some)
+    }
+}
+
+/// An index as a position in a dimension: from the end where it is negative, modulo the size where it is outside.
+fn wrap(index: i64, size: i64) -> usize {
+    index.rem_euclid(size.max(1)) as usize
+}
+
+fn poison_elements(block: &mut Block, per: usize, poison: &[bool]) {
+    if poison.is_empty() {
+        return;
+    }
+    block.marks.resize(block.cells.len(), Mark::Known);
+    for (marks, &bad) in block.marks.chunks_mut(per.max(1)).zip(poison) {
+        if bad {
+            marks.fill(Mark::Poison);
+        }
+    }
+}
+
+/// Calls `visit` with the number and the index of every element, in row-major order.
+fn for_each_index(shape: Dims, mut visit: impl FnMut(usize, &[i64])) {
+    let mut index = [0i64; layout::MAX_DIMS];
+    for k in 0..layout::numel(&shape).unwrap_or(0) {
+        visit(k, &index[..shape.len()]);
+        for i in (0..shape.len()).rev() {
+            index[i] += 1;
+            if index[i] < shape[i] {
+                break;
+            }
+            index[i] = 0;
+        }
+    }
+}

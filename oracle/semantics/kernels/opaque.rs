@@ -1,0 +1,278 @@
+//! Operators without kernel: uninterpreted functions of all their inputs.
+//!
+//! Element i of output k is a function of the operator, its constants, and the values of all its tensor
+//! arguments. If any of these is poison, so is every output. What the schema says is written gets such a value
+//! too. Sizes of fresh results come from the recorded metadata: there is no other source.
+//!
+//! An operator of unknown effect is also a function of the operators of unknown effect before it on its rank,
+//! since they may share state, and is recorded as an effect. Its arguments are taken to be left unwritten.
+
+use super::super::domain::{Domain, Outcome, Trouble, refuse};
+use super::super::hash::mix;
+use super::super::layout::{self, Window};
+use super::super::memory::{Block, Mark};
+use super::super::program::Step;
+use super::super::rank::{Item, Rank};
+use crate::graph::{NodeId, Out, Tensor, Value};
+use crate::ops::{Kind, OpInfo, Random, Schema};
+
+impl<'a, D: Domain> Rank<'a, D> {
+    pub(super) fn opaque(&mut self, node: NodeId, step: &Step<'a>) -> Outcome<Item> {
+        let Some(info) = step.info else { return Err(refuse!("nothing is known of it")) };
+        if let Some(item) = self.opaque_view(node, info)? {
+            return Ok(item);
+        }
+        if !self.domain.interprets_everything() {
+            return Err(refuse!("{} has no kernel", info.target));
+        }
+        let draws = match info.kind {
+            Kind::Random(Random::Attention) => {
+                step.args[0] != Value::None && !self.number(step.args[0])?.is(0)
+            }
+            Kind::Random(_) => true,
+            _ => false,
+        };
+        let mut key = self.arguments(node, step.key)?;
+        if draws {
+            key = mix(key, self.next_draw());
+        }
+        if info.effect {
+            let arguments = key;
+            self.note_effect(node, arguments, None);
+            if info.kind == Kind::Unknown {
+                self.unknown = mix(self.unknown, key);
+                key = self.unknown;
+            }
+        }
+        self.unmodelled(node, step, key)
+    }
+
+    /// Results, and new values of written arguments, that are a function of `key`.
+    pub(super) fn unmodelled(&mut self, node: NodeId, step: &Step<'a>, key: u64) -> Outcome<Item> {
+        let Some(info) = step.info else { return Err(refuse!("nothing is known of it")) };
+        let graph = self.program.graph;
+        let poisoned = self.reads_poison(node)?;
+        let mut output = 0;
+        let written = match &info.schema {
+            Some(schema) => self.write_opaque(node, schema, key, &mut output, poisoned)?,
+            None => Vec::new(),
+        };
+        let returns = graph.node(node).out;
+        let aliased: Vec<Option<usize>> = match &info.schema {
+            Some(schema) => {
+                (0..schema.returns.len()).map(|r| schema.aliases().find(|a| a.0 == r).map(|a| a.1)).collect()
+            }
+            None => Vec::new(),
+        };
+        // A result that is a written argument handed back is that argument.
+        let handed_back = |r: usize| {
+            let param = (*aliased.get(r)?)?;
+            written.iter().find(|(p, _)| *p == param).map(|(_, item)| item.clone())
+        };
+        match returns {
+            Out::Tuple(span) if aliased.len() > 1 => {
+                let mut items = Vec::new();
+                for (r, &out) in graph.outs(span).iter().enumerate() {
+                    items.push(match handed_back(r) {
+                        Some(item) => item,
+                        None => self.recorded_value(node, out, key, &mut output, poisoned)?,
+                    });
+                }
+                Ok(Item::List(items))
+            }
+            _ => match handed_back(0) {
+                Some(item) => Ok(item),
+                None => self.recorded_value(node, returns, key, &mut output, poisoned),
+            },
+        }
+    }
+
+    /// A hash of everything that a node is given: its operator and the values of its arguments.
+    pub(super) fn arguments(&self, node: NodeId, key: u64) -> Outcome<u64> {
+        let graph = self.program.graph;
+        let mut hash = key;
+        for &value in graph.args(node) {
+            hash = mix(hash, self.digest(&self.item(value)?)?.hash);
+        }
+        for (name, value) in graph.kwargs(node) {
+            hash = mix(hash, super::super::hash::text(name));
+            hash = mix(hash, self.digest(&self.item(value)?)?.hash);
+        }
+        Ok(hash)
+    }
+
+    /// Whether an argument holds poison; what is in flight is noted as read.
+    fn reads_poison(&mut self, node: NodeId) -> Outcome<bool> {
+        let mut windows = Vec::new();
+        let mut inputs = Vec::new();
+        self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
+        for input in inputs {
+            collect(&self.item(Value::Node(input))?, &mut windows);
+        }
+        let mut poisoned = false;
+        for window in windows {
+            let block = self.memory.cells(self.domain, &window)?;
+            poisoned |= block.marks.iter().any(|&m| m != Mark::Known);
+        }
+        Ok(poisoned)
+    }
+
+    /// A view without kernel. If the argument lies as it was recorded, the recorded result says which window it is.
+    fn opaque_view(&self, node: NodeId, info: &OpInfo) -> Outcome<Option<Item>> {
+        let graph = self.program.graph;
+        let Some(schema) = &info.schema else { return Ok(None) };
+        let alias = schema.aliases().next().filter(|_| schema.returns.len() == 1 && !schema.returns[0].write);
+        let Some((_, param)) = alias else { return Ok(None) };
+        let value = graph.arg(node, param).or_else(|| graph.kwarg(node, &schema.params[param].name));
+        let Some(Value::Node(base)) = value else { return Ok(None) };
+        let (Some(window), Some(before), Some(after)) =
+            (self.maybe_tensor(Value::Node(base))?, graph.tensor_of(base), graph.tensor_of(node))
+        else {
+            return Ok(None);
+        };
+        // A tracer that gave the result another storage saw a copy.
+        if before.storage.is_some() && before.storage != after.storage {
+            return Ok(None);
+        }
+        let lies_as_recorded = *self.recorded(graph.dims(before.stride))? == *window.strides
+            && *self.recorded(graph.dims(before.shape))? == *window.shape
+            && before.dtype == window.dtype
+            && window.dtype.itemsize() >= after.dtype.itemsize()
+            && after.dtype.itemsize() > 0;
+        let ratio = i64::from(window.dtype.itemsize() / after.dtype.itemsize().max(1));
+        let view = Window {
+            dtype: after.dtype,
+            shape: self.recorded(graph.dims(after.shape))?,
+            strides: self.recorded(graph.dims(after.stride))?,
+            offset: (window.offset - before.offset).saturating_mul(ratio).saturating_add(after.offset),
+            ..window
+        };
+        let (_, grain) = self.memory.size(window.storage);
+        let inside = view.strides.len() == view.shape.len()
+            && layout::numel(&view.shape).is_some()
+            && view.extent().is_some_and(|(_, end)| end <= self.memory.capacity(window.storage, after.dtype))
+            && after.dtype.itemsize() >= u32::from(grain);
+        if !lies_as_recorded || !inside {
+            return Err(refuse!(
+                "{} is a view of which the recorded metadata do not tell the window",
+                info.target
+            ));
+        }
+        Ok(Some(Item::Tensor(view)))
+    }
+
+    /// Gives every written argument its new value: (parameter, the argument).
+    fn write_opaque(
+        &mut self,
+        node: NodeId,
+        schema: &Schema,
+        key: u64,
+        output: &mut u64,
+        poisoned: bool,
+    ) -> Outcome<Vec<(usize, Item)>> {
+        let graph = self.program.graph;
+        let mut written = Vec::new();
+        for param in schema.mutated() {
+            let value = graph.arg(node, param).or_else(|| graph.kwarg(node, &schema.params[param].name));
+            let Some(value) = value.filter(|&v| v != Value::None) else { continue };
+            let mut windows = Vec::new();
+            let item = self.item(value)?;
+            collect(&item, &mut windows);
+            for window in windows {
+                let block =
+                    self.unknown_block(&window.shape, window.dtype, key, *output, poisoned, &schema.name)?;
+                *output += 1;
+                self.memory.write(self.domain, &window, block)?;
+            }
+            written.push((param, item));
+        }
+        Ok(written)
+    }
+
+    fn unknown_block(
+        &self,
+        shape: &[i64],
+        dtype: crate::graph::Dtype,
+        key: u64,
+        output: u64,
+        poisoned: bool,
+        what: &str,
+    ) -> Outcome<Block> {
+        let per = dtype.itemsize() as usize / usize::from(super::super::memory::whole(dtype));
+        let count = self.room(shape)? * per;
+        let cells = self.domain.uninterpreted(key, output, count, what)?;
+        let marks = if poisoned { vec![Mark::Poison; count] } else { Vec::new() };
+        Ok(Block { cells, marks, grain: super::super::memory::whole(dtype) })
+    }
+
+    /// A value of the recorded type whose elements are uninterpreted.
+    fn recorded_value(
+        &mut self,
+        node: NodeId,
+        out: Out,
+        key: u64,
+        output: &mut u64,
+        poisoned: bool,
+    ) -> Outcome<Item> {
+        let graph = self.program.graph;
+        *output += 1;
+        Ok(match out {
+            Out::Tensor(tensor) => {
+                let window = self.unknown_tensor(node, graph.tensor(tensor), key, *output, poisoned)?;
+                Item::Tensor(window)
+            }
+            Out::Tuple(span) => {
+                let outs = graph.outs(span);
+                let parts = outs.iter().map(|&o| self.recorded_value(node, o, key, output, poisoned));
+                Item::List(parts.collect::<Outcome<_>>()?)
+            }
+            Out::Dict(span) => {
+                let mut items = Vec::new();
+                for pair in graph.outs(span).chunks_exact(2) {
+                    if let [Out::Key(name), value] = pair {
+                        items.push((*name, self.recorded_value(node, *value, key, output, poisoned)?));
+                    }
+                }
+                Item::Dict(items)
+            }
+            Out::Int(n) => Item::Number(super::super::number::Number::Int(n)),
+            Out::SymInt(_) | Out::SymBool(_) => {
+                Item::Number(super::super::number::Number::Term(mix(key, *output)))
+            }
+            Out::Other(_) => Item::Object(mix(key, *output)),
+            Out::None | Out::Absent | Out::Key(_) => Item::None,
+        })
+    }
+
+    fn unknown_tensor(
+        &mut self,
+        node: NodeId,
+        tensor: &Tensor,
+        key: u64,
+        output: u64,
+        poisoned: bool,
+    ) -> Outcome<Window> {
+        let graph = self.program.graph;
+        let shape = self.recorded(graph.dims(tensor.shape)).map_err(|trouble| match trouble {
+            Trouble::Refuse(reason) => refuse!("the size of its result: {reason}"),
+            other => other,
+        })?;
+        let block =
+            self.unknown_block(&shape, tensor.dtype, key, output, poisoned, self.program.graph.target(node))?;
+        let strides = self
+            .recorded(graph.dims(tensor.stride))
+            .ok()
+            .filter(|s| s.len() == shape.len() && layout::is_dense(&shape, s));
+        let strides = strides.unwrap_or_else(|| layout::contiguous(shape));
+        Ok(self.memory.fresh(shape, strides, tensor.dtype, block))
+    }
+}
+
+fn collect(item: &Item, into: &mut Vec<Window>) {
+    match item {
+        Item::Tensor(window) => into.push(*window),
+        Item::List(items) => items.iter().for_each(|item| collect(item, into)),
+        Item::Dict(items) => items.iter().for_each(|(_, item)| collect(item, into)),
+        _ => {}
+    }
+}

@@ -1,0 +1,56 @@
+//! What a graph means: every rank's values, memory and communication, executed.
+//!
+//! [`Program::new`] makes a graph ready, [`run`] executes it on every rank of a world over a [`Domain`] of values,
+//! and [`compare`] says where two runs differ. Two domains are here: [`Numbers`], the bits of real dtypes, and
+//! [`Terms`], hashes of how each element came to be. A third kind of meaning, for graphs too large to execute,
+//! needs no cells and so is no [`Domain`].
+//!
+//! # What is modelled
+//!
+//! Storages are real: views are windows, writes are visible through every alias, fresh and freed memory is poison.
+//! An asynchronous collective takes its inputs when it starts and gives its result at the wait; until then the
+//! result is in flight. Random operators draw afresh at each execution. Effects are recorded in order.
+//!
+//! # What is not
+//!
+//! Time, streams, and devices. Errors that depend on data (an index out of range, a failed assertion) do not
+//! happen: an index is taken modulo the size, an assertion is an effect with the asserted value. Symbolic sizes
+//! are run at their hints; a size without hint is refused unless it follows from the inputs.
+
+mod comm;
+mod compare;
+mod domain;
+pub mod extents;
+mod float8;
+mod hash;
+mod hazard;
+mod kernels;
+mod layout;
+mod memory;
+mod number;
+mod numbers;
+mod program;
+mod promote;
+mod rank;
+mod run;
+mod terms;
+
+pub use comm::Launch;
+pub use compare::{Aspect, Difference, Place, compare, first_divergence};
+pub use domain::{
+    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
+};
+pub use float8::{E4M3FN, E5M2, Float8};
+pub use hazard::{Hazard, HazardKind};
+pub use layout::{Dims, MAX_DIMS};
+pub use number::Number;
+pub use numbers::Numbers;
+pub use program::{Input, Program};
+pub use run::{
+    Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Mismatch, Options, RankRun, Run,
+    TensorValue, Waiting, inputs, run,
+};
+pub use terms::Terms;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Running a program on every rank of a world, in lock step as far as communication demands it.
+//!
+//! # The idea
+//!
+//! List order is execution order. Each rank runs its own list until it needs the result of a collective that
+//! another member of the group has not started yet; then another rank goes on. If no rank can go on, the run is
+//! [`Failure::Stuck`]: that is a deadlock, told rank by rank. Collectives are matched per group instance by their
+//! position in each member's sequence; members that disagree on what the collective is end the run with
+//! [`Failure::Mismatch`].
+//!
+//! # What it does not do
+//!
+//! It is no model of time: streams, and the order in which independent collectives complete, do not exist here.
+//! A collective's value is the one it has when all members have started it; whatever could make it another value
+//! (a write to its input or output before the wait) is a hazard, and the elements concerned are poison.
+
+use super::comm::{Comm, Launch, Place};
+use super::domain::Domain;
+use super::hazard::{Hazard, HazardKind};
+use super::layout::Dims;
+use super::number::Number;
+use super::program::Program;
+use super::rank::{Rank, State};
+use crate::graph::{Dtype, NodeId, World};
+use std::fmt;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How often the graph is executed; inputs keep what the previous execution wrote.
+    pub repeats: u32,
+    /// Whether to keep a digest of each node's value.
+    pub trace: bool,
+    /// Whether a storage becomes poison when the last use of its last alias has passed.
+    pub free_after_last_use: bool,
+    /// The most elements that all ranks together may allocate.
+    pub max_elements: u64,
+    /// Contents of inputs that are not to be the domain's own.
+    pub given: Vec<Given>,
+}
+
+/// What an input holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// The input's name.
+    pub name: String,
+    /// The rank; `None` for all.
+    pub rank: Option<u32>,
+    /// Elements in row-major order (two cells per element of complex128).
+    pub cells: Vec<u64>,
+}
+
+impl Default for Options {
+    /// One execution, without trace, at most 16 Mi elements (128 MiB of cells).
+    fn default() -> Options {
+        Options {
+            repeats: 1,
+            trace: false,
+            free_after_last_use: false,
+            max_elements: 1 << 24,
+            given: Vec::new(),
+        }
+    }
+}
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The domain's name.
+    pub domain: &'static str,
+    /// By rank.
+    pub ranks: Vec<RankRun>,
+    /// Races and the like, by rank, in order of execution.
+    pub hazards: Vec<Hazard>,
+}
+
+/// What a run found on one rank.
+#[derive(Clone, Debug, Default)]
+pub struct RankRun {
+    /// What the graph returns, flattened: a path into the output's nested lists, and the value there. Of several
+    /// executions the last.
+    pub outputs: Vec<(Vec<u32>, Leaf)>,
+    /// What each input holds at the end.
+    pub inputs: Vec<FinalInput>,
+    /// Effects in order.
+    pub effects: Vec<Effect>,
+    /// Collectives in the order in which this rank starts them.
+    pub launches: Vec<LaunchNote>,
+    /// By node, if asked for; of several executions the last.
+    pub trace: Vec<Digest>,
+}
+
+/// A value that a graph returns.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Leaf {
+    /// `None`.
+    None,
+    /// A Python number.
+    Number(Number),
+    /// A string or object, by its hash.
+    Object(u64),
+    /// A tensor.
+    Tensor(TensorValue),
+}
+
+/// The value of a tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorValue {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Sizes.
+    pub shape: Dims,
+    /// Elements in row-major order (two cells per element of complex128).
+    pub cells: Vec<u64>,
+    /// Whether each cell is poison; empty where none is.
+    pub poison: Vec<bool>,
+    /// The input whose storage it shares, by its position among the inputs.
+    pub alias_of: Option<u32>,
+}
+
+/// An input after the run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FinalInput {
+    /// Its name.
+    pub name: String,
+    /// Whether it is an attribute of the module rather than a placeholder.
+    pub attribute: bool,
+    /// Whether its storage was written.
+    pub written: bool,
+    /// What it holds.
+    pub value: Leaf,
+}
+
+/// Something that happened besides values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Effect {
+    /// The node.
+    pub node: NodeId,
+    /// What it calls.
+    pub target: String,
+    /// A hash of its arguments' values.
+    pub arguments: u64,
+    /// The number asserted, for an assertion.
+    pub asserted: Option<Number>,
+}
+
+/// A collective that was started.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LaunchNote {
+    /// The node.
+    pub node: NodeId,
+    /// The group, by its position in the world.
+    pub group: u32,
+    /// The instance of the group.
+    pub instance: u32,
+    /// What all members have to agree on.
+    pub what: Launch,
+    pub(crate) place: Place,
+}
+
+impl LaunchNote {
+    /// Its place in the group's sequence of collectives, from 0 (of a message: among those between the two).
+    pub fn sequence(&self) -> usize {
+        self.place.round
+    }
+}
+
+/// The value of a node, in short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Digest {
+    /// A hash of type, sizes, elements and poison. Strides do not count.
+    pub hash: u64,
+    /// How many cells are poison or in flight.
+    pub poisoned: u32,
+}
+
+/// Why a run has no result.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The oracle cannot execute a node.
+    #[error("refused: node {} on rank {rank}: {reason}", node.0)]
+    Refused {
+        /// The rank.
+        rank: u32,
+        /// The node.
+        node: NodeId,
+        /// Why.
+        reason: String,
+    },
+    /// The whole graph is too large.
+    #[error("refused: the graph needs {needs} elements, the limit is {limit}")]
+    TooLarge {
+        /// Elements of all ranks.
+        needs: u128,
+        /// The limit.
+        limit: u64,
+    },
+    /// The world does not say what the run has to know.
+    #[error("refused: {reason}")]
+    World {
+        /// What.
+        reason: String,
+    },
+    /// A node would raise an error.
+    #[error("node {} raises: {reason}", node.0)]
+    Raises {
+        /// The rank; `None` where it holds for every rank.
+        rank: Option<u32>,
+        /// The node.
+        node: NodeId,
+        /// The error.
+        reason: String,
+    },
+    /// A node takes a value that is not there yet, or that no node gives.
+    #[error("node {} on rank {rank} takes a value that does not exist yet", node.0)]
+    Undefined {
+        /// The rank.
+        rank: u32,
+        /// The node.
+        node: NodeId,
+        /// The node whose value it takes; `None` for a name that no node has.
+        input: Option<NodeId>,
+    },
+    /// No rank can go on.
+    #[error("stuck: {}", join(.0))]
+    Stuck(Vec<Waiting>),
+    /// Members of a group start different collectives in the same place of their sequences.
+    #[error("{0}")]
+    Mismatch(Box<Mismatch>),
+}
+
+/// What a rank waits for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Waiting {
+    /// The rank.
+    pub rank: u32,
+    /// The node that waits.
+    pub node: NodeId,
+    /// The collective it waits for.
+    pub collective: NodeId,
+    /// The name of the group.
+    pub group: String,
+    /// The collective's place in this rank's sequence on the group, from 0.
+    pub sequence: usize,
+    /// The ranks that have not started it.
+    pub missing: Vec<u32>,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiting { rank, node, collective, group, missing, sequence } = self;
+        write!(
+            f,
+            "rank {rank} waits in node {} for collective {} (number {sequence} on group {group}), ",
+            node.0, collective.0
+        )?;
+        write!(f, "which ranks {missing:?} have not started")
+    }
+}
+
+fn join(waiting: &[Waiting]) -> String {
+    waiting.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Two members of a group that disagree.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mismatch {
+    /// The name of the group.
+    pub group: String,
+    /// The place in the members' sequences, from 0.
+    pub sequence: usize,
+    /// Rank, node and what it starts.
+    pub left: (u32, NodeId, Launch),
+    /// Rank, node and what it starts.
+    pub right: (u32, NodeId, Launch),
+    /// What does not fit.
+    pub reason: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |(rank, node, what): &(u32, NodeId, Launch)| {
+            format!("rank {rank} starts {what} (node {})", node.0)
+        };
+        write!(f, "collective number {} on group {}: ", self.sequence, self.group)?;
+        write!(f, "{} where {}: {}", side(&self.left), side(&self.right), self.reason)
+    }
+}
+
+/// Runs one program on all ranks of `world`, or one program per rank.
+///
+/// # Errors
+/// [`Failure`] says why there is no result. Hazards are no failures: they are part of the result.
+pub fn run<D: Domain>(
+    programs: &[Program],
+    world: &World,
+    domain: &D,
+    options: &Options,
+) -> Result<Run, Failure> {
+    let ranks = world.ranks.unwrap_or_else(|| {
+        let all = world.groups.iter().flat_map(|g| g.instances.iter().flatten());
+        all.copied().max().map_or(programs.len().max(1) as u32, |r| r.saturating_add(1))
+    });
+    if programs.is_empty() || (programs.len() > 1 && programs.len() != ranks as usize) {
+        let reason = format!("{} graphs were given for {ranks} ranks", programs.len());
+        return Err(Failure::World { reason });
+    }
+    let program = |rank: u32| if programs.len() == 1 { &programs[0] } else { &programs[rank as usize] };
+    let needs: u128 = match programs {
+        [one] => one.recorded_elements.saturating_mul(u128::from(ranks)),
+        many => many.iter().map(|p| p.recorded_elements).fold(0, u128::saturating_add),
+    };
+    if needs > u128::from(options.max_elements) {
+        return Err(Failure::TooLarge { needs, limit: options.max_elements });
+    }
+    let share = options.max_elements / u64::from(ranks.max(1));
+    let mut all: Vec<Rank<D>> =
+        (0..ranks).map(|rank| Rank::new(rank, program(rank), domain, options, share)).collect();
+    let mut comm = Comm::new(world);
+    for repeat in 0..options.repeats.max(1) {
+        for rank in &mut all {
+            rank.begin(repeat)?;
+        }
+        execute(&mut all, &mut comm)?;
+    }
+    let mut run = Run { domain: domain.name(), ranks: Vec::with_capacity(all.len()), hazards: Vec::new() };
+    for mut rank in all {
+        let stray: Vec<NodeId> = rank.memory.flights().iter().map(|flight| flight.node).collect();
+        for node in stray {
+            if !rank.memory.hazards.contains(&(node, HazardKind::NeverWaited)) {
+                rank.memory.hazards.push((node, HazardKind::NeverWaited));
+            }
+        }
+        let number = rank.rank;
+        let hazards = std::mem::take(&mut rank.memory.hazards);
+        run.hazards.extend(hazards.into_iter().map(|(node, kind)| Hazard { rank: number, node, kind }));
+        run.ranks.push(rank.finish()?);
+    }
+    Ok(run)
+}
+
+/// What the inputs of one rank hold when a run begins, by the order of the program's inputs.
+///
+/// # Errors
+/// [`Failure::Refused`] for an input whose size is not known or too large.
+pub fn inputs<D: Domain>(
+    program: &Program,
+    rank: u32,
+    domain: &D,
+    options: &Options,
+) -> Result<Vec<FinalInput>, Failure> {
+    let mut rank = Rank::new(rank, program, domain, options, options.max_elements);
+    rank.begin(0)?;
+    Ok(rank.finish()?.inputs)
+}
+
+fn execute<D: Domain>(ranks: &mut [Rank<D>], comm: &mut Comm) -> Result<(), Failure> {
+    loop {
+        let (mut progress, mut open) = (false, false);
+        for rank in ranks.iter_mut().filter(|rank| rank.state != State::Done) {
+            progress |= rank.advance(comm)?;
+            open |= rank.state != State::Done;
+        }
+        if !open {
+            return Ok(());
+        }
+        if !progress {
+            let waiting = ranks.iter().filter_map(|rank| match &rank.state {
+                State::Blocked(launch) => Some(rank.waiting(comm, *launch)),
+                _ => None,
+            });
+            return Err(Failure::Stuck(waiting.collect()));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the references decide on the corpus, and how findings are told: read a difference before you accept it.
+//! `INSTA_UPDATE=always cargo test --test snapshots` rewrites snapshots/.
+
+#![allow(missing_docs)]
+
+use graph_oracle::candidates::{self, Candidate, Reference};
+use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
+use graph_oracle::format::{json, text};
+use graph_oracle::graph::Graph;
+use graph_oracle::judge::{self, Options};
+use graph_oracle::rules::{Correspondence, Side};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
+    files.sort();
+    files
+}
+
+fn stem(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().split('.').next().unwrap().to_string()
+}
+
+fn check(name: &str, contents: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, contents));
+}
+
+/// The buckets that the reference chooses, and the order that it leaves.
+fn decisions(graph: &Graph, pass: &PassConfig) -> String {
+    let outcome = match Reference.run(graph, pass, 0) {
+        Ok(outcome) => outcome,
+        Err(refusal) => return format!("refused: {}\n", refusal.reason),
+    };
+    let (before, after) = (Side::new(graph), Side::new(&outcome.repaired));
+    let correspondence = Correspondence::new(&before, &after);
+    let mut told = String::new();
+    for merge in &correspondence.merges {
+        let bucket = &after.collectives.calls[merge.launch];
+        let name = |&m: &usize| graph.name(before.collectives.calls[m].node);
+        let members: Vec<&str> = merge.members.iter().map(name).collect();
+        let _ = writeln!(
+            told,
+            "bucket {} = {} of {}",
+            outcome.repaired.name(bucket.node),
+            bucket.kind.name(),
+            members.join(", ")
+        );
+    }
+    let _ = writeln!(told, "order:");
+    for id in outcome.repaired.ids() {
+        let _ = writeln!(told, "  {}", text::node_line(&outcome.repaired, id));
+    }
+    told
+}
+
+#[test]
+fn decisions_on_the_corpus() {
+    let cases = files("corpus", ".graph");
+    assert!(cases.len() >= 12);
+    for path in cases {
+        let case = text::parse(std::fs::read(&path).unwrap()).unwrap();
+        let pass = case.pass.clone().unwrap();
+        check(&format!("decisions_{}", stem(&path)), &decisions(&case.graph, &pass));
+    }
+}
+
+#[test]
+fn decisions_on_captured_graphs() {
+    let captured = files("corpus/real", ".json.gz");
+    assert!(captured.len() >= 4);
+    for path in captured {
+        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        check(&format!("decisions_{}", stem(&path)), &decisions(&graph, &PassConfig::new("bucketing")));
+    }
+}
+
+#[test]
+fn explanations() {
+    let mut told = 0;
+    for folder in ["corpus", "tests/cases/bucket", "tests/cases/comm", "tests/cases/order"] {
+        for path in files(folder, ".graph") {
+            let case: Case = text::parse(std::fs::read(&path).unwrap()).unwrap();
+            for expectation in &case.expectations {
+                let Expectation::Verdict { of, is: Expected::Violates(_) } = expectation else { continue };
+                let options = Options { run_again: true, ..Options::default() };
+                let judgement = match of {
+                    Subject::Outcome => judge::judge_recorded(&case, &options),
+                    Subject::Reference => judge::judge(&case, &Reference, &options),
+                    Subject::Candidate(name) => {
+                        judge::judge(&case, candidates::find(name).unwrap().as_ref(), &options)
+                    }
+                };
+                let report = graph_oracle::report::text(&judgement.unwrap(), &stem(&path), None, false);
+                check(&format!("explanation_{}", stem(&path)), &report);
+                told += 1;
+            }
+        }
+    }
+    assert!(told >= 20, "only {told} explanations");
+}
