@@ -43,7 +43,8 @@ fn long(nodes: usize) -> Graph {
     let mut graph = Graph::with_capacity(nodes);
     let device = graph.intern("cuda:0");
     let group = Value::Str(graph.intern("dp"));
-    let dp = Group { name: "dp".to_string(), size: 4, recorded_rank: None, instances: vec![vec![0, 1, 2, 3]] };
+    let dp =
+        Group { name: "dp".to_string(), size: 4, recorded_rank: None, instances: vec![vec![0, 1, 2, 3]] };
     graph.world = World { ranks: Some(4), groups: vec![dp] };
     let x = graph.push("x", Op::Placeholder, "x");
     graph.node_mut(x).out = graph.contiguous(&[64], Dtype::F32, device);
@@ -86,8 +87,7 @@ fn real(c: &mut Criterion) {
         let edges = Edges::new(graph);
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
-        let dependences =
-            Dependences::new(graph, &ops, &edges, &storages, &collectives, Options::default());
+        let dependences = Dependences::new(graph, &ops, &edges, &storages, &collectives, Options::default());
         let marks = marks(&collectives);
         let pairs: Vec<Vec<NodeId>> = collectives.waits.iter().map(|waits| waits.to_vec()).collect();
         println!(
@@ -117,7 +117,8 @@ fn real(c: &mut Criterion) {
         group.bench_function("reachability of launches", |b| {
             b.iter(|| Reachability::new(black_box(&dependences), &marks));
         });
-        group.bench_function("contraction", |b| b.iter(|| check_contraction(black_box(&dependences), &pairs)));
+        group
+            .bench_function("contraction", |b| b.iter(|| check_contraction(black_box(&dependences), &pairs)));
         group.bench_function("sequences", |b| b.iter(|| Sequences::new(black_box(graph), &collectives)));
         group.bench_function("all together", |b| {
             b.iter(|| {
@@ -143,8 +144,7 @@ fn growth(c: &mut Criterion) {
         let edges = Edges::new(&graph);
         let collectives = Collectives::new(&graph, &ops);
         let storages = Storages::new(&graph, &ops, &edges, &collectives, Mode::Physical);
-        let dependences =
-            Dependences::new(&graph, &ops, &edges, &storages, &collectives, Options::default());
+        let dependences = Dependences::new(&graph, &ops, &edges, &storages, &collectives, Options::default());
         let every = collectives.calls.len() / 512;
         let marks: Vec<NodeId> = marks(&collectives).into_iter().step_by(every.max(1)).take(512).collect();
         let mut group = c.benchmark_group(format!("{nodes} nodes"));

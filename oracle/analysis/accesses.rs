@@ -9,8 +9,8 @@
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
 //! nothing.
 
-use super::aliasing::{argument, receives};
 use super::collectives::Collectives;
+use super::sharing::{argument, receives};
 use super::storages::{Access, Mode, Part, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Fill, Kind, Move, OpInfo, Ops, Param, Random, Schema};

@@ -2,6 +2,7 @@
 
 use super::bytes::ByteSet;
 use super::edges::Edges;
+use super::sharing::{argument, hands_back, holds_tensors, is_quiet, receives};
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
 use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
@@ -277,7 +278,7 @@ impl<'a> Aliasing<'a> {
                 let elements = self.graph.outs(span);
                 let index = if index < 0 { index.saturating_add(elements.len() as i64) } else { index };
                 let Some(index) = usize::try_from(index).ok().filter(|&i| i < elements.len()) else { return };
-                let (before, count) = match self.nested.contains(source.index()) {
+                let (before, count): (usize, usize) = match self.nested.contains(source.index()) {
                     true => (
                         elements[..index].iter().map(|&out| count_places(self.graph, out)).sum(),
                         count_places(self.graph, elements[index]),
@@ -543,13 +544,6 @@ fn whole(storage: &Storage) -> ByteSet {
     storage.bytes.map_or(ByteSet::ALL, |end| ByteSet::range(0, end)).inexact()
 }
 
-/// Whether the run time shares storage where the schema does not say so.
-fn is_quiet(info: &OpInfo, schema: &Schema) -> bool {
-    !info.undeclared_aliases().is_empty()
-        || matches!(info.kind, Kind::Collective(Collective::PointToPoint))
-        || (matches!(info.kind, Kind::View(_)) && schema.name == "_unsafe_view")
-}
-
 /// What the shape rule says of a node whose windows matter.
 fn infer_if_view(graph: &Graph, ops: &Ops, id: NodeId, info: &OpInfo) -> Option<Inferred> {
     let wanted = matches!(info.kind, Kind::View(_)) || info.undeclared_aliases().len() > 1;
@@ -582,37 +576,6 @@ fn window_bytes<T: Copy>(
         (sizes[i], strides[i]) = (known(size)?, known(stride)?);
     }
     Some(ByteSet::of_window(start, &sizes[..rank], &strides[..rank], i64::from(itemsize)))
-}
-
-/// Whether what the schema calls a view is the argument itself, where it is no copy.
-fn hands_back(schema: &Schema) -> bool {
-    matches!(schema.name.as_str(), "contiguous" | "to" | "type_as" | "resolve_conj" | "resolve_neg")
-}
-
-/// Whether element `element` of a `batch_p2p_ops` receives.
-pub(super) fn receives(graph: &Graph, id: NodeId, schema: &Schema, element: usize) -> bool {
-    let ops = schema.param("op_list").and_then(|param| argument(graph, id, schema, param));
-    match ops {
-        Some(Value::List(span)) => match graph.values(span).get(element) {
-            Some(Value::Str(op)) => graph.text(*op) == "irecv",
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
-/// The argument for a parameter, by position or by keyword; `None` where the default holds.
-pub(super) fn argument(graph: &Graph, id: NodeId, schema: &Schema, param: usize) -> Option<Value> {
-    graph.arg(id, param).or_else(|| graph.kwarg(id, &schema.params.get(param)?.name))
-}
-
-/// Whether results of this operator can be tensors.
-fn holds_tensors(info: &OpInfo) -> bool {
-    let number = matches!(
-        info.kind,
-        Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item | Kind::AssertScalar
-    );
-    !number && info.schema.as_ref().is_none_or(|s| s.returns.iter().any(|r| r.ty.starts_with("Tensor")))
 }
 
 fn push_places(graph: &Graph, out: Out, places: &mut Vec<Place>) {
