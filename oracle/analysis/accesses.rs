@@ -9,11 +9,11 @@
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
 //! nothing.
 
-use super::aliasing::receives;
 use super::collectives::Collectives;
+use super::sharing::{argument, receives};
 use super::storages::{Access, Mode, Part, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::ops::{Bound, Collective, Fill, Kind, Move, OpInfo, Ops, Param, Random, Schema};
+use crate::ops::{Collective, Fill, Kind, Move, OpInfo, Ops, Param, Random, Schema};
 
 pub(super) fn collect(
     graph: &Graph,
@@ -73,38 +73,46 @@ impl Collector<'_> {
             return;
         }
         let graph = self.graph;
-        let args = info.schema.as_ref().and_then(|s| Some((s, Bound::new(graph, id, s).ok()?)));
-        let Some((schema, args)) = args else {
+        let Some(schema) = &info.schema else {
             return graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
         };
         // A view reads nothing, a copy that calls itself a view does.
         if matches!(info.kind, Kind::View(_)) && !self.storages.allocates.contains(id.index()) {
             return;
         }
-        for touch in [Touch::Read, Touch::Write] {
-            for (i, param) in schema.params.iter().enumerate() {
-                let unread =
-                    || overwrites(info.kind, param) || (i == 0 && only_shape_of_first(info.kind, schema));
-                if if touch == Touch::Read { !unread() } else { param.write } {
-                    self.argument(id, args.given(i), touch);
-                }
+        for_each_argument(graph, id, schema, &mut |param, value| {
+            let unread = param.is_some_and(|(i, param)| {
+                overwrites(info.kind, param) || (i == 0 && only_shape_of_first(info.kind, schema))
+            });
+            if !unread {
+                self.argument(id, value, Touch::Read);
             }
+        });
+        if schema.params.iter().any(|param| param.write) {
+            for_each_argument(graph, id, schema, &mut |param, value| {
+                if param.is_some_and(|(_, param)| param.write) {
+                    self.argument(id, value, Touch::Write);
+                }
+            });
         }
-        if self.mode == Mode::Physical {
-            self.quiet(id, info.kind, schema, &args);
+        if self.mode == Mode::Physical && !info.undeclared_writes().is_empty() {
+            self.quiet(id, info.kind, schema);
         }
     }
 
     /// Writes that the schema does not tell of.
-    fn quiet(&mut self, id: NodeId, kind: Kind, schema: &Schema, args: &Bound) {
+    fn quiet(&mut self, id: NodeId, kind: Kind, schema: &Schema) {
+        let named = |name: &str| argument(self.graph, id, schema, schema.param(name)?);
         match kind {
-            Kind::Collective(Collective::Recv) => self.argument(id, args.given(0), Touch::Write),
+            Kind::Collective(Collective::Recv) => {
+                let tensor = argument(self.graph, id, schema, 0);
+                tensor.into_iter().for_each(|value| self.argument(id, value, Touch::Write));
+            }
             Kind::Collective(Collective::PointToPoint) => {
-                let tensors =
-                    schema.params.iter().find(|p| p.ty == "Tensor[]").and_then(|p| args.list(&p.name));
-                for (element, &value) in tensors.into_iter().flatten().enumerate() {
-                    if receives(self.graph, args, element) {
-                        self.argument(id, Some(value), Touch::Write);
+                let Some(Value::List(tensors)) = named("tensors") else { return };
+                for (element, &value) in self.graph.values(tensors).iter().enumerate() {
+                    if receives(self.graph, id, schema, element) {
+                        self.argument(id, value, Touch::Write);
                     }
                 }
             }
@@ -116,12 +124,12 @@ impl Collector<'_> {
         }
     }
 
-    fn argument(&mut self, id: NodeId, value: Option<Value>, touch: Touch) {
+    fn argument(&mut self, id: NodeId, value: Value, touch: Touch) {
         match value {
-            Some(Value::Node(node)) => self.touch(id, node, touch, true),
-            Some(Value::List(span)) => {
+            Value::Node(node) => self.touch(id, node, touch, true),
+            Value::List(span) => {
                 for &value in self.graph.values(span) {
-                    self.argument(id, Some(value), touch);
+                    self.argument(id, value, touch);
                 }
             }
             _ => {}
@@ -204,6 +212,21 @@ fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
     }
     endings.sort_by_key(|ending| ending.wait);
     endings
+}
+
+/// Calls `visit` with every argument of a node and the parameter that it is for, if there is one.
+fn for_each_argument<'s>(
+    graph: &Graph,
+    id: NodeId,
+    schema: &'s Schema,
+    visit: &mut impl FnMut(Option<(usize, &'s Param)>, Value),
+) {
+    for (i, &value) in graph.args(id).iter().enumerate() {
+        visit(schema.params.get(i).map(|param| (i, param)), value);
+    }
+    for (key, value) in graph.kwargs(id) {
+        visit(schema.params.iter().enumerate().find(|(_, param)| param.name == key), value);
+    }
 }
 
 fn reads_sizes_only(kind: Kind) -> bool {

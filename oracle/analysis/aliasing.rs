@@ -2,11 +2,12 @@
 
 use super::bytes::ByteSet;
 use super::edges::Edges;
+use super::sharing::{argument, hands_back, holds_tensors, is_quiet, receives};
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
 use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer, is_contiguous, strides_of_view};
-use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Schema, View};
+use crate::ops::{Collective, Kind, OpInfo, Ops, Schema, View};
 use fixedbitset::FixedBitSet;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
@@ -23,6 +24,8 @@ pub(super) struct Aliasing<'a> {
     /// and strides of a window are the recorded ones; where it begins may not be.
     start: Vec<Option<i64>>,
     inputs: FxHashMap<StorageId, StorageIndex>,
+    /// Nodes that return tuples or mappings in a tuple.
+    nested: FixedBitSet,
     /// Storages to be made one: pairs.
     merged: Vec<(StorageIndex, StorageIndex)>,
 }
@@ -34,10 +37,16 @@ impl<'a> Aliasing<'a> {
             allocates: FixedBitSet::with_capacity(graph.len()),
             ..Storages::default()
         };
+        let mut nested = FixedBitSet::with_capacity(graph.len());
         for id in graph.ids() {
+            let out = graph.node(id).out;
             result.first_place.push(result.places.len() as u32);
             if graph.node(id).op != Op::Output {
-                push_places(graph, graph.node(id).out, &mut result.places);
+                push_places(graph, out, &mut result.places);
+            }
+            if let Out::Tuple(span) = out {
+                let flat = |out: &Out| !matches!(out, Out::Tuple(_) | Out::Dict(_) | Out::Key(_));
+                nested.set(id.index(), !graph.outs(span).iter().all(flat));
             }
         }
         result.first_place.push(result.places.len() as u32);
@@ -48,6 +57,7 @@ impl<'a> Aliasing<'a> {
             start: vec![None; result.places.len()],
             result,
             inputs: FxHashMap::default(),
+            nested,
             merged: Vec::new(),
         }
     }
@@ -106,6 +116,7 @@ impl<'a> Aliasing<'a> {
             // Another name of an input that came before.
             Some(&storage) => {
                 let bytes = self.recorded_bytes(place);
+                let bytes = if bytes == ByteSet::ALL { bytes.inexact() } else { bytes };
                 self.start[place] = self.tensor(place).and_then(start_of);
                 self.set(place, &[Part { storage, bytes, certain: true }]);
             }
@@ -125,16 +136,11 @@ impl<'a> Aliasing<'a> {
         self.result.allocates.insert(by.index());
         let bytes = self.recorded_bytes(place);
         let recorded = self.tensor(place).and_then(|t| t.storage_bytes?.known());
-        let end = (bytes != ByteSet::ALL).then(|| bytes.span().1);
+        let end = Some(bytes.span().1).filter(|&end| end != i64::MAX);
         let storage = StorageIndex(self.result.storages.len() as u32);
-        let place_of_node = i as u32;
-        self.result.storages.push(Storage {
-            by,
-            place: place_of_node,
-            bytes: recorded.or(end),
-            external: false,
-            versions: 0,
-        });
+        let bytes_of_all = recorded.or(end);
+        let info = Storage { by, place: i as u32, bytes: bytes_of_all, external: false, versions: 0 };
+        self.result.storages.push(info);
         if alone {
             self.start[place] = self.tensor(place).and_then(start_of);
             self.set(place, &[Part { storage, bytes, certain: true }]);
@@ -272,8 +278,13 @@ impl<'a> Aliasing<'a> {
                 let elements = self.graph.outs(span);
                 let index = if index < 0 { index.saturating_add(elements.len() as i64) } else { index };
                 let Some(index) = usize::try_from(index).ok().filter(|&i| i < elements.len()) else { return };
-                let before: usize = elements[..index].iter().map(|&out| count_places(self.graph, out)).sum();
-                let count = count_places(self.graph, elements[index]);
+                let (before, count): (usize, usize) = match self.nested.contains(source.index()) {
+                    true => (
+                        elements[..index].iter().map(|&out| count_places(self.graph, out)).sum(),
+                        count_places(self.graph, elements[index]),
+                    ),
+                    false => (index, 1),
+                };
                 for (place, source) in self.range(id).zip(from.skip(before).take(count)) {
                     self.same(place, source);
                 }
@@ -325,32 +336,33 @@ impl<'a> Aliasing<'a> {
         if !declared && !quiet {
             return;
         }
-        // Arguments that do not fit are a fault of the graph; assume the least.
-        let Ok(args) = Bound::new(self.graph, id, schema) else { return };
-        let metas = match infer_if_view(self.graph, self.ops, id, info) {
-            Some(Inferred::One(output)) => vec![output],
-            Some(Inferred::Many(outputs)) => outputs,
-            _ => Vec::new(),
-        };
-        let meta = |i: usize| match metas.get(i) {
-            Some(Output::Tensor(meta)) => Some(meta),
+        let inferred = infer_if_view(self.graph, self.ops, id, info);
+        let meta = |i: usize| match &inferred {
+            Some(Inferred::One(Output::Tensor(meta))) if i == 0 => Some(meta),
+            Some(Inferred::Many(outputs)) => match outputs.get(i) {
+                Some(Output::Tensor(meta)) => Some(meta),
+                _ => None,
+            },
             _ => None,
         };
         if quiet {
-            return self.quiet(id, info, schema, &args, &meta);
+            return self.quiet(id, info, schema, &meta);
         }
         for (r, result) in schema.returns.iter().enumerate() {
             let Some(set) = result.alias else { continue };
             let of_set = |p: &usize| schema.params[*p].alias == Some(set);
-            let params: Vec<usize> = (0..schema.params.len()).filter(of_set).collect();
-            let written = result.write || params.iter().any(|&p| schema.params[p].write);
-            for (element, (i, place)) in self.places_of_return(id, schema, r).into_iter().enumerate() {
-                let sources: Vec<usize> =
-                    params.iter().filter_map(|&p| self.source(&args, p, element)).collect();
+            let params = || (0..schema.params.len()).filter(of_set);
+            let written = result.write || params().any(|p| schema.params[p].write);
+            let (skipped, count) = self.places_of_return(id, schema, r);
+            let mut sources = Vec::with_capacity(1);
+            for (element, (i, place)) in self.range(id).enumerate().skip(skipped).take(count).enumerate() {
+                let argument = |p| argument(self.graph, id, schema, p);
+                sources.clear();
+                sources.extend(params().filter_map(|p| self.source(argument(p)?, element)));
                 match sources[..] {
                     [] => {}
                     [source] if written => self.same(place, source),
-                    [source] => match self.copies(schema, &args, place, source) {
+                    [source] => match self.copies(id, schema, place, source) {
                         Some(true) => {
                             self.fresh(id, i, place, true);
                         }
@@ -365,7 +377,8 @@ impl<'a> Aliasing<'a> {
     }
 
     /// Whether what the schema calls a view of `source` is a copy this time; `None` where that is not known.
-    fn copies(&self, schema: &Schema, args: &Bound, place: usize, source: usize) -> Option<bool> {
+    fn copies(&self, id: NodeId, schema: &Schema, place: usize, source: usize) -> Option<bool> {
+        let named = |name: &str| argument(self.graph, id, schema, schema.param(name)?);
         let sizes = |dims| self.graph.dims(dims).iter().map(|&d| Size::from(d)).collect::<Vec<Size>>();
         let layout = |t: &Tensor| (sizes(t.shape), sizes(t.stride));
         match &schema.name[..] {
@@ -378,17 +391,20 @@ impl<'a> Aliasing<'a> {
             // Itself where it is contiguous already.
             "contiguous" => {
                 let (shape, stride) = layout(self.tensor(source)?);
-                let plain = matches!(args.text("memory_format"), None | Some("contiguous_format"));
+                let plain = match named("memory_format") {
+                    Some(Value::MemoryFormat(format)) => self.graph.text(format) == "contiguous_format",
+                    other => other.is_none(),
+                };
                 is_contiguous(&shape, &stride).filter(|_| plain).map(|is| !is)
             }
             // Itself where nothing changes.
             "to" | "type_as" => {
                 let (before, after) = (self.tensor(source)?, self.tensor(place)?);
                 let changes = (before.dtype, before.device) != (after.dtype, after.device);
-                if changes || args.bool("copy") == Some(true) {
+                if changes || named("copy") == Some(Value::Bool(true)) {
                     return Some(true);
                 }
-                let keeps_format = matches!(args.named("memory_format"), None | Some(Value::None));
+                let keeps_format = matches!(named("memory_format"), None | Some(Value::None));
                 keeps_format.then_some(false)
             }
             // Itself unless it shows conjugates, which is not recorded.
@@ -400,23 +416,22 @@ impl<'a> Aliasing<'a> {
         }
     }
 
-    /// The places of result `r`: (number within the node, place).
-    fn places_of_return(&self, id: NodeId, schema: &Schema, r: usize) -> Vec<(usize, usize)> {
-        let places = self.range(id).enumerate();
+    /// The places of result `r`: how many of the node's come before them, and how many they are.
+    fn places_of_return(&self, id: NodeId, schema: &Schema, r: usize) -> (usize, usize) {
         if schema.returns.len() == 1 {
             let list = schema.returns[0].ty.contains('[');
-            return places.take(if list { usize::MAX } else { 1 }).collect();
+            return (0, if list { usize::MAX } else { 1 });
         }
-        let Out::Tuple(span) = self.graph.node(id).out else { return Vec::new() };
+        let Out::Tuple(span) = self.graph.node(id).out else { return (0, 0) };
         let parts = self.graph.outs(span);
-        let Some(part) = parts.get(r) else { return Vec::new() };
+        let Some(part) = parts.get(r) else { return (0, 0) };
         let before = parts[..r].iter().map(|&out| count_places(self.graph, out)).sum();
-        places.skip(before).take(count_places(self.graph, *part)).collect()
+        (before, count_places(self.graph, *part))
     }
 
-    /// The place that element `element` of a result shares storage with, given parameter `param`.
-    fn source(&self, args: &Bound, param: usize, element: usize) -> Option<usize> {
-        match args.given(param)? {
+    /// The place that element `element` of a result shares storage with, given the argument.
+    fn source(&self, argument: Value, element: usize) -> Option<usize> {
+        match argument {
             Value::Node(node) => {
                 let range = self.range(node);
                 // A list passed whole is taken element by element; one tensor is viewed by every element.
@@ -436,27 +451,29 @@ impl<'a> Aliasing<'a> {
         id: NodeId,
         info: &OpInfo,
         schema: &Schema,
-        args: &Bound,
         meta: &impl Fn(usize) -> Option<&'m TensorMeta>,
     ) {
         for (element, place) in self.range(id).enumerate() {
+            let source = |this: &Self, param: usize, element: usize| {
+                this.source(argument(this.graph, id, schema, param)?, element)
+            };
             match info.kind {
                 Kind::View(_) => {
-                    if let Some(source) = self.source(args, 0, element) {
+                    if let Some(source) = source(self, 0, element) {
                         self.view(place, source, meta(element), info.kind);
                     }
                 }
                 Kind::Collective(Collective::PointToPoint) => {
                     let tensors = schema.param("tensors").unwrap_or(usize::MAX);
-                    match self.source(args, tensors, element) {
-                        Some(source) if receives(self.graph, args, element) => self.same(place, source),
+                    match source(self, tensors, element) {
+                        Some(source) if receives(self.graph, id, schema, element) => self.same(place, source),
                         _ => {}
                     }
                 }
                 // A list hands back its elements one by one.
                 _ if schema.returns.len() == 1 => {
                     if let [(0, param)] = info.undeclared_aliases()
-                        && let Some(source) = self.source(args, *param, element)
+                        && let Some(source) = source(self, *param, element)
                     {
                         self.same(place, source);
                     }
@@ -464,7 +481,7 @@ impl<'a> Aliasing<'a> {
                 // Windows, or the whole.
                 _ => {
                     let param = info.undeclared_aliases().iter().find(|(r, _)| *r == element);
-                    if let Some(source) = param.and_then(|&(_, param)| self.source(args, param, 0)) {
+                    if let Some(source) = param.and_then(|&(_, param)| source(self, param, 0)) {
                         self.view(place, source, meta(element), info.kind);
                     }
                 }
@@ -506,19 +523,25 @@ impl<'a> Aliasing<'a> {
             }
         }
         self.result.storages = kept;
+        // Parts that have become the same. Places may share them: then each finds the same ones first.
+        for i in 0..self.result.places.len() {
+            let Place { first, len, .. } = self.result.places[i];
+            let parts = &mut self.result.parts[first as usize..(first + len) as usize];
+            let mut distinct = 0;
+            for at in 0..parts.len() {
+                if !parts[..distinct].contains(&parts[at]) {
+                    parts.swap(distinct, at);
+                    distinct += 1;
+                }
+            }
+            self.result.places[i].len = distinct as u32;
+        }
     }
 }
 
 /// Any bytes of a storage.
 fn whole(storage: &Storage) -> ByteSet {
     storage.bytes.map_or(ByteSet::ALL, |end| ByteSet::range(0, end)).inexact()
-}
-
-/// Whether the run time shares storage where the schema does not say so.
-fn is_quiet(info: &OpInfo, schema: &Schema) -> bool {
-    !info.undeclared_aliases().is_empty()
-        || matches!(info.kind, Kind::Collective(Collective::PointToPoint))
-        || (matches!(info.kind, Kind::View(_)) && schema.name == "_unsafe_view")
 }
 
 /// What the shape rule says of a node whose windows matter.
@@ -540,38 +563,19 @@ fn window_bytes<T: Copy>(
     itemsize: u32,
     known: impl Fn(T) -> Option<i64>,
 ) -> Option<ByteSet> {
-    const RANK: usize = 8;
+    const RANK: usize = 16;
     let (mut sizes, mut strides) = ([0i64; RANK], [0i64; RANK]);
     let rank = shape.len();
-    if rank != stride.len() || rank > RANK {
+    if rank != stride.len() {
         return None;
+    }
+    if rank > RANK {
+        return Some(ByteSet::ALL.inexact());
     }
     for (i, (&size, &stride)) in shape.iter().zip(stride).enumerate() {
         (sizes[i], strides[i]) = (known(size)?, known(stride)?);
     }
     Some(ByteSet::of_window(start, &sizes[..rank], &strides[..rank], i64::from(itemsize)))
-}
-
-/// Whether what the schema calls a view is the argument itself, where it is no copy.
-fn hands_back(schema: &Schema) -> bool {
-    matches!(schema.name.as_str(), "contiguous" | "to" | "type_as" | "resolve_conj" | "resolve_neg")
-}
-
-/// Whether element `element` of a `batch_p2p_ops` receives.
-pub(super) fn receives(graph: &Graph, args: &Bound, element: usize) -> bool {
-    match args.list("op_list").and_then(|ops| ops.get(element)) {
-        Some(Value::Str(op)) => graph.text(*op) == "irecv",
-        _ => false,
-    }
-}
-
-/// Whether results of this operator can be tensors.
-fn holds_tensors(info: &OpInfo) -> bool {
-    let number = matches!(
-        info.kind,
-        Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item | Kind::AssertScalar
-    );
-    !number && info.schema.as_ref().is_none_or(|s| s.returns.iter().any(|r| r.ty.starts_with("Tensor")))
 }
 
 fn push_places(graph: &Graph, out: Out, places: &mut Vec<Place>) {

@@ -6,7 +6,7 @@
 
 use super::bytes::Overlap;
 use super::collectives::Collectives;
-use super::storages::{Part, Storages, Touch};
+use super::storages::{Access, Part, Storages};
 use crate::graph::{Graph, NodeId};
 use crate::ops::{Collective, Kind, Ops};
 
@@ -34,6 +34,8 @@ pub struct InFlight {
     pub what: Intrusion,
     /// Whether it certainly does.
     pub certain: bool,
+    /// The wait that ends the flight of the bytes touched; `None` where there is none, and for a raw value.
+    pub wait: Option<NodeId>,
 }
 
 impl InFlight {
@@ -41,8 +43,8 @@ impl InFlight {
     pub fn tell(&self, graph: &Graph, collectives: &Collectives) -> String {
         let start = graph.name(collectives.calls[self.launch].node);
         let node = graph.name(self.node);
-        let wait = match collectives.waits[self.launch].first() {
-            Some(&wait) => format!("before its wait {}", graph.name(wait)),
+        let wait = match self.wait {
+            Some(wait) => format!("before its wait {}", graph.name(wait)),
             None => "which nobody waits for".to_string(),
         };
         let verb = |word: &str| match self.certain {
@@ -67,10 +69,15 @@ impl InFlight {
 }
 
 /// Everything that touches the memory of a collective in flight, by launch, then in list order. A node that
-/// takes the raw value of a launch is told so once, and not again for reading it.
+/// takes the raw value of a launch is told so once, and not again for reading it. Of what touches a tensor that
+/// nobody waits for only the first is told.
 pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Collectives) -> Vec<InFlight> {
     let mut found = Vec::new();
     let raw = raw_uses(graph, ops, collectives);
+    let mut last_write = vec![NodeId(0); storages.len()];
+    for access in storages.accesses().iter().filter(|access| access.touch.writes()) {
+        last_write[access.part.storage.index()] = access.node;
+    }
     for (launch, call) in collectives.calls.iter().enumerate() {
         // These are done when they return.
         if matches!(call.kind, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other) {
@@ -83,29 +90,38 @@ pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Co
             launch,
             what: Intrusion::TakesRawValue,
             certain: true,
+            wait: None,
         }));
         let takers: Vec<NodeId> = found[begin..].iter().map(|f| f.node).collect();
-        // The memory that the result will be in: what waits for it land, or what the value shows.
-        let end = collectives.waits[launch].first().map_or(NodeId(u32::MAX), |&wait| wait);
+        let waits = &collectives.waits[launch];
         let mut intrude = |part: &Part, is_result: bool| {
-            let accesses = storages.accesses_of(part.storage);
-            for access in accesses.skip_while(|a| a.node <= call.node).take_while(|a| a.node < end) {
+            // Only writes intrude on inputs.
+            if !is_result && last_write[part.storage.index()] <= call.node {
+                return;
+            }
+            let meets = |access: &&Access| part.bytes.overlap(access.part.bytes) != Overlap::No;
+            let later = storages.accesses_after(part.storage, call.node).filter(meets);
+            // Of several waits for one launch, the first that lands or releases these bytes.
+            let is_wait = |access: &&Access| waits.binary_search(&access.node).is_ok();
+            let wait = match waits.is_empty() {
+                true => None,
+                false => later.clone().find(is_wait).map(|access| access.node),
+            };
+            for access in later.take_while(|a| wait.is_none_or(|wait| a.node < wait)) {
                 let writes = access.touch.writes();
                 let what = match (is_result, writes) {
                     (false, true) => Intrusion::WritesInput,
+                    (true, false) if takers.contains(&access.node) => continue,
                     (true, false) => Intrusion::ReadsResult,
                     (true, true) => Intrusion::WritesResult,
                     (false, false) => continue,
                 };
-                // The wait for another value of the same launch is no intruder.
-                let ends = matches!(access.touch, Touch::Release | Touch::Land)
-                    && collectives.waits[launch].contains(&access.node);
-                let overlap = part.bytes.overlap(access.part.bytes);
-                if overlap == Overlap::No || ends || (!writes && takers.contains(&access.node)) {
-                    continue;
+                let surely = part.bytes.overlap(access.part.bytes) == Overlap::Yes;
+                let certain = part.certain && access.part.certain && surely;
+                found.push(InFlight { node: access.node, launch, what, certain, wait });
+                if wait.is_none() {
+                    break;
                 }
-                let certain = part.certain && access.part.certain && overlap == Overlap::Yes;
-                found.push(InFlight { node: access.node, launch, what, certain });
             }
         };
         for &input in &call.inputs {

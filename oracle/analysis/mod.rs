@@ -15,6 +15,7 @@ pub mod in_flight;
 pub mod origin;
 pub mod reachability;
 pub mod sequences;
+mod sharing;
 pub mod storages;
 #[cfg(test)]
 mod testing;

@@ -243,7 +243,18 @@ impl Storages {
         self.in_storage[self.storage_range(storage)].iter().map(|&i| &self.accesses[i as usize])
     }
 
-    pub(super) fn storage_range(&self, storage: StorageIndex) -> std::ops::Range<usize> {
+    /// Those of them that come after `node`.
+    pub fn accesses_after(
+        &self,
+        storage: StorageIndex,
+        node: NodeId,
+    ) -> impl ExactSizeIterator<Item = &Access> + Clone {
+        let all = &self.in_storage[self.storage_range(storage)];
+        let later = all.partition_point(|&i| self.accesses[i as usize].node <= node);
+        all[later..].iter().map(|&i| &self.accesses[i as usize])
+    }
+
+    fn storage_range(&self, storage: StorageIndex) -> std::ops::Range<usize> {
         self.of_storage[storage.index()] as usize..self.of_storage[storage.index() + 1] as usize
     }
 

@@ -3,6 +3,8 @@
 
 #![allow(missing_docs)]
 
+mod cases;
+mod faults;
 mod model;
 mod programs;
 mod recorded;

@@ -2,6 +2,7 @@
 
 use graph_oracle::analysis::disagreements::disagreements;
 use graph_oracle::analysis::storages::Mode;
+use graph_oracle::analysis::validate::validate;
 use graph_oracle::analysis::{Collectives, Edges, Storages};
 use graph_oracle::format::json;
 use graph_oracle::graph::Graph;
@@ -64,4 +65,16 @@ fn recorded_storages_differ_where_the_tracer_lost_a_view() {
             ("aten.permute.default", true, 900),
         ]
     );
+}
+
+#[test]
+fn recorded_graphs_can_be_judged() {
+    let mut findings: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for graph in graphs() {
+        for fault in validate(graph) {
+            assert!(!fault.is_fatal(), "{}: {fault}", graph.name);
+            findings.entry(&graph.name).or_default().push(fault.to_string());
+        }
+    }
+    assert_eq!(findings, BTreeMap::new());
 }
