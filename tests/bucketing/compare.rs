@@ -24,7 +24,9 @@ fn node_difference(ours: &Graph, theirs: &Graph, a: NodeId, b: NodeId) -> Option
         return Some("another kind of node".into());
     }
     match x.op {
-        Op::Placeholder | Op::GetAttr if ours.name(a) != theirs.name(b) => return Some("another input".into()),
+        Op::Placeholder | Op::GetAttr if ours.name(a) != theirs.name(b) => {
+            return Some("another input".into());
+        }
         Op::Call if ours.target(a) != theirs.target(b) => return Some("another operator".into()),
         _ => {}
     }
