@@ -19,7 +19,8 @@ use crate::graph::{Dtype, Graph, NodeId, OrderingEdge, Out, Value};
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
 use crate::passes::bucketing::{
-    self, Context, Facts, Key, Legality, Member, Mode, Policy, Reason, Run, Selection, member, select,
+    self, Context, Facts, Key, Legality, Member, Mode, Open, Policy, Reason, Run, Selection, Targets, member,
+    select,
 };
 use crate::passes::repair;
 use crate::rules::PassKind;
@@ -47,7 +48,8 @@ impl Candidate for Pr158663 {
 }
 
 /// The ingredients that differ from the reference's.
-struct Historic;
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Historic;
 
 impl Policy for Historic {
     fn deduplicates_waits(&self) -> bool {
@@ -87,19 +89,25 @@ impl Policy for Historic {
         Vec::new()
     }
 
-    fn mismatch(&self, _: &Context, _: &[Member], _: &Member) -> Option<Reason> {
+    fn mismatch(&self, _: &Context, _: &Open, _: &Member) -> Option<Reason> {
         None
     }
 
-    fn conflict(&self, _: &Context, _: &mut Legality, _: &[Member], _: &Member) -> Option<NodeId> {
+    fn conflict(&self, _: &Context, _: &mut Legality, _: &Open, _: &Member) -> Option<NodeId> {
         None
     }
 
     fn decided(&self, _: &mut Legality, _: &[Member]) {}
 
     fn foldable(&self, cx: &Context, member: &Member) -> Option<(NodeId, NodeId)> {
-        let folded = merge::foldable(cx.editor, cx.targets, member.input, member.start)?;
-        (cx.editor.graph().target(folded.0) == "prims.convert_element_type.default").then_some(folded)
+        let graph = cx.editor.graph();
+        let is_cast = Targets::calls(graph, member.input, &[cx.targets.convert]);
+        match graph.arg(member.input, 0) {
+            Some(Value::Node(from)) if is_cast && cx.editor.users(member.input) == [member.start] => {
+                Some((member.input, from))
+            }
+            _ => None,
+        }
     }
 
     fn packs_exactly(&self, _: Mode, _: &[Piece], _: Dtype) -> bool {

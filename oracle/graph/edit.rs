@@ -4,9 +4,16 @@
 //! and kept up to date.
 
 use super::{Graph, Node, NodeId, Op, Out, Span, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 const NONE: u32 = u32::MAX;
+
+/// References of one node by what they refer to, as places in the value arena.
+type Places = FxHashMap<NodeId, Vec<u32>>;
+
+/// References from which on a node's places are indexed.
+const WIDE: usize = 64;
 
 /// A graph under change.
 #[derive(Clone, Debug)]
@@ -19,6 +26,8 @@ pub struct Editor {
     erased: Vec<bool>,
     /// Distinct users, in order of registration.
     users: Vec<Vec<NodeId>>,
+    /// Where nodes with very many references refer to what.
+    wide: FxHashMap<NodeId, Places>,
     /// Last suffix tried for a base name.
     suffix: FxHashMap<String, u32>,
 }
@@ -44,6 +53,7 @@ impl Editor {
             last: n.checked_sub(1).map_or(NONE, |i| i as u32),
             erased: vec![false; n],
             users,
+            wide: FxHashMap::default(),
             suffix: FxHashMap::default(),
             graph,
         }
@@ -213,63 +223,86 @@ impl Editor {
         self.replace_all(&[(old, new)]);
     }
 
-    /// Replaces several nodes at once, each `(old, new)`; as one after the other, where no `new` is an `old` of
-    /// another pair. The arguments of each user are gone through once.
+    /// Replaces several nodes at once, each `(old, new)`: as one after the other, where no `new` is an `old` of
+    /// another pair. Costs the arguments of each user once; those of a user with very many, such as the output,
+    /// are indexed the first time.
     pub fn replace_all(&mut self, pairs: &[(NodeId, NodeId)]) {
-        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        let mut users = Vec::new();
+        // What each user has replaced; users in order of registration.
+        let mut users: IndexMap<NodeId, Vec<(NodeId, NodeId)>, FxBuildHasher> = IndexMap::default();
         for &(old, new) in pairs {
-            if old != new && map.insert(old, new).is_none() {
-                users.append(&mut self.users[old.index()]);
+            if old != new {
+                for user in std::mem::take(&mut self.users[old.index()]) {
+                    users.entry(user).or_default().push((old, new));
+                }
             }
         }
-        // In order of registration, each once.
-        let mut seen = FxHashSet::default();
-        users.retain(|&user| seen.insert(user));
-        for user in users {
-            let mut found: Vec<NodeId> = Vec::new();
-            let mut had: FxHashSet<NodeId> = FxHashSet::default();
-            self.graph.for_each_input(user, &mut |input| match map.get(&input) {
-                Some(&new) => found.push(new),
-                None => {
-                    had.insert(input);
-                }
-            });
-            let node = *self.graph.node(user);
-            for span in [node.args, node.kwargs] {
-                replace_in(&mut self.graph.values, span, &map);
-            }
-            for new in found {
-                if had.insert(new) {
-                    self.users[new.index()].push(user);
-                }
+        for (user, pairs) in users {
+            for new in self.replace_in_node(user, &pairs) {
+                self.users[new.index()].push(user);
             }
         }
     }
 
     /// Makes `user` refer to `new` wherever it refers to `old`.
     pub fn replace_input(&mut self, user: NodeId, old: NodeId, new: NodeId) {
-        let (mut uses_old, mut uses_new) = (false, false);
-        self.graph.for_each_input(user, &mut |input| {
-            uses_old |= input == old;
-            uses_new |= input == new;
-        });
-        if old == new || !uses_old {
+        let count = self.users[old.index()].len();
+        if old == new {
             return;
         }
-        let map = FxHashMap::from_iter([(old, new)]);
-        let node = *self.graph.node(user);
-        for span in [node.args, node.kwargs] {
-            replace_in(&mut self.graph.values, span, &map);
-        }
         self.users[old.index()].retain(|&u| u != user);
-        if !uses_new {
+        if self.users[old.index()].len() == count {
+            return;
+        }
+        for new in self.replace_in_node(user, &[(old, new)]) {
             self.users[new.index()].push(user);
         }
     }
 
+    /// Replaces references of one node. Returns the new nodes that it did not refer to before.
+    fn replace_in_node(&mut self, user: NodeId, pairs: &[(NodeId, NodeId)]) -> Vec<NodeId> {
+        let node = *self.graph.node(user);
+        if !self.wide.contains_key(&user) {
+            let mut count = 0;
+            self.graph.for_each_input(user, &mut |_| count += 1);
+            if count > WIDE {
+                let mut places = Places::default();
+                for span in [node.args, node.kwargs] {
+                    index_places(&self.graph.values, span, &mut places);
+                }
+                self.wide.insert(user, places);
+            }
+        }
+        let mut found = Vec::new();
+        if let Some(places) = self.wide.get_mut(&user) {
+            for &(old, new) in pairs {
+                let Some(moved) = places.remove(&old) else { continue };
+                for &place in &moved {
+                    self.graph.values[place as usize] = Value::Node(new);
+                }
+                let all = places.entry(new).or_insert_with(|| {
+                    found.push(new);
+                    Vec::new()
+                });
+                all.extend(moved);
+            }
+            return found;
+        }
+        for &(_, new) in pairs {
+            let mut had = found.contains(&new);
+            self.graph.for_each_input(user, &mut |input| had |= input == new);
+            if !had {
+                found.push(new);
+            }
+        }
+        for span in [node.args, node.kwargs] {
+            replace_in(&mut self.graph.values, span, pairs);
+        }
+        found
+    }
+
     /// Replaces the arguments of a node.
     pub fn set_args(&mut self, id: NodeId, args: &[Value]) {
+        self.wide.remove(&id);
         let mut inputs = Vec::new();
         self.graph.for_each_input(id, &mut |input| inputs.push(input));
         for input in inputs {
@@ -361,15 +394,27 @@ fn add_user(users: &mut [Vec<NodeId>], input: NodeId, user: NodeId) {
     }
 }
 
-fn replace_in(values: &mut [Value], span: Span, map: &FxHashMap<NodeId, NodeId>) {
+fn replace_in(values: &mut [Value], span: Span, pairs: &[(NodeId, NodeId)]) {
     for i in span.range() {
         match values[i] {
             Value::Node(node) => {
-                if let Some(&new) = map.get(&node) {
+                if let Some(&(_, new)) = pairs.iter().find(|(old, _)| *old == node) {
                     values[i] = Value::Node(new);
                 }
             }
-            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => replace_in(values, inner, map),
+            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => replace_in(values, inner, pairs),
+            _ => {}
+        }
+    }
+}
+
+fn index_places(values: &[Value], span: Span, places: &mut Places) {
+    for i in span.range() {
+        match values[i] {
+            Value::Node(node) => places.entry(node).or_default().push(i as u32),
+            Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
+                index_places(values, inner, places);
+            }
             _ => {}
         }
     }

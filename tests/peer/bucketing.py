@@ -2,10 +2,10 @@
 
     python tests/peer/bucketing.py OUT --mode default --count 500 --seed 1 [--rank 1] [--family mixed]
 
-Writes OUT/<mode>_<family>_<seed>.jsonl, four lines a case: {"options": {...}, "error": text or null}, then the graph
+Writes OUT/<mode>_<family>_<seed>.jsonl, four lines a case: {"options", "error", "candidate"}, then the graph
 before, the graph after the passes, and the graph after the final sort (null where PyTorch stopped). The passes run
 under a fake process group of four ranks; no device is needed. `cargo test --test bucketing` compares the pairs with
-the reference where BUCKETING_PEER names the folder.
+the reference where BUCKETING_PEER names the folder. Mode `historic` is the algorithm of PR 158663, not PyTorch's own.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import torch.fx as fx
 from torch._inductor.fx_passes import bucketing, fsdp
 from torch._inductor.pattern_matcher import stable_topological_sort
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 aten, c10d, prims = torch.ops.aten, torch.ops._c10d_functional, torch.ops.prims
@@ -368,6 +369,84 @@ def functional_body(gm, mode, caps):
         bucketing.all_gather_merge_fn_to_trace = original
 
 
+def historic(gm, kinds, caps):
+    """Selection and bodies of PR 158663 as section 6 of the specification tells them, traced by this PyTorch."""
+    limit = caps[0]
+    for kind in kinds:
+        gather = kind == "all_gather"
+        target = c10d.all_gather_into_tensor.default if gather else c10d.reduce_scatter_tensor.default
+        by_key = {}
+        for node in gm.graph.nodes:
+            if node.target is c10d.wait_tensor.default and node.args[0].target is target:
+                start = node.args[0]
+                by_key.setdefault((*start.args[1:], start.meta["val"].dtype), []).append(start)
+        buckets = []
+        for starts in by_key.values():
+            bucket, total = [], 0
+            for start in starts:
+                size = start.meta["val"].numel() * start.meta["val"].element_size()
+                if bucket and total + size > limit:
+                    buckets.append(bucket)
+                    bucket, total = [], 0
+                bucket.append(start)
+                total += size
+            buckets.append(bucket)
+        for bucket in buckets:
+            if len(bucket) > 1:
+                merge_historic(gm.graph, bucket, gather)
+
+
+def merge_historic(graph, bucket, gather):
+    waits = [next(iter(start.users)) for start in bucket]
+    assert all(len(start.users) == 1 for start in bucket)
+    inputs, casts = [], []
+    for start in bucket:
+        x = start.args[0]
+        if gather and x.target is prims.convert_element_type.default and len(x.users) == 1:
+            casts.append(x)
+            x = x.args[0]
+        inputs.append(x)
+    first = bucket[0]
+    size, group = first.args[-2], first.args[-1]
+    dtype, device = first.meta["val"].dtype, first.meta["val"].device
+    rank = dist.get_rank(dist.distributed_c10d._resolve_process_group(group))
+
+    def gathered(xs):
+        numels = [x.numel() for x in xs]
+        buffer = torch.empty(sum(numels) * size, dtype=dtype, device=device)
+        slot = buffer.narrow(0, sum(numels) * rank, sum(numels))
+        torch._foreach_copy_(torch.split(slot, numels), [x.reshape(-1) for x in xs])
+        out = c10d.wait_tensor.default(c10d.all_gather_into_tensor_out.default(slot, size, group, out=buffer))
+        pieces = torch.split_with_sizes(out.reshape(size, -1), numels, dim=1)
+        return [p.reshape((x.shape[0] * size,) + x.shape[1:]) for p, x in zip(pieces, xs)]
+
+    def scattered(xs):
+        parts = [list(f.split([f.numel() // size] * size)) for f in [x.view(-1) for x in xs]]
+        packed = torch.cat([part[r] for r in range(size) for part in parts], dim=0)
+        out = c10d.wait_tensor.default(c10d.reduce_scatter_tensor.default(packed, first.args[1], size, group))
+        outs, at = [], 0
+        for x in xs:
+            shape = torch.Size((x.shape[0] // size,) + x.shape[1:])
+            outs.append(out.narrow(0, at, shape.numel()).reshape(shape))
+            at += shape.numel()
+        return outs
+
+    values = [x.meta["val"] for x in inputs]
+    with values[0].fake_mode:
+        traced = make_fx(gathered if gather else scattered)(values)
+    env = dict(zip(traced.graph.find_nodes(op="placeholder"), inputs))
+    with graph.inserting_before(bucket[0 if gather else -1].next):
+        for node in traced.graph.nodes:
+            if node.op == "output":
+                outs = [env[out] for out in node.args[0]]
+            elif node.op != "placeholder":
+                env[node] = graph.node_copy(node, lambda n: env[n])
+    for wait, out in zip(waits, outs):
+        wait.replace_all_uses_with(out)
+    for node in waits + bucket + casts:
+        graph.erase_node(node)
+
+
 def case(rng, groups, mode, family):
     builder = (FsdpBuilder if family == "fsdp" else Builder)(rng, FakeTensorMode(), groups, family)
     graph = builder.build()
@@ -383,7 +462,11 @@ def case(rng, groups, mode, family):
         kinds = [kind for kind in kinds if kind != "reduce_scatter"] or ["all_gather"]
     if mode.startswith("functional"):
         kinds = ["all_gather"]
+    if mode == "historic":
+        kinds = [kind for kind in kinds if kind != "all_reduce"] or ["all_gather"]
     options = {"mode": mode, "cap": ",".join(f"{c}B" for c in caps)}
+    if mode == "historic":
+        options["mode"] = "default"
     if filtered != "none":
         options["filter"] = "fsdp"
     if filtered != "pre":
@@ -393,6 +476,8 @@ def case(rng, groups, mode, family):
     try:
         if mode.startswith("functional"):
             functional_body(gm, mode, caps)
+        elif mode == "historic":
+            historic(gm, kinds, caps)
         else:
             run_passes(gm, kinds, mode, caps, filtered)
         lines[2] = export(gm.graph, groups)
@@ -400,7 +485,7 @@ def case(rng, groups, mode, family):
         lines[3] = export(gm.graph, groups)
     except Exception as e:  # noqa: BLE001
         error = f"{type(e).__name__}: {e}"[:300]
-    lines[0] = {"options": options, "error": error}
+    lines[0] = {"options": options, "error": error, "candidate": "pr158663" if mode == "historic" else "reference"}
     return lines
 
 

@@ -5,7 +5,7 @@
 use super::member::Member;
 use crate::analysis::dependences::Options;
 use crate::analysis::storages::{Mode, StorageIndex};
-use crate::analysis::{Collectives, Dependences, Edges, Origin, Storages};
+use crate::analysis::{Collectives, Dependences, Edges, Origin, Origins, Storages};
 use crate::graph::{Graph, NodeId, Op, OrderingEdge};
 use crate::ops::Ops;
 
@@ -41,6 +41,19 @@ impl Facts {
             }
         }
         hazards
+    }
+
+    /// Whether something must follow a node that does not take its value: it reads what is overwritten later, or
+    /// an ordering edge says so. Nodes that the pass has made are not known, and nothing awaits them.
+    pub fn is_awaited(&self, id: NodeId) -> bool {
+        let follows = |&next: &NodeId| self.dependences.origin(id, next) != Some(Origin::Data);
+        id.index() < self.dependences.len() && self.dependences.after(id).iter().any(follows)
+    }
+
+    /// Whether something must come before or after a node for another reason than a value that passes.
+    pub fn has_hazards(&self, id: NodeId) -> bool {
+        let known = id.index() < self.dependences.len();
+        known && (self.is_awaited(id) || self.dependences.before(id).any(|(_, why)| why != Origin::Data))
     }
 
     /// Who would miss what a gather writes into its `out=` buffer, if it wrote elsewhere: a later node that

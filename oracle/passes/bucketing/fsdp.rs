@@ -75,48 +75,56 @@ impl Ancestry {
     }
 }
 
-/// Whether a node and everything after it has one input only, computed on demand.
-pub struct Chains(Vec<Option<bool>>);
+/// Whether what follows a node has one input only, computed on demand. The list need not be sorted.
+pub struct Chains(Vec<Flow>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flow {
+    Unseen,
+    /// On the stack.
+    Open,
+    /// Every node reached has one input.
+    Chain,
+    Joined,
+}
 
 impl Chains {
     /// Nothing is known yet.
     pub fn new(editor: &Editor) -> Chains {
-        Chains(vec![None; editor.graph().len()])
+        Chains(vec![Flow::Unseen; editor.graph().len()])
     }
 
     /// Whether every node reached forward from `wait`, the output excepted, has exactly one distinct input, and
     /// there is something to reach.
     pub fn flow_on(&mut self, editor: &Editor, wait: NodeId) -> bool {
-        !editor.users(wait).is_empty() && self.users_flow(editor, wait)
-    }
-
-    fn users_flow(&mut self, editor: &Editor, root: NodeId) -> bool {
         let graph = editor.graph();
-        let one_input = |id: NodeId| {
-            let mut first = None;
-            let mut one = true;
-            graph.for_each_input(id, &mut |input| one &= *first.get_or_insert(input) == input);
-            one && first.is_some()
-        };
-        let mut stack = vec![(root, false)];
-        while let Some((at, left)) = stack.pop() {
-            if !left && self.0[at.index()].is_some() {
-                continue;
-            }
-            let users = editor.users(at);
-            let inner = || users.iter().copied().filter(|&user| graph.node(user).op != Op::Output);
-            if left {
-                let flows = inner().all(|user| one_input(user) && self.0[user.index()] == Some(true));
-                self.0[at.index()] = Some(flows);
-            } else if inner().all(one_input) {
-                stack.push((at, true));
-                stack.extend(inner().map(|user| (user, false)));
-            } else {
-                self.0[at.index()] = Some(false);
+        let mut stack = vec![wait];
+        while let Some(&at) = stack.last() {
+            let inner = editor.users(at).iter().copied().filter(|&user| graph.node(user).op != Op::Output);
+            match self.0[at.index()] {
+                Flow::Unseen if inner.clone().all(|user| has_one_input(editor, user)) => {
+                    self.0[at.index()] = Flow::Open;
+                    stack.extend(inner.filter(|user| self.0[user.index()] == Flow::Unseen));
+                }
+                Flow::Unseen => self.0[at.index()] = Flow::Joined,
+                Flow::Open => {
+                    stack.pop();
+                    let joined = inner.map(|user| self.0[user.index()]).any(|flow| flow == Flow::Joined);
+                    self.0[at.index()] = if joined { Flow::Joined } else { Flow::Chain };
+                }
+                Flow::Chain | Flow::Joined => {
+                    stack.pop();
+                }
             }
         }
-        self.0[root.index()] == Some(true)
+        !editor.users(wait).is_empty() && self.0[wait.index()] == Flow::Chain
     }
+}
+
+fn has_one_input(editor: &Editor, id: NodeId) -> bool {
+    let (mut first, mut one) = (None, true);
+    editor.graph().for_each_input(id, &mut |input| one &= *first.get_or_insert(input) == input);
+    one && first.is_some()
 }
 
 /// The groups of FSDP gathers in the order of first appearance, with the number of such gathers, and the group

@@ -1,9 +1,9 @@
 //! The collectives that may be bucketed.
 
-use super::facts::Facts;
+use super::merge::{Layout, MOST};
 use super::plan::{Reason, Refusal};
 use super::policy::Context;
-use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Str, TargetId, Tensor, Value};
+use crate::graph::{Dtype, Graph, NodeId, Op, Str, TargetId, Tensor, Value};
 use crate::ops::Collective;
 
 /// The targets that the pass knows, as ids of one graph; `None` where the graph has no such target.
@@ -188,31 +188,27 @@ pub fn in_wait_order(cx: &Context, kind: Collective) -> Result<Vec<Member>, Refu
     Ok(members)
 }
 
-/// More elements than any tensor has.
-const MOST: i64 = 1 << 48;
-
 /// Why a candidate cannot be a member of any bucket. Stricter than PyTorch 2.15, which stops with an assertion
 /// or an error of the tracer on most of these.
-pub fn fault(editor: &Editor, facts: &Facts, member: &Member) -> Option<Reason> {
-    let graph = editor.graph();
-    if editor.users(member.start) != [member.wait] {
+pub fn fault(cx: &Context, member: &Member) -> Option<Reason> {
+    let graph = cx.editor.graph();
+    if cx.editor.users(member.start) != [member.wait] {
         return Some(Reason::UsedBeforeWait);
     }
     let Some(input) = graph.tensor_of(member.input) else { return Some(Reason::NoInputMetadata) };
     let out = graph.tensor_of(member.start)?;
-    for dims in [input.shape, input.stride, out.shape, out.stride] {
-        let Some(sizes) = graph.sizes(dims) else { return Some(Reason::SymbolicSize) };
-        if sizes.iter().any(|size| !(0..=MOST).contains(size)) {
-            return Some(Reason::AbsurdSize);
-        }
+    let sized =
+        |tensor: &Tensor| [tensor.shape, tensor.stride].iter().all(|&dims| graph.sizes(dims).is_some());
+    if !sized(input) || !sized(out) {
+        return Some(Reason::SymbolicSize);
     }
-    // So far from the limits of 64 bits that no arithmetic of a merged body overflows.
-    let ranks = member.group_size.unwrap_or(1);
-    let gathered = graph.numel(input).and_then(|n| n.checked_mul(ranks));
-    if !(0..=MOST).contains(&input.offset) || gathered.is_none_or(|n| n > MOST) {
+    let gathered = graph.numel(input).and_then(|n| n.checked_mul(member.group_size.unwrap_or(1)));
+    if [member.input, member.start].iter().any(|&id| Layout::of(graph, id).is_none())
+        || gathered.is_none_or(|n| n > MOST)
+    {
         return Some(Reason::AbsurdSize);
     }
-    if let Some(reader) = facts.misses(graph, member) {
+    if let Some(reader) = cx.facts.misses(graph, member) {
         return Some(Reason::OutReadElsewhere { reader: graph.name(reader).to_string() });
     }
     let rows = graph.dims(input.shape).first().and_then(|d| d.known());

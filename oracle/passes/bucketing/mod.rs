@@ -50,6 +50,7 @@ pub use legality::Legality;
 pub use member::{Group, Member, Targets};
 pub use plan::{Bucket, Bucketed, Declined, Reason, Refusal};
 pub use policy::{AfterConflict, Context, Policy, Reference, Run};
+pub use select::Open;
 
 use super::repair;
 use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
@@ -68,6 +69,20 @@ pub fn bucket(graph: &Graph, config: &Config) -> Result<Bucketed, Refusal> {
 
 /// Buckets by another policy. A cycle in the result is reported in it, not refused.
 pub fn bucket_with(graph: &Graph, config: &Config, policy: &dyn Policy) -> Result<Bucketed, Refusal> {
+    let (bucketed, risky) = attempt(graph, config, policy, false)?;
+    match bucketed.cycle {
+        Some(_) if risky => Ok(attempt(graph, config, policy, true)?.0),
+        _ => Ok(bucketed),
+    }
+}
+
+/// Also returns whether being careful might give another result.
+fn attempt(
+    graph: &Graph,
+    config: &Config,
+    policy: &dyn Policy,
+    careful: bool,
+) -> Result<(Bucketed, bool), Refusal> {
     let passes = config.passes();
     check(graph, config, &passes)?;
     let mut editor = Editor::new(graph);
@@ -76,7 +91,8 @@ pub fn bucket_with(graph: &Graph, config: &Config, policy: &dyn Policy) -> Resul
         // Facts are about a graph, not about an editor.
         editor = Editor::from_owned(editor.finish());
     }
-    let facts = Facts::of(editor.graph(), &Ops::of(editor.graph()));
+    let ops = Ops::of(editor.graph());
+    let facts = Facts::of(editor.graph(), &ops);
     let waits: Vec<NodeId> =
         editor.graph().ids().filter(|&id| targets.waited(editor.graph(), id).is_some()).collect();
     let mut legality = policy.legality(&facts, &waits);
@@ -84,19 +100,20 @@ pub fn bucket_with(graph: &Graph, config: &Config, policy: &dyn Policy) -> Resul
         Filter::Fsdp => fsdp_groups(&editor, config, &targets),
         Filter::None => FsdpGroups::default(),
     };
-    let mut merging = Merging::new(editor, config);
+    let mut merging = Merging::new(editor, ops, &facts, config, careful);
     let (mut plan, mut declined) = (Vec::new(), Vec::new());
     for kind in passes {
         if config.filter == Filter::Fsdp && fsdp.none(config) {
             break;
         }
-        let chosen = choose(&merging, policy, &facts, &fsdp, kind, &mut legality, &mut declined)?;
+        let chosen = choose(&merging, policy, &fsdp, kind, &mut legality, &mut declined)?;
         for bucket in &chosen {
             plan.push(merging.merge(policy, bucket)?);
         }
     }
     let hazards = policy.hazards(&facts);
-    Ok(finish(merging, policy, hazards, plan, declined))
+    let risky = merging.risky;
+    Ok((finish(merging, policy, hazards, plan, declined), risky))
 }
 
 /// Faults of configuration and graph that no pass can work with.
@@ -157,7 +174,6 @@ fn fsdp_groups(editor: &Editor, config: &Config, targets: &Targets) -> FsdpGroup
 fn choose(
     merging: &Merging,
     policy: &dyn Policy,
-    facts: &Facts,
     fsdp: &FsdpGroups,
     kind: Collective,
     legality: &mut Legality,
@@ -178,7 +194,6 @@ fn choose(
     let runs = policy.runs(&cx, candidates);
     let spans = matches!(config.selection, Selection::Spanning { max_topo_span: Some(_) });
     let places = Places {
-        facts,
         position: if spans { positions(cx.editor) } else { Vec::new() },
         group_size: fsdp.group_size,
     };
@@ -244,3 +259,6 @@ fn order(graph: &Graph, hazards: &[OrderingEdge]) -> Result<Vec<NodeId>, repair:
     }
     repair::stable_order_with(graph, hazards)
 }
+
+#[cfg(test)]
+mod tests;

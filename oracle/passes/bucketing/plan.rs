@@ -60,7 +60,7 @@ pub enum Reason {
     UsedBeforeWait,
     /// Nothing is recorded about its input.
     NoInputMetadata,
-    /// Sizes or strides are negative or beyond 2^48.
+    /// Sizes or strides, its own or with the bucket's, are negative or beyond 2^48.
     AbsurdSize,
     /// A size is symbolic: the merged body would need arithmetic on sizes as nodes.
     SymbolicSize,

@@ -8,6 +8,7 @@ use super::legality::Legality;
 use super::member::{self, Member, Targets};
 use super::merge::{self, Body};
 use super::plan::{Reason, Refusal};
+use super::select::Open;
 use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
 use crate::ops::Collective;
 use crate::passes::repair;
@@ -20,6 +21,10 @@ pub struct Context<'a> {
     pub config: &'a Config,
     /// The targets of the graph.
     pub targets: &'a Targets,
+    /// Facts about the graph as it came in.
+    pub facts: &'a Facts,
+    /// Whether nothing is taken off in front of a collective that something else must follow.
+    pub careful: bool,
 }
 
 /// What becomes of a run when a member does not fit the open bucket.
@@ -78,25 +83,19 @@ pub trait Policy {
     }
 
     /// Why a member cannot be in any bucket.
-    fn fault(&self, cx: &Context, facts: &Facts, member: &Member) -> Option<Reason> {
-        member::fault(cx.editor, facts, member)
+    fn fault(&self, cx: &Context, member: &Member) -> Option<Reason> {
+        member::fault(cx, member)
     }
 
     /// Why a member cannot join a bucket that it has the key of.
-    fn mismatch(&self, cx: &Context, bucket: &[Member], member: &Member) -> Option<Reason> {
-        super::select::mismatch(cx, bucket, member)
+    fn mismatch(&self, cx: &Context, open: &Open, member: &Member) -> Option<Reason> {
+        super::select::mismatch(cx, open, member)
     }
 
     /// The start or wait of a member of the open bucket that is connected with a candidate. `legality` holds the
     /// open bucket.
-    fn conflict(
-        &self,
-        cx: &Context,
-        legality: &mut Legality,
-        bucket: &[Member],
-        m: &Member,
-    ) -> Option<NodeId> {
-        let _ = (cx, bucket);
+    fn conflict(&self, cx: &Context, legality: &mut Legality, open: &Open, m: &Member) -> Option<NodeId> {
+        let _ = (cx, open);
         legality.conflict(m.start, m.wait)
     }
 
@@ -114,7 +113,7 @@ pub trait Policy {
 
     /// The cast in front of a gather that is folded into the packing, and what it casts.
     fn foldable(&self, cx: &Context, member: &Member) -> Option<(NodeId, NodeId)> {
-        merge::foldable(cx.editor, cx.targets, member.input, member.start)
+        merge::foldable(cx, member.input, member.start)
     }
 
     /// Whether inputs of several dtypes keep their values when packed for results of one dtype; if not, no cast

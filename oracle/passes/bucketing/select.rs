@@ -8,10 +8,10 @@
 //! (`autoparallel/graph_passes/auto_bucketing.py`).
 
 use super::config::{Config, Mode, Selection};
-use super::facts::Facts;
 use super::key::Key;
 use super::legality::Legality;
 use super::member::Member;
+use super::merge::MOST;
 use super::plan::{Declined, Reason, Refusal};
 use super::policy::{AfterConflict, Context, Policy, Run};
 use crate::graph::NodeId;
@@ -61,36 +61,61 @@ pub fn limit(config: &Config, group_size: i64, index: usize) -> i64 {
     }
 }
 
+/// A bucket that is being filled.
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    /// Its members so far, in wait order.
+    pub members: Vec<Member>,
+    /// The sum of their sizes as the limit counts them.
+    pub bytes: i64,
+    /// The bytes of one rank's slot: the members' inputs in the dtypes of their results.
+    slot: i64,
+    /// The largest element among those dtypes, in bytes.
+    element: i64,
+}
+
+impl Open {
+    /// Whether every piece of every rank's slot starts at a multiple of its own element size once a member is
+    /// added. The slots of the ranks follow one another.
+    fn is_aligned_with(&self, cx: &Context, member: &Member) -> bool {
+        let starts = self.slot % i64::from(member.dtype.itemsize()) == 0;
+        let slots = |(slot, element): (i64, i64)| member.group_size == Some(1) || slot % element == 0;
+        starts && self.slot_with(cx, member).is_some_and(slots)
+    }
+
+    /// The slot and its largest element once a member is added.
+    fn slot_with(&self, cx: &Context, member: &Member) -> Option<(i64, i64)> {
+        let graph = cx.editor.graph();
+        let size = i64::from(member.dtype.itemsize());
+        let numel = graph.tensor_of(member.input).and_then(|tensor| graph.numel(tensor))?;
+        Some((self.slot.checked_add(numel.checked_mul(size)?)?, self.element.max(size)))
+    }
+
+    fn push(&mut self, cx: &Context, member: Member, bytes: i64) {
+        (self.slot, self.element) = self.slot_with(cx, &member).unwrap_or((self.slot, self.element));
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.members.push(member);
+    }
+}
+
 /// Why a member of the right key cannot share a bucket: another group size or device (PyTorch 2.15 asserts
 /// both, the device for reductions only); or, where dtypes are mixed, pieces that do not start at a multiple
 /// of their element size (a view that PyTorch's packing operator cannot take).
-pub fn mismatch(cx: &Context, bucket: &[Member], member: &Member) -> Option<Reason> {
-    let first = bucket.first()?;
-    if first.group_size != member.group_size {
-        return Some(Reason::GroupSize);
+pub fn mismatch(cx: &Context, open: &Open, member: &Member) -> Option<Reason> {
+    let first = open.members.first()?;
+    let mixed = member.kind == Collective::AllGather && cx.config.mode == Mode::CustomOpsMultidtype;
+    let slot = open.slot_with(cx, member).map(|(slot, _)| slot);
+    if slot.and_then(|slot| slot.checked_mul(member.group_size.unwrap_or(1))).is_none_or(|n| n > MOST) {
+        Some(Reason::AbsurdSize)
+    } else if first.group_size != member.group_size {
+        Some(Reason::GroupSize)
+    } else if first.device != member.device {
+        Some(Reason::Device)
+    } else if mixed && !open.is_aligned_with(cx, member) {
+        Some(Reason::Misaligned)
+    } else {
+        None
     }
-    if first.device != member.device {
-        return Some(Reason::Device);
-    }
-    if member.kind == Collective::AllGather && cx.config.mode == Mode::CustomOpsMultidtype {
-        let graph = cx.editor.graph();
-        let mut at = 0i64;
-        let mut largest = 1;
-        for member in bucket.iter().chain([member]) {
-            let size = i64::from(member.dtype.itemsize());
-            let numel = graph.tensor_of(member.input).and_then(|tensor| graph.numel(tensor))?;
-            if at % size != 0 {
-                return Some(Reason::Misaligned);
-            }
-            at = at.checked_add(numel.checked_mul(size)?)?;
-            largest = largest.max(size);
-        }
-        // The slots of the ranks follow one another.
-        if member.group_size != Some(1) && at % largest != 0 {
-            return Some(Reason::Misaligned);
-        }
-    }
-    None
 }
 
 /// Cuts one run into buckets.
@@ -98,29 +123,29 @@ pub fn cut(
     cx: &Context,
     policy: &dyn Policy,
     legality: &mut Legality,
-    places: &Places<'_>,
+    places: &Places,
     run: &[Member],
     declined: &mut Vec<Declined>,
 ) -> Result<Vec<Chosen>, Refusal> {
     let graph = cx.editor.graph();
     let name = |id: NodeId| graph.name(id).to_string();
     let mut chosen: Vec<Chosen> = Vec::new();
-    let mut open: Vec<Member> = Vec::new();
-    let (mut sum, mut index) = (0i64, 0);
+    let mut open = Open::default();
+    let mut index = 0;
     let group_size = places.group_size.or(run.first().and_then(|m| m.group_size)).unwrap_or(1);
     let mut limit = policy.limit(cx, group_size, 0);
-    let mut close = |open: &mut Vec<Member>, sum: i64, legality: &mut Legality| {
-        if let [first, _, ..] = &open[..] {
-            policy.decided(legality, open);
-            chosen.push(Chosen { key: policy.key(cx, first), members: std::mem::take(open), bytes: sum });
+    let mut close = |open: &mut Open, legality: &mut Legality| {
+        let Open { members, bytes, .. } = std::mem::take(open);
+        if let [first, _, ..] = &members[..] {
+            policy.decided(legality, &members);
+            chosen.push(Chosen { key: policy.key(cx, first), members, bytes });
         }
-        open.clear();
         legality.open();
     };
     legality.open();
     for member in run {
         let mut decline = |reason| declined.push(Declined { node: name(member.start), reason });
-        if let Some(reason) = policy.fault(cx, places.facts, member) {
+        if let Some(reason) = policy.fault(cx, member) {
             decline(reason);
             continue;
         }
@@ -132,11 +157,11 @@ pub fn cut(
             }
         }
         let bytes = policy.bytes(cx, member).ok_or_else(|| Refusal::NoHint { node: name(member.start) })?;
-        let full = sum.saturating_add(bytes) > limit;
-        let far = places.spans_too_far(cx.config.selection, open.first(), member);
-        if !open.is_empty() && (full || far) {
-            close(&mut open, sum, legality);
-            (sum, index) = (0, index + 1);
+        let full = open.bytes.saturating_add(bytes) > limit;
+        let far = places.spans_too_far(cx.config.selection, open.members.first(), member);
+        if !open.members.is_empty() && (full || far) {
+            close(&mut open, legality);
+            index += 1;
             limit = policy.limit(cx, group_size, index);
         }
         if let Some(reason) = policy.mismatch(cx, &open, member) {
@@ -144,24 +169,21 @@ pub fn cut(
             continue;
         }
         legality.add(member.start, member.wait);
-        sum = sum.saturating_add(bytes);
-        open.push(member.clone());
+        open.push(cx, member.clone(), bytes);
     }
-    close(&mut open, sum, legality);
+    close(&mut open, legality);
     Ok(chosen)
 }
 
 /// What selection knows besides the members.
-pub struct Places<'a> {
-    /// Facts about the graph as it came in.
-    pub facts: &'a Facts,
+pub struct Places {
     /// List positions when this kind's turn came, by node; empty where they are not needed.
     pub position: Vec<u32>,
     /// The group size that an automatic limit is for, where it is not the run's own.
     pub group_size: Option<i64>,
 }
 
-impl Places<'_> {
+impl Places {
     /// Whether a member is too far behind the first one of the open bucket.
     fn spans_too_far(&self, selection: Selection, first: Option<&Member>, member: &Member) -> bool {
         let Selection::Spanning { max_topo_span: Some(most) } = selection else { return false };

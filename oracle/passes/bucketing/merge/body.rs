@@ -49,6 +49,13 @@ pub struct Merged {
     pub filler: Option<NodeId>,
 }
 
+impl Merged {
+    /// The first node that takes a member's input.
+    pub fn packer(&self, member: usize) -> NodeId {
+        self.packers.get(member).copied().unwrap_or(self.start)
+    }
+}
+
 /// A body that a policy chooses. `None`: it cannot be written for these inputs.
 pub type Body = fn(&mut Emitter, &Parcel) -> Option<Merged>;
 

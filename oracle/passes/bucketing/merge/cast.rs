@@ -2,23 +2,21 @@
 //!
 //! A cast that only a gather uses is taken off: the packing copies the uncast values and converts them on the
 //! way. Only a pure change of dtype is folded, and only if each value still comes out as the cast would have
-//! made it. (PyTorch 2.15 folds any `_to_copy`, also one that changes the device, and does not look at what the
-//! concatenation of different dtypes does to the values.)
+//! made it; and only if its input is still what it was when the bucket is packed. (PyTorch 2.15 folds any
+//! `_to_copy`, also one that changes the device, and looks neither at what the concatenation of different dtypes
+//! does to the values nor at writes to the input.)
 
 use super::emit::Piece;
-use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Value};
+use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Value};
 use crate::passes::bucketing::Mode;
 use crate::passes::bucketing::member::Targets;
+use crate::passes::bucketing::policy::Context;
 
 /// The cast in front of a gather that may be folded, and what it casts. One level only.
-pub fn foldable(
-    editor: &Editor,
-    targets: &Targets,
-    input: NodeId,
-    start: NodeId,
-) -> Option<(NodeId, NodeId)> {
-    let graph = editor.graph();
-    if !Targets::calls(graph, input, &[targets.convert, targets.to_copy]) || editor.users(input) != [start] {
+pub fn foldable(cx: &Context, input: NodeId, start: NodeId) -> Option<(NodeId, NodeId)> {
+    let (graph, targets) = (cx.editor.graph(), cx.targets);
+    let is_cast = Targets::calls(graph, input, &[targets.convert, targets.to_copy]);
+    if !is_cast || cx.editor.users(input) != [start] || (cx.careful && cx.facts.is_awaited(input)) {
         return None;
     }
     let Some(Value::Node(from)) = graph.arg(input, 0) else { return None };

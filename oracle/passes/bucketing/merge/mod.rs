@@ -28,17 +28,18 @@ mod reduce_scatter;
 pub use body::{Body, Merged, Parcel};
 pub use cast::{foldable, packs_exactly, promoted};
 pub use emit::{Emitter, Piece};
-pub use layout::Layout;
+pub use layout::{Layout, MOST};
 pub use moved::Moved;
 
 use super::config::{Config, Mode};
+use super::facts::Facts;
 use super::member::{Group, Member, Targets};
 use super::plan::{Bucket, Refusal};
 use super::policy::{Context, Policy};
 use super::positions::Positions;
 use super::select::Chosen;
 use crate::graph::{Editor, Graph, NodeId, Op, Tensor, Value};
-use crate::ops::Collective;
+use crate::ops::{Collective, Ops};
 use crate::passes::repair::{self, Sorter};
 use propagate::Replaced;
 
@@ -76,6 +77,12 @@ pub struct Merging<'a> {
     pub moved: Moved,
     /// Nodes whose effect on results no edge shows.
     pub fillers: Vec<Filler>,
+    /// Whether something was taken off in front of a collective that something else must follow. Then a hazard
+    /// that was harmless may have closed a cycle.
+    pub risky: bool,
+    careful: bool,
+    ops: Ops,
+    facts: &'a Facts,
     positions: Positions,
     sorter: Sorter,
     last_placeholder: Option<NodeId>,
@@ -84,7 +91,7 @@ pub struct Merging<'a> {
 
 impl<'a> Merging<'a> {
     /// Begins with a graph in which nothing has been merged.
-    pub fn new(editor: Editor, config: &'a Config) -> Merging<'a> {
+    pub fn new(editor: Editor, ops: Ops, facts: &'a Facts, config: &'a Config, careful: bool) -> Merging<'a> {
         let graph = editor.graph();
         let last_placeholder = graph.ids().rev().find(|&id| graph.node(id).op == Op::Placeholder);
         Merging {
@@ -94,15 +101,25 @@ impl<'a> Merging<'a> {
             output: graph.output(),
             moved: Moved::default(),
             fillers: Vec::new(),
+            risky: false,
+            careful,
             sorter: Sorter::default(),
             editor,
+            ops,
+            facts,
             config,
         }
     }
 
     /// What a policy may look at.
     pub fn context(&self) -> Context<'_> {
-        Context { editor: &self.editor, config: self.config, targets: &self.targets }
+        Context {
+            editor: &self.editor,
+            config: self.config,
+            targets: &self.targets,
+            facts: self.facts,
+            careful: self.careful,
+        }
     }
 
     /// This rank's index in a group.
@@ -175,11 +192,12 @@ impl<'a> Merging<'a> {
         for (i, member) in members.iter().enumerate() {
             let wait = merged.waits.get(i).or(merged.waits.first()).copied().unwrap_or(merged.start);
             self.moved.wait(member.wait, wait);
-            self.moved.start(member.start, merged.start, merged.packers[i]);
+            self.moved.start(member.start, merged.start, merged.packer(i));
             gone.extend([member.wait, member.start]);
         }
         for &(cast, member) in &taken.casts {
-            self.moved.start(cast, merged.start, merged.packers[member]);
+            self.risky |= self.facts.is_awaited(cast);
+            self.moved.start(cast, merged.start, merged.packer(member));
             gone.push(cast);
         }
         self.editor.erase_all(&gone);
@@ -194,7 +212,7 @@ impl<'a> Merging<'a> {
             }
             self.sort_region(&nodes, &inputs);
         }
-        self.erase_dead(taken.packing);
+        self.erase_dead(taken.packing, &merged);
         Ok(bucket)
     }
 
@@ -227,7 +245,8 @@ impl<'a> Merging<'a> {
                     taken.casts.push((cast, i));
                 }
             }
-            if policy.packs_exactly(self.config.mode, &inputs, first.dtype) {
+            let folds = !taken.casts.is_empty();
+            if folds && policy.packs_exactly(self.config.mode, &inputs, first.dtype) {
                 taken.inputs = inputs;
             } else {
                 taken.casts.clear();
@@ -235,12 +254,12 @@ impl<'a> Merging<'a> {
         } else if first.kind == Collective::ReduceScatter && self.config.mode.is_custom() {
             for (i, member) in members.iter().enumerate() {
                 let found = padding::find(&self.editor, member.input, member.group_size?);
-                if let Some(packing) = found
+                if let Some(packing) = found.filter(|packing| self.can_unpack(packing, member.start))
                     && let Some(source) = piece(packing.source)
                 {
                     taken.inputs[i] = source;
                     taken.unpadded.push(i);
-                    taken.packing.extend(packing.nodes);
+                    taken.packing.extend(packing.nodes.iter().map(|&id| (id, i)));
                 }
             }
         }
@@ -258,7 +277,7 @@ impl<'a> Merging<'a> {
             members.iter().zip(&merged.outs).map(|(member, out)| (member.wait, out.id)).collect();
         self.editor.replace_all(&pairs);
         if policy.keeps_metadata() {
-            propagate::propagate(&mut self.editor, &replaced);
+            propagate::propagate(&mut self.editor, &mut self.ops, &replaced);
         }
     }
 
@@ -280,7 +299,8 @@ impl<'a> Merging<'a> {
         let until = self.output.map_or(u64::MAX, at);
         let (mut first, mut last) = (head, tail);
         for &input in inputs {
-            if self.editor.is_erased(input) || nodes.contains(&input) {
+            // New nodes have the highest ids.
+            if self.editor.is_erased(input) || input >= head {
                 continue;
             }
             if at(input) < at(first) && at(input) > from {
@@ -322,14 +342,26 @@ impl<'a> Merging<'a> {
     }
 
     /// Erases packing nodes that nothing uses any more, from the end of the list.
-    fn erase_dead(&mut self, mut packing: Vec<NodeId>) {
-        packing.sort_unstable_by_key(|&id| std::cmp::Reverse(self.positions.of(id)));
-        packing.dedup();
-        for id in packing {
+    fn erase_dead(&mut self, mut packing: Vec<(NodeId, usize)>, merged: &Merged) {
+        packing.sort_unstable_by_key(|&(id, _)| std::cmp::Reverse(self.positions.of(id)));
+        packing.dedup_by_key(|&mut (id, _)| id);
+        for (id, member) in packing {
             if self.editor.users(id).is_empty() {
+                self.risky |= self.facts.is_awaited(id);
+                self.moved.start(id, merged.start, merged.packer(member));
                 self.editor.erase(id);
             }
         }
+    }
+
+    /// Whether packing nodes may be passed over: what must come before or after them has to hold for the merged
+    /// packing too, which it cannot if they stay for the sake of other users.
+    fn can_unpack(&self, packing: &padding::Packing, start: NodeId) -> bool {
+        packing.nodes.iter().all(|&id| {
+            let inside = |user: &NodeId| *user == start || packing.nodes.contains(user);
+            let stays = !self.editor.users(id).iter().all(inside);
+            !(self.careful && self.facts.is_awaited(id)) && !(stays && self.facts.has_hazards(id))
+        })
     }
 }
 
@@ -348,5 +380,6 @@ struct Taken {
     /// Folded casts, with the member that each was in front of.
     casts: Vec<(NodeId, usize)>,
     unpadded: Vec<usize>,
-    packing: Vec<NodeId>,
+    /// Packing nodes that may become superfluous, with the member that each is in front of.
+    packing: Vec<(NodeId, usize)>,
 }

@@ -11,7 +11,7 @@
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor};
 use crate::ops::Ops;
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
 /// A value that was replaced: its recorded result, and the node that stands for it now.
@@ -22,8 +22,11 @@ pub struct Replaced {
     pub new: NodeId,
 }
 
+/// How often one node is looked at again.
+const MOST_VISITS: u32 = 100;
+
 /// Brings the metadata behind replaced values up to date.
-pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
+pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) {
     for one in replaced {
         if let Some(storage) = one.old.storage {
             forget(editor, one.new, storage);
@@ -40,9 +43,10 @@ pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
     if roots.is_empty() {
         return;
     }
-    let ops = Ops::of(editor.graph());
+    ops.update(editor.graph());
     let mut queue: VecDeque<NodeId> = VecDeque::new();
     let mut queued: FxHashSet<NodeId> = FxHashSet::default();
+    let mut visits: FxHashMap<NodeId, u32> = FxHashMap::default();
     let push = |queue: &mut VecDeque<NodeId>, queued: &mut FxHashSet<NodeId>, users: &[NodeId]| {
         queue.extend(users.iter().filter(|&&user| queued.insert(user)));
     };
@@ -51,7 +55,13 @@ pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
     }
     while let Some(id) = queue.pop_front() {
         queued.remove(&id);
-        let Ok(inferred) = infer(editor.graph(), &ops, id) else { continue };
+        // A policy may have made a cycle, along which offsets would grow for ever.
+        let count = visits.entry(id).or_default();
+        *count += 1;
+        if *count > MOST_VISITS {
+            continue;
+        }
+        let Ok(inferred) = infer(editor.graph(), ops, id) else { continue };
         if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
             editor.graph_mut().node_mut(id).out = out;
             push(&mut queue, &mut queued, editor.users(id));
