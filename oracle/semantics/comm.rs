@@ -7,7 +7,8 @@
 
 use super::domain::{Domain, Outcome, RankReduce, Trouble, raise};
 use super::layout::{self, Dims};
-use super::memory::{Block, Mark, Memory, joined, whole};
+use super::block::{Block, Mark, joined, whole};
+use super::memory::Memory;
 use super::run::{LaunchNote, Mismatch, Waiting};
 use crate::graph::{Dtype, NodeId, World};
 use crate::ops::Collective;

@@ -2,38 +2,37 @@
 //! (`c10/util/Float8_e4m3fn.h`, `c10/util/Float8_e5m2.h`).
 //!
 //! A float of 8 bits is sign, exponent and mantissa like its larger relatives, subnormals included. `e4m3fn` has
-//! no infinity: its largest exponent holds ordinary numbers up to 448, and only the all-ones mantissa is NaN, so
-//! what rounds past 448 becomes NaN. `e5m2` is the upper half of an `f16`: what rounds past 57344 becomes
-//! infinite.
+//! no infinity: its largest exponent holds ordinary numbers up to 448, and only the all-ones mantissa is NaN. What
+//! is larger than 448, infinity included, becomes 448 (so PyTorch 2.15; earlier versions gave NaN). `e5m2` is the
+//! upper half of an `f16`: what rounds past 57344 becomes infinite.
 
 /// The layout of an 8-bit float.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Float8 {
     mantissa_bits: u32,
     bias: i32,
-    /// The magnitude that stands for everything too large to be a number.
+    /// The largest number.
+    largest: u8,
+    /// What stands for everything that rounds past it: itself, or infinity.
     overflow: u8,
-    /// The NaN that conversions give.
-    nan: u8,
 }
 
+/// The NaN that conversions give.
+const NAN: u8 = 0x7F;
+
 /// `torch.float8_e4m3fn`.
-pub const E4M3FN: Float8 = Float8 { mantissa_bits: 3, bias: 7, overflow: 0x7F, nan: 0x7F };
+pub const E4M3FN: Float8 = Float8 { mantissa_bits: 3, bias: 7, largest: 0x7E, overflow: 0x7E };
 
 /// `torch.float8_e5m2`.
-pub const E5M2: Float8 = Float8 { mantissa_bits: 2, bias: 15, overflow: 0x7C, nan: 0x7F };
+pub const E5M2: Float8 = Float8 { mantissa_bits: 2, bias: 15, largest: 0x7B, overflow: 0x7C };
 
 impl Float8 {
     /// The value of a bit pattern.
     pub fn to_f32(self, bits: u8) -> f32 {
         let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
         let magnitude = bits & 0x7F;
-        let infinite = self.overflow != self.nan && magnitude == self.overflow;
-        if infinite {
-            return sign * f32::INFINITY;
-        }
-        if magnitude > self.overflow || (self.overflow == self.nan && magnitude == self.nan) {
-            return f32::NAN;
+        if magnitude > self.largest {
+            return if magnitude == self.overflow { sign * f32::INFINITY } else { f32::NAN };
         }
         let exponent = i32::from(magnitude >> self.mantissa_bits);
         let fraction = f32::from(magnitude & ((1 << self.mantissa_bits) - 1));
@@ -47,16 +46,15 @@ impl Float8 {
         let sign = ((value.to_bits() >> 24) & 0x80) as u8;
         let magnitude = value.abs();
         if magnitude.is_nan() {
-            return sign | self.nan;
+            return sign | NAN;
         }
         // Steps between neighbours near `magnitude`; below the smallest normal number they stay equal.
         let exponent = (((magnitude.to_bits() >> 23) & 0xFF) as i32 - 127).max(1 - self.bias);
         let steps = magnitude / exp2(exponent - self.mantissa_bits as i32);
         let base = (exponent + self.bias - 1) << self.mantissa_bits;
         // `steps` counts the implicit bit too, which is one step of the exponent.
-        let rounded =
-            if steps < 256.0 { base + steps.round_ties_even() as i32 } else { i32::from(self.overflow) };
-        sign | rounded.min(i32::from(self.overflow)) as u8
+        let rounded = if steps < 256.0 { base + steps.round_ties_even() as i32 } else { i32::MAX };
+        sign | if rounded > i32::from(self.largest) { self.overflow } else { rounded as u8 }
     }
 }
 
@@ -72,14 +70,14 @@ mod tests {
     /// The magnitudes by bit pattern. The first pattern past the largest number continues the scale, and stands
     /// for overflow.
     fn scale(format: Float8) -> Vec<f64> {
-        let mut scale: Vec<f64> = (0..format.overflow).map(|bits| f64::from(format.to_f32(bits))).collect();
+        let mut scale: Vec<f64> = (0..=format.largest).map(|bits| f64::from(format.to_f32(bits))).collect();
         let [.., before, last] = scale[..] else { panic!() };
         scale.push(last + (last - before));
         scale
     }
 
     /// The definition: the number of the scale at the least distance, on a tie the one with an even mantissa.
-    fn nearest(scale: &[f64], value: f32) -> u8 {
+    fn nearest(format: Float8, scale: &[f64], value: f32) -> u8 {
         let sign = ((value.to_bits() >> 24) & 0x80) as u8;
         let magnitude = f64::from(value.abs()).min(2.0 * scale[scale.len() - 1]);
         // Around the place where the magnitude would be inserted.
@@ -87,7 +85,8 @@ mod tests {
         let distance = |bits: usize| (scale[bits] - magnitude).abs();
         let near = (at.saturating_sub(1)..=at).filter(|&bits| bits < scale.len());
         let best = near.min_by(|&a, &b| distance(a).total_cmp(&distance(b)).then((a % 2).cmp(&(b % 2))));
-        sign | best.unwrap() as u8
+        let best = best.unwrap() as u8;
+        sign | if best > format.largest { format.overflow } else { best }
     }
 
     fn check(format: Float8) {
@@ -102,12 +101,12 @@ mod tests {
             }
         }
         // Every tie between neighbours, and both its sides.
-        for bits in 0..format.overflow - 1 {
+        for bits in 0..format.largest {
             let (low, high) = (format.to_f32(bits), format.to_f32(bits + 1));
             let middle = (low + high) / 2.0;
             for value in [middle.next_down(), middle, middle.next_up()] {
                 for value in [value, -value] {
-                    assert_eq!(format.from_f32(value), nearest(scale, value), "{value}");
+                    assert_eq!(format.from_f32(value), nearest(format, scale, value), "{value}");
                 }
             }
         }
@@ -115,7 +114,7 @@ mod tests {
         for bits in 0..=u16::MAX {
             for value in [half::f16::from_bits(bits).to_f32(), half::bf16::from_bits(bits).to_f32()] {
                 if value.is_finite() {
-                    assert_eq!(format.from_f32(value), nearest(scale, value), "{value}");
+                    assert_eq!(format.from_f32(value), nearest(format, scale, value), "{value}");
                 }
             }
         }
@@ -125,9 +124,9 @@ mod tests {
     fn e4m3fn_rounds_to_nearest_even() {
         check(E4M3FN);
         assert_eq!(E4M3FN.to_f32(0x7E), 448.0);
-        assert_eq!(E4M3FN.from_f32(464.0), 0x7E);
-        assert_eq!(E4M3FN.from_f32(464.0f32.next_up()), 0x7F);
-        assert_eq!(E4M3FN.from_f32(f32::INFINITY), 0x7F);
+        assert_eq!([464.0, 465.0, 1e9, f32::INFINITY].map(|x| E4M3FN.from_f32(x)), [0x7E; 4]);
+        assert_eq!(E4M3FN.from_f32(f32::NEG_INFINITY), 0xFE);
+        assert_eq!(E4M3FN.from_f32(f32::NAN), 0x7F);
         assert_eq!(E4M3FN.to_f32(0x01), 2f32.powi(-9));
     }
 

@@ -17,6 +17,8 @@
 //! happen: an index is taken modulo the size, an assertion is an effect with the asserted value. Symbolic sizes
 //! are run at their hints; a size without hint is refused unless it follows from the inputs.
 
+mod arguments;
+mod block;
 mod comm;
 mod compare;
 mod domain;
@@ -29,6 +31,7 @@ mod layout;
 mod memory;
 mod number;
 mod numbers;
+mod ports;
 mod program;
 mod promote;
 mod rank;

@@ -6,7 +6,7 @@
 
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
 use super::super::layout::{self, Dims, Window};
-use super::super::memory::{Block, Mark, joined, whole};
+use super::super::block::{Block, Mark, joined, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};

@@ -3,7 +3,7 @@
 use super::super::comm::cat;
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::{self, Dims, Window};
-use super::super::memory::{Block, Mark, whole};
+use super::super::block::{Block, Mark, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};

@@ -10,7 +10,7 @@
 use super::super::domain::{Domain, Outcome, Trouble, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Window};
-use super::super::memory::{Block, Mark};
+use super::super::block::{Block, Mark};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};
@@ -198,11 +198,11 @@ impl<'a, D: Domain> Rank<'a, D> {
         poisoned: bool,
         what: &str,
     ) -> Outcome<Block> {
-        let per = dtype.itemsize() as usize / usize::from(super::super::memory::whole(dtype));
+        let per = dtype.itemsize() as usize / usize::from(super::super::block::whole(dtype));
         let count = self.room(shape)? * per;
         let cells = self.domain.uninterpreted(key, output, count, what)?;
         let marks = if poisoned { vec![Mark::Poison; count] } else { Vec::new() };
-        Ok(Block { cells, marks, grain: super::super::memory::whole(dtype) })
+        Ok(Block { cells, marks, grain: super::super::block::whole(dtype) })
     }
 
     /// A value of the recorded type whose elements are uninterpreted.

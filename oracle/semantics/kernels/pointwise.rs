@@ -3,7 +3,7 @@
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
-use super::super::memory::Block;
+use super::super::block::Block;
 use super::super::number::Number;
 use super::super::numbers::rounded;
 use super::super::program::Step;

@@ -2,7 +2,7 @@
 
 use super::super::domain::{Domain, Outcome, raise};
 use super::super::layout::{self, Dims, Window};
-use super::super::memory::Block;
+use super::super::block::Block;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::dim;

@@ -2,7 +2,7 @@
 
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::Window;
-use super::super::memory::whole;
+use super::super::block::whole;
 use super::super::rank::Rank;
 use crate::graph::Dtype;
 

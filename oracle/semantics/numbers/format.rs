@@ -66,7 +66,7 @@ macro_rules! integers {
             }
 
             fn number(number: Number) -> i128 {
-                whole(number)
+                Self::load(Self::store(whole(number)))
             }
         }
     )*};
