@@ -204,7 +204,7 @@ impl Machine<'_, '_> {
 
     fn recorded_numel(&self) -> Result<i64, Stop> {
         let id = self.metadata(0).ok_or(Reason::NoMetadata)?;
-        let sizes = self.graph.sizes(self.graph.tensor(id).shape).ok_or(Stop::Symbolic)?;
+        let sizes = self.graph.sizes(self.graph.tensor(id).shape).ok_or(Stop::NotFollowed)?;
         Ok(layout::numel(&sizes).ok_or(Reason::Overflow)?)
     }
 

@@ -302,8 +302,7 @@ impl Machine<'_, '_> {
         };
         match done {
             Ok(produced) => Ok(produced),
-            // Sizes that are not known: the result is a function of the inputs.
-            Err(Stop::Symbolic) => self.opaque(info, Some(&call), Traits::ASSUMED),
+            Err(Stop::NotFollowed) => self.opaque(info, Some(&call), Traits::ASSUMED),
             Err(Stop::Unknown(reason)) => Err(reason),
         }
     }

@@ -14,8 +14,9 @@ use crate::ops::Ops;
 /// Why a call is not followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// A size is symbolic: the call becomes an opaque function of its inputs.
-    Symbolic,
+    /// A size is symbolic, or there would be too many stretches: the call becomes an opaque function of its
+    /// inputs.
+    NotFollowed,
     /// Nothing can be said about the result.
     Unknown(Reason),
 }
@@ -202,7 +203,7 @@ impl Machine<'_, '_> {
     /// Sizes of a tensor; stops at a symbolic one.
     pub(super) fn sizes(&self, tensor: Tensor) -> Result<Vec<i64>, Stop> {
         if self.is_symbolic(tensor) {
-            return Err(Stop::Symbolic);
+            return Err(Stop::NotFollowed);
         }
         Ok(self.eval.sizes(tensor).to_vec())
     }

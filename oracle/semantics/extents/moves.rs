@@ -208,7 +208,7 @@ impl Machine<'_, '_> {
         }
         let stretches = outer.saturating_mul(values.len() as i64);
         if stretches > self.arena.limits.flatten {
-            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+            return Err(Stop::NotFollowed);
         }
         let runs: i64 = values.iter().map(|&v| self.arena.run_count(v) as i64).sum();
         self.arena.room(runs.saturating_add(stretches))?;
@@ -400,7 +400,7 @@ impl Machine<'_, '_> {
         layout::numel(&sizes).ok_or(Reason::Overflow)?;
         let stretches = outer.saturating_mul(chunks).saturating_mul(parts.len() as i64);
         if stretches > self.arena.limits.flatten {
-            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+            return Err(Stop::NotFollowed);
         }
         let runs: i64 = parts.iter().map(|p| self.arena.run_count(p.0) as i64).sum();
         self.arena.room(runs.saturating_add(stretches.saturating_mul(2)))?;

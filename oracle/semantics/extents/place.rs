@@ -112,6 +112,22 @@ impl Places {
         self.intern(Place { moves, scales: scales.into() })
     }
 
+    /// The place without its coefficient of a group.
+    pub(super) fn without_scale(&mut self, id: PlaceId, group: GroupId) -> PlaceId {
+        let place = self.get(id).clone();
+        let scales = place.scales.iter().copied().filter(|(g, _)| *g != group).collect();
+        self.intern(Place { moves: place.moves, scales })
+    }
+
+    /// The place with its coefficients only.
+    pub(super) fn without_moves(&mut self, id: PlaceId) -> PlaceId {
+        if self.get(id).moves.is_empty() {
+            return id;
+        }
+        let scales = self.get(id).scales.clone();
+        self.intern(Place { moves: [].into(), scales })
+    }
+
     /// The place whose coefficients are multiplied by `numerator / denominator`; `None` where that is not whole.
     pub(super) fn rescaled(&mut self, id: PlaceId, numerator: i64, denominator: i64) -> Option<PlaceId> {
         let place = self.get(id);
