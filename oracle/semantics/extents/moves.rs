@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::run::RunList;
 use super::source::{Traits, ValueId};
 use super::views::{Window, dimension};
-use crate::graph::{Dtype, NodeId, Value, contiguous_strides};
+use crate::graph::{Dtype, Value, contiguous_strides};
 use crate::ops::shape::promote;
 use crate::ops::{Move, Schema};
 
@@ -525,11 +525,6 @@ impl Machine<'_, '_> {
         let slot = self.on(buffer, &slot);
         let items = [self.done(slot), self.done(buffer)];
         Ok(self.list(&items))
-    }
-
-    /// The node behind a list entry, for messages.
-    pub(super) fn name_of(&self, node: NodeId) -> String {
-        self.graph.name(node).to_string()
     }
 }
 
