@@ -55,19 +55,22 @@ fn graph() -> Graph {
         let turned = b.call("aten.t.default", &[node(full)]);
         let product = b.call("aten.mm.default", &[node(at), node(turned)]);
         let added = b.call("aten.add.Tensor", &[node(product), node(at)]);
-        let shown = b.call("aten.view.default", &[node(added), sizes(&mut b.0, &[2, 2, 8])]);
+        let (split, flat) = (sizes(&mut b.0, &[2, 2, 8]), sizes(&mut b.0, &[4, 8]));
+        let shown = b.call("aten.view.default", &[node(added), split]);
         let kept = b.call("aten.relu.default", &[node(shown)]);
         let scaled = b.call("aten.mul.Tensor", &[node(kept), Value::Float(0.5)]);
-        at = b.call("aten.view.default", &[node(scaled), sizes(&mut b.0, &[4, 8])]);
+        at = b.call("aten.view.default", &[node(scaled), flat]);
         let grad = b.call("aten.mm.default", &[node(turned), node(full)]);
         grads.push(b.call("prims.convert_element_type.default", &[node(grad), Value::Dtype(Dtype::F32)]));
     }
     let mut outs = vec![node(at)];
     for grad in grads {
-        let reduced = b.collective("_c10d_functional.reduce_scatter_tensor.default", &[node(grad), sum, ranks]);
+        let reduced =
+            b.collective("_c10d_functional.reduce_scatter_tensor.default", &[node(grad), sum, ranks]);
         outs.push(node(reduced));
     }
-    let total = b.call("aten.sum.dim_IntList", &[node(at), sizes(&mut b.0, &[0, 1])]);
+    let both = sizes(&mut b.0, &[0, 1]);
+    let total = b.call("aten.sum.dim_IntList", &[node(at), both]);
     let loss = b.collective("_c10d_functional.all_reduce.default", &[node(total), sum]);
     outs.push(node(loss));
     while b.0.len() < 49 {

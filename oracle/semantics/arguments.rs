@@ -88,7 +88,9 @@ impl<'a, D: Domain> Rank<'a, D> {
             },
             Value::Symbolic(expr) => match graph.expr(expr).hint {
                 Some(hint) => Number::Int(hint),
-                None => return Err(refuse!("{} is symbolic and has no hint", graph.text(graph.expr(expr).text))),
+                None => {
+                    return Err(refuse!("{} is symbolic and has no hint", graph.text(graph.expr(expr).text)));
+                }
             },
             _ => match self.held(value)? {
                 Some(Item::Number(number)) => *number,

@@ -21,7 +21,7 @@ pub enum Mark {
     Raced,
 }
 
-use Mark::{InFlight, Known, Poison, Raced};
+use Mark::{Known, Poison};
 
 /// Cells on the move, in row-major order of their window.
 #[derive(Clone, PartialEq, Debug)]

@@ -5,9 +5,9 @@
 //! its n-th collective there, with a copy of the inputs as they were at that moment. A round is complete when all
 //! members have started it; then each of them can have its result.
 
+use super::block::{Block, Mark, joined, whole};
 use super::domain::{Domain, Outcome, RankReduce, Trouble, raise};
 use super::layout::{self, Dims};
-use super::block::{Block, Mark, joined, whole};
 use super::memory::Memory;
 use super::run::{LaunchNote, Mismatch, Waiting};
 use crate::graph::{Dtype, NodeId, World};

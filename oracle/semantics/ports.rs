@@ -1,9 +1,9 @@
 //! What enters and leaves a rank: the values of graph inputs, what the graph returns, and digests of values.
 
+use super::block::{Block, Mark, joined, whole};
 use super::domain::{Domain, Outcome, refuse};
 use super::hash::{self, mix};
 use super::layout::{self, Dims, StorageRef, Window};
-use super::block::{Block, Mark, joined, whole};
 use super::number::Number;
 use super::rank::{Item, Rank, too_many};
 use super::run::{Digest, Given, Leaf, TensorValue};
@@ -20,21 +20,27 @@ impl<D: Domain> Rank<'_, D> {
             Out::Int(n) => return Ok(Item::Number(Number::Int(n))),
             Out::SymInt(expr) => {
                 let hint = graph.expr(expr).hint;
-                return hint.map(|n| Item::Number(Number::Int(n))).ok_or_else(|| refuse!("a size without hint"));
+                return hint
+                    .map(|n| Item::Number(Number::Int(n)))
+                    .ok_or_else(|| refuse!("a size without hint"));
             }
             Out::None => return Ok(Item::None),
             // A process group, a mesh: the same on every rank.
             _ => return Ok(Item::Object(name)),
         };
-        let (shape, strides, dtype) =
-            (self.recorded(graph.dims(tensor.shape))?, self.recorded(graph.dims(tensor.stride))?, tensor.dtype);
+        let (shape, strides, dtype) = (
+            self.recorded(graph.dims(tensor.shape))?,
+            self.recorded(graph.dims(tensor.stride))?,
+            tensor.dtype,
+        );
         if strides.len() != shape.len() {
             return Err(refuse!("{} sizes but {} strides are recorded", shape.len(), strides.len()));
         }
         let mut window =
             Window { storage: StorageRef(0), dtype, conj: false, offset: tensor.offset, shape, strides };
         let extent = layout::numel(&shape).and(window.extent());
-        let (_, end) = extent.ok_or_else(|| refuse!("shape {shape:?} with strides {strides:?} is impossible"))?;
+        let (_, end) =
+            extent.ok_or_else(|| refuse!("shape {shape:?} with strides {strides:?} is impossible"))?;
         let grain = whole(dtype);
         let cells = usize::try_from(end).ok().and_then(|end| end.checked_mul(self.cells_per(dtype)));
         let cells = self.memory.room(cells.unwrap_or(usize::MAX))?;

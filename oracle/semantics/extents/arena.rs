@@ -5,7 +5,7 @@ use super::key::Words;
 use super::place::{HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
-use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, Traits, ValueId};
+use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
 use indexmap::IndexSet;
@@ -45,6 +45,7 @@ pub struct Arena {
     origins: Vec<Option<Symbol>>,
     keys: Slices<u64>,
     layouts: Slices<(i64, i64)>,
+    tables: Slices<Piece>,
     runs: Slices<Run>,
     value_traits: Vec<Traits>,
     launches: u32,
@@ -69,6 +70,7 @@ impl Arena {
             origins: Vec::new(),
             keys: Slices::default(),
             layouts: Slices::default(),
+            tables: Slices::default(),
             runs: Slices::default(),
             value_traits: Vec::new(),
             launches: 0,
@@ -127,6 +129,14 @@ impl Arena {
         self.layouts.get(id.0)
     }
 
+    pub(super) fn table_id(&mut self, pieces: &[Piece]) -> TableId {
+        TableId(self.tables.intern(pieces))
+    }
+
+    pub(super) fn table(&self, id: TableId) -> &[Piece] {
+        self.tables.get(id.0)
+    }
+
     /// A launch number that no other launch of the arena has.
     pub(super) fn next_launch(&mut self) -> u32 {
         self.launches = self.launches.wrapping_add(1);
@@ -156,6 +166,11 @@ impl Arena {
             | Source::Bits { source, .. }
             | Source::Reduced { source, .. }
             | Source::Elsewhere { source, .. } => inherited(source),
+            Source::Select { table, .. } => {
+                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED);
+                let all = self.table(table).iter().map(|piece| inherited(piece.source));
+                all.fold(Traits::default(), Traits::and).shared(held)
+            }
             Source::Window { content, .. } => {
                 let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED);
                 self.traits(content).shared(held)

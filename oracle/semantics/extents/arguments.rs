@@ -48,10 +48,10 @@ impl<'g> Machine<'_, 'g> {
         match value {
             Value::Int(n) => Ok(n),
             Value::Bool(b) => Ok(i64::from(b)),
-            Value::Symbolic(_) => Err(Stop::Symbolic),
+            Value::Symbolic(_) => Err(Stop::NotFollowed),
             Value::Node(node) => match self.produced(node)? {
                 Produced::Int(n) => Ok(n),
-                Produced::Number(_) => Err(Stop::Symbolic),
+                Produced::Number(_) => Err(Stop::NotFollowed),
                 _ => Err(Reason::arguments(format!("{} is no number", self.graph.name(node))).into()),
             },
             _ => Err(Reason::arguments("an argument is no integer").into()),

@@ -7,9 +7,9 @@
 use super::arena::Arena;
 use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
 use super::hazard::{Hazard, HazardKind};
-use super::same::{Judge, Verdict};
+use super::same::{Judge, Parting, Verdict};
 use super::source::Traits;
-use super::words::range_words;
+use super::words::parting_words;
 use crate::graph::{NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -60,6 +60,8 @@ pub struct Difference {
     pub text: String,
     /// Whether it is certain.
     pub certain: bool,
+    /// Whether it only follows from another one: the same call as before, on other inputs.
+    pub derived: bool,
 }
 
 /// What differs.
@@ -125,9 +127,9 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
     comparer.hazards(before, after, false);
     if comparer.all.iter().any(|d| d.certain) {
         let first = comparer.first_divergence(before, after);
-        // The certain ones first; the order is kept otherwise.
+        // The certain ones first, and causes before what follows from them; the order is kept otherwise.
         let mut all = comparer.all;
-        all.sort_by_key(|d| !d.certain);
+        all.sort_by_key(|d| (!d.certain, d.derived));
         return Comparison::Different(Differences { all, first, outputs_equal });
     }
     let count = comparer.all.len();
@@ -149,6 +151,13 @@ pub fn compare_read(
     Comparer { judge: Judge::new(arena), all: Vec::new() }.read(before, after, node, twin, index)
 }
 
+/// A verdict with its words.
+struct Judged {
+    verdict: Verdict,
+    text: String,
+    derived: bool,
+}
+
 struct Comparer<'a> {
     judge: Judge<'a>,
     all: Vec<Difference>,
@@ -156,7 +165,7 @@ struct Comparer<'a> {
 
 impl Comparer<'_> {
     fn note(&mut self, what: What, text: String, certain: bool) {
-        self.all.push(Difference { what, text, certain });
+        self.all.push(Difference { what, text, certain, derived: false });
     }
 
     fn interface(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
@@ -198,7 +207,7 @@ impl Comparer<'_> {
                 equal += 1;
                 continue;
             }
-            let (verdict, text) = self.output(a, b);
+            let Judged { verdict, text, derived } = self.output(a, b);
             match verdict {
                 Verdict::Same => equal += 1,
                 verdict => {
@@ -206,28 +215,33 @@ impl Comparer<'_> {
                         o.node.map_or(String::new(), |n| format!(" ({})", e.graph.name(n)))
                     };
                     let text = format!("output {i}{}: {text}", name(after, b));
-                    self.note(What::Output(i), text, verdict == Verdict::Different);
+                    let certain = verdict == Verdict::Different;
+                    self.all.push(Difference { what: What::Output(i), text, certain, derived });
                 }
             }
         }
         equal
     }
 
-    fn output(&mut self, a: &Output, b: &Output) -> (Verdict, String) {
+    fn output(&mut self, a: &Output, b: &Output) -> Judged {
+        let judged = |verdict, text: &str| Judged { verdict, text: text.to_string(), derived: false };
         match (&a.value, &b.value) {
-            (OutputValue::Unknown(reason), _) => (Verdict::Unknown, format!("not known before: {reason}")),
-            (_, OutputValue::Unknown(reason)) => (Verdict::Unknown, format!("not known after: {reason}")),
+            (OutputValue::Unknown(reason), _) => {
+                judged(Verdict::Unknown, &format!("not known before: {reason}"))
+            }
+            (_, OutputValue::Unknown(reason)) => {
+                judged(Verdict::Unknown, &format!("not known after: {reason}"))
+            }
             (OutputValue::Tensor(a), OutputValue::Tensor(b)) => self.tensors(a, b),
             (OutputValue::Number(a), OutputValue::Number(b)) => {
-                let verdict = self.judge.keys(a.0, b.0);
-                (verdict, String::from("another number"))
+                judged(self.judge.keys(a.0, b.0), "another number")
             }
             (OutputValue::Constant(a), OutputValue::Constant(b)) => {
-                (Verdict::Different, format!("{b}, expected {a}"))
+                judged(Verdict::Different, &format!("{b}, expected {a}"))
             }
             (OutputValue::Number(_), OutputValue::Constant(_))
             | (OutputValue::Constant(_), OutputValue::Number(_)) => {
-                (Verdict::Unknown, String::from("a number on one side that the other computes"))
+                judged(Verdict::Unknown, "a number on one side that the other computes")
             }
             (a, b) => {
                 let kind = |v: &OutputValue| match v {
@@ -235,33 +249,36 @@ impl Comparer<'_> {
                     OutputValue::Nothing => "None",
                     _ => "a number",
                 };
-                (Verdict::Different, format!("{}, expected {}", kind(b), kind(a)))
+                judged(Verdict::Different, &format!("{}, expected {}", kind(b), kind(a)))
             }
         }
     }
 
-    fn tensors(&mut self, a: &TensorValue, b: &TensorValue) -> (Verdict, String) {
+    fn tensors(&mut self, a: &TensorValue, b: &TensorValue) -> Judged {
+        let judged = |verdict, text| Judged { verdict, text, derived: false };
+        let mut derived = false;
         if a.dtype != b.dtype {
             let text = format!("dtype {}, expected {}", b.dtype.name(), a.dtype.name());
-            return (Verdict::Different, text);
+            return judged(Verdict::Different, text);
         }
         match (&a.sizes, &b.sizes) {
             (Some(x), Some(y)) if x != y => {
-                return (Verdict::Different, format!("sizes {y:?}, expected {x:?}"));
+                return judged(Verdict::Different, format!("sizes {y:?}, expected {x:?}"));
             }
             (Some(_), None) | (None, Some(_)) => {
-                return (Verdict::Unknown, String::from("symbolic sizes on one side only"));
+                return judged(Verdict::Unknown, String::from("symbolic sizes on one side only"));
             }
             _ => {}
         }
         let verdict = self.judge.values(a.value, b.value);
         let text = match self.judge.parting(a.value, b.value) {
-            Some((range, found, expected)) if verdict != Verdict::Same => {
-                format!("{} come from {found}, expected {expected}", range_words(range))
+            Some(parting) if verdict != Verdict::Same => {
+                derived = parting.derived;
+                parting_words(&parting.elements, "", &parting.found, &parting.expected)
             }
             _ => String::new(),
         };
-        (verdict, text)
+        Judged { verdict, text, derived }
     }
 
     fn mutations(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
@@ -274,14 +291,17 @@ impl Comparer<'_> {
                 continue;
             }
             let name = after.graph.name(b.placeholder);
+            let mut derived = false;
             let text = match self.judge.parting(a.content, b.content) {
-                Some((range, found, expected)) => format!(
-                    "the storage of {name} in the end: {} come from {found}, expected {expected}",
-                    range_words(range)
-                ),
+                Some(parting) => {
+                    derived = parting.derived;
+                    let words = parting_words(&parting.elements, "", &parting.found, &parting.expected);
+                    format!("the storage of {name} in the end: {words}")
+                }
                 None => format!("the storage of {name} has another size"),
             };
-            self.note(What::Mutation(b.placeholder), text, verdict == Verdict::Different);
+            let certain = verdict == Verdict::Different;
+            self.all.push(Difference { what: What::Mutation(b.placeholder), text, certain, derived });
         }
     }
 
@@ -421,9 +441,8 @@ impl Comparer<'_> {
         let index = 0;
         let old = before.value(self.judge.arena, node, index).and_then(Result::ok)?;
         let new = after.value(self.judge.arena, twin, index).and_then(Result::ok)?;
-        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
-        let words = range_words(elements.clone());
-        let text = format!("{words} of {name} come from {found}, expected {expected}");
+        let Parting { elements, found, expected, .. } = self.judge.parting(old.value, new.value)?;
+        let text = parting_words(&elements, &format!(" of {name}"), &found, &expected);
         Some(Divergence { before: node, after: twin, input: None, elements, found, expected, text })
     }
 
@@ -441,11 +460,10 @@ impl Comparer<'_> {
         if !self.part(&old, &new) {
             return None;
         }
-        let (elements, found, expected) = self.judge.parting(old.value, new.value)?;
-        let input = reference_name(after, twin, index);
+        let Parting { elements, found, expected, .. } = self.judge.parting(old.value, new.value)?;
         let name = after.graph.name(twin);
-        let of = format!("{} of {input}, which {name} reads,", range_words(elements.clone()));
-        let text = format!("{of} come from {found}, expected {expected}");
+        let of = format!(" of {}, which {name} reads,", reference_name(after, twin, index));
+        let text = parting_words(&elements, &of, &found, &expected);
         Some(Divergence { before: node, after: twin, input: Some(index), elements, found, expected, text })
     }
 
@@ -455,7 +473,7 @@ impl Comparer<'_> {
         if a == b || in_flight(a.value) || in_flight(b.value) {
             return false;
         }
-        self.tensors(a, b).0 == Verdict::Different
+        a.dtype != b.dtype || self.judge.values(a.value, b.value) == Verdict::Different
     }
 }
 

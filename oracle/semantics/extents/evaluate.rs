@@ -22,6 +22,8 @@ pub enum Input {
     Free(u32),
     /// The tensor with this value: what another graph has returned, say.
     Given(ValueId),
+    /// The number that another graph has returned.
+    Number(NumberId),
 }
 
 /// What an evaluation begins with.
@@ -153,8 +155,11 @@ impl Machine<'_, '_> {
             Out::Int(n) => return Ok(Produced::Int(n)),
             Out::None | Out::Absent => return Ok(Produced::Nothing),
             _ => {
-                let Input::Free(position) = input else { return Err(Reason::NoMetadata) };
-                return Ok(self.free_number("placeholder", i64::from(position)));
+                return match input {
+                    Input::Free(position) => Ok(self.free_number("placeholder", i64::from(position))),
+                    Input::Number(number) => Ok(Produced::Number(number.0)),
+                    Input::Given(_) => Err(Reason::NoMetadata),
+                };
             }
         };
         let tensor = *self.graph.tensor(id);
@@ -163,6 +168,7 @@ impl Machine<'_, '_> {
         else {
             let value = match input {
                 Input::Given(value) => value,
+                Input::Number(_) => return Err(Reason::arguments("a number given for a tensor")),
                 Input::Free(position) => {
                     let source = Source::Placeholder { position };
                     let source = self.arena.source_of(source, Some(origin), Traits::default());
@@ -184,6 +190,7 @@ impl Machine<'_, '_> {
         }
         let value = match input {
             Input::Given(value) if self.arena.len(value) == count => value,
+            Input::Number(_) => return Err(Reason::arguments("a number given for a tensor")),
             Input::Given(value) => {
                 let given = self.arena.len(value);
                 return Err(Reason::arguments(format!("{given} elements given for an input of {count}")));
@@ -302,8 +309,7 @@ impl Machine<'_, '_> {
         };
         match done {
             Ok(produced) => Ok(produced),
-            // Sizes that are not known: the result is a function of the inputs.
-            Err(Stop::Symbolic) => self.opaque(info, Some(&call), Traits::ASSUMED),
+            Err(Stop::NotFollowed) => self.opaque(info, Some(&call), Traits::ASSUMED),
             Err(Stop::Unknown(reason)) => Err(reason),
         }
     }

@@ -32,7 +32,7 @@ impl Machine<'_, '_> {
                         let fresh = self.fresh_symbolic(value, tensor.dtype);
                         return Ok(self.done(fresh));
                     }
-                    None => return Err(Stop::Symbolic),
+                    None => return Err(Stop::NotFollowed),
                 }
             }
         };
@@ -62,7 +62,7 @@ impl Machine<'_, '_> {
             return Ok(self.arena.read(value, 0, &layout::normal(&[count], &[0]), count)?);
         }
         if let Value::Node(_) | Value::Symbolic(_) = number
-            && self.int_value(number) == Err(Stop::Symbolic)
+            && self.int_value(number) == Err(Stop::NotFollowed)
         {
             return Ok(self.unknown_number(dtype, number, count)?);
         }

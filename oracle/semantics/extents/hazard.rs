@@ -90,7 +90,7 @@ impl Hazard {
             HazardKind::ReadsUnwritten { input, elements: Some(elements) } => {
                 format!(
                     "{name} reads {}{}, which nothing has been written to",
-                    range_words(elements.clone()),
+                    range_words(elements),
                     of(input)
                 )
             }

@@ -14,8 +14,9 @@ use crate::ops::Ops;
 /// Why a call is not followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// A size is symbolic: the call becomes an opaque function of its inputs.
-    Symbolic,
+    /// A size is symbolic, or there would be too many stretches: the call becomes an opaque function of its
+    /// inputs.
+    NotFollowed,
     /// Nothing can be said about the result.
     Unknown(Reason),
 }
@@ -152,9 +153,21 @@ impl Machine<'_, '_> {
                 return Ok(self.window(storage, 0, sizes, strides, dtype));
             }
         }
-        let strides = crate::graph::contiguous_strides(sizes);
         let storage = self.storage(value, dtype, false);
-        Ok(self.window(storage, 0, sizes, &strides, dtype))
+        Ok(self.contiguous(storage, 0, sizes, dtype))
+    }
+
+    /// A contiguous window.
+    pub(super) fn contiguous(&mut self, storage: u32, offset: i64, sizes: &[i64], dtype: Dtype) -> Tensor {
+        let at = self.eval.pool.len();
+        self.eval.pool.extend_from_slice(sizes);
+        self.eval.pool.resize(at + 2 * sizes.len(), 1);
+        let mut stride = 1i64;
+        for (slot, &size) in self.eval.pool[at + sizes.len()..].iter_mut().zip(sizes).rev() {
+            *slot = stride;
+            stride = stride.saturating_mul(size.max(1));
+        }
+        Tensor { storage, offset, at: at as u32, rank: sizes.len() as u16, dtype, path: None }
     }
 
     /// A new tensor of symbolic sizes; `value` is its one element.
@@ -175,12 +188,23 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The recorded strides of the current node's `index`-th result, if they are those of a tensor of these sizes.
-    pub(super) fn recorded_strides(&self, index: usize, sizes: &[i64]) -> Option<Vec<i64>> {
+    /// The recorded strides of the current node's `index`-th result, if they are those of a tensor of these sizes
+    /// that is not contiguous.
+    fn recorded_strides(&self, index: usize, sizes: &[i64]) -> Option<Vec<i64>> {
         let tensor = self.graph.tensor(self.metadata(index)?);
-        let known = self.graph.dims(tensor.shape);
-        let same = known.len() == sizes.len() && known.iter().zip(sizes).all(|(d, &n)| d.known() == Some(n));
-        if same { self.graph.sizes(tensor.stride) } else { None }
+        let (shape, strides) = (self.graph.dims(tensor.shape), self.graph.dims(tensor.stride));
+        if shape.len() != sizes.len() || strides.len() != sizes.len() {
+            return None;
+        }
+        let (mut expected, mut contiguous) = (1i64, true);
+        for ((dim, stride), &size) in shape.iter().zip(strides).zip(sizes).rev() {
+            if dim.known() != Some(size) {
+                return None;
+            }
+            contiguous &= size == 1 || stride.known() == Some(expected);
+            expected = expected.saturating_mul(size);
+        }
+        if contiguous { None } else { self.graph.sizes(tensor.stride) }
     }
 
     /// A new tensor as the current node's `index`-th result, with the strides that are recorded for it.
@@ -202,7 +226,7 @@ impl Machine<'_, '_> {
     /// Sizes of a tensor; stops at a symbolic one.
     pub(super) fn sizes(&self, tensor: Tensor) -> Result<Vec<i64>, Stop> {
         if self.is_symbolic(tensor) {
-            return Err(Stop::Symbolic);
+            return Err(Stop::NotFollowed);
         }
         Ok(self.eval.sizes(tensor).to_vec())
     }

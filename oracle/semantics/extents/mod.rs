@@ -12,6 +12,8 @@ mod intern;
 mod key;
 mod layout;
 mod machine;
+#[cfg(test)]
+mod model;
 mod moves;
 mod numbers;
 mod opaque;

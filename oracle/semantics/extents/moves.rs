@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::run::RunList;
 use super::source::{Traits, ValueId};
 use super::views::{Window, dimension};
-use crate::graph::{Dtype, NodeId, Value, contiguous_strides};
+use crate::graph::{Dtype, Value, contiguous_strides};
 use crate::ops::shape::promote;
 use crate::ops::{Move, Schema};
 
@@ -208,7 +208,7 @@ impl Machine<'_, '_> {
         }
         let stretches = outer.saturating_mul(values.len() as i64);
         if stretches > self.arena.limits.flatten {
-            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+            return Err(Stop::NotFollowed);
         }
         let runs: i64 = values.iter().map(|&v| self.arena.run_count(v) as i64).sum();
         self.arena.room(runs.saturating_add(stretches))?;
@@ -400,7 +400,7 @@ impl Machine<'_, '_> {
         layout::numel(&sizes).ok_or(Reason::Overflow)?;
         let stretches = outer.saturating_mul(chunks).saturating_mul(parts.len() as i64);
         if stretches > self.arena.limits.flatten {
-            return Err(Stop::Unknown(Reason::TooManyRuns { limit: self.arena.limits.flatten as usize }));
+            return Err(Stop::NotFollowed);
         }
         let runs: i64 = parts.iter().map(|p| self.arena.run_count(p.0) as i64).sum();
         self.arena.room(runs.saturating_add(stretches.saturating_mul(2)))?;
@@ -525,11 +525,6 @@ impl Machine<'_, '_> {
         let slot = self.on(buffer, &slot);
         let items = [self.done(slot), self.done(buffer)];
         Ok(self.list(&items))
-    }
-
-    /// The node behind a list entry, for messages.
-    pub(super) fn name_of(&self, node: NodeId) -> String {
-        self.graph.name(node).to_string()
     }
 }
 

@@ -254,7 +254,17 @@ impl Machine<'_, '_> {
         let mut inputs: Vec<NodeId> = Vec::new();
         self.graph.for_each_input(self.node, &mut |input| inputs.push(input));
         for (index, input) in inputs.into_iter().enumerate() {
-            if let Ok(Produced::Tensor(tensor, _)) = self.produced(input) {
+            let tensors: Vec<Tensor> = match self.produced(input) {
+                Ok(Produced::Tensor(tensor, _)) => vec![tensor],
+                Ok(Produced::List(start, len)) => (start..start + len)
+                    .filter_map(|i| match self.eval.items[i as usize] {
+                        Produced::Tensor(tensor, _) => Some(tensor),
+                        _ => None,
+                    })
+                    .collect(),
+                _ => Vec::new(),
+            };
+            for tensor in tensors {
                 self.write_source(tensor, key, WRITTEN + index as u32, Traits::ASSUMED)?;
             }
         }

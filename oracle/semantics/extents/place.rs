@@ -93,6 +93,7 @@ impl Places {
     }
 
     /// The own rank, with an offset that grows by `scale` for each step in `group`.
+    #[cfg(test)]
     pub(super) fn scaled(&mut self, group: GroupId, scale: i64) -> PlaceId {
         let scales: Box<[_]> = if scale == 0 { [].into() } else { [(group, scale)].into() };
         self.intern(Place { moves: [].into(), scales })
@@ -110,6 +111,22 @@ impl Places {
         let at = scales.partition_point(|&(other, _)| other < group);
         scales.insert(at, (group, scale));
         self.intern(Place { moves, scales: scales.into() })
+    }
+
+    /// The place without its coefficient of a group.
+    pub(super) fn without_scale(&mut self, id: PlaceId, group: GroupId) -> PlaceId {
+        let place = self.get(id).clone();
+        let scales = place.scales.iter().copied().filter(|(g, _)| *g != group).collect();
+        self.intern(Place { moves: place.moves, scales })
+    }
+
+    /// The place with its coefficients only.
+    pub(super) fn without_moves(&mut self, id: PlaceId) -> PlaceId {
+        if self.get(id).moves.is_empty() {
+            return id;
+        }
+        let scales = self.get(id).scales.clone();
+        self.intern(Place { moves: [].into(), scales })
     }
 
     /// The place whose coefficients are multiplied by `numerator / denominator`; `None` where that is not whole.

@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::evaluation::{Evaluation, TensorValue};
 use super::same::{Judge, Verdict};
-use super::words::range_words;
+use super::words::parting_words;
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::{Kind, Ops};
 use rustc_hash::FxHashMap;
@@ -109,9 +109,7 @@ fn judge_read(
         return (verdict, String::new());
     }
     let text = match judge.parting(expected.value, found.value) {
-        Some((range, found, expected)) => {
-            format!("{} come from {found}, expected {expected}", range_words(range))
-        }
+        Some(parting) => parting_words(&parting.elements, "", &parting.found, &parting.expected),
         None => String::from("another number of elements"),
     };
     (verdict, text)

@@ -43,7 +43,7 @@ impl Run {
 }
 
 /// A stretch of elements on its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Piece {
     /// Number of elements.
     pub(super) len: i64,

@@ -53,6 +53,18 @@ pub(super) struct Element {
     pub(super) offset: i64,
 }
 
+/// Where two values part.
+pub(super) struct Parting {
+    /// The elements, in row-major order.
+    pub(super) elements: Range<i64>,
+    /// What is there, in words.
+    pub(super) found: String,
+    /// What was expected.
+    pub(super) expected: String,
+    /// Whether both are the same call, on other inputs.
+    pub(super) derived: bool,
+}
+
 /// What two elements are to each other.
 enum Relation {
     Same,
@@ -64,10 +76,19 @@ enum Relation {
     Unknown,
 }
 
+/// A pair to be looked at.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    pair: Pair,
+    certain: bool,
+    from: usize,
+}
+
 /// Answers questions about one arena, and remembers the answers.
 pub(super) struct Judge<'a> {
     pub(super) arena: &'a mut Arena,
-    known: FxHashMap<(ValueId, ValueId), Verdict>,
+    /// Pairs that are settled.
+    known: FxHashMap<Pair, Verdict>,
 }
 
 impl<'a> Judge<'a> {
@@ -77,15 +98,7 @@ impl<'a> Judge<'a> {
 
     /// Whether two values are the same.
     pub(super) fn values(&mut self, a: ValueId, b: ValueId) -> Verdict {
-        if a == b {
-            return Verdict::Same;
-        }
-        if let Some(&known) = self.known.get(&(a, b)) {
-            return known;
-        }
-        let verdict = self.settle(Pair::Values(a, b));
-        self.known.insert((a, b), verdict);
-        verdict
+        if a == b { Verdict::Same } else { self.settle(Pair::Values(a, b)) }
     }
 
     /// Whether two calls are the same.
@@ -94,58 +107,89 @@ impl<'a> Judge<'a> {
     }
 
     fn settle(&mut self, pair: Pair) -> Verdict {
-        // Pairs still to be looked at, and whether a difference there is certain.
-        let mut open = vec![(pair, true)];
-        // Pairs met, and whether they have been looked at as certain ones.
-        let mut met: FxHashMap<Pair, bool> = FxHashMap::default();
+        if let Some(&known) = self.known.get(&pair) {
+            return known;
+        }
+        // All pairs that came up: whether a difference there is certain, and the pair that it came up for.
+        let mut met = vec![Open { pair, certain: true, from: usize::MAX }];
+        let mut best: FxHashMap<Pair, bool> = FxHashMap::default();
+        let mut open = vec![0];
         let mut unknown = false;
-        while let Some((pair, certain)) = open.pop() {
-            match met.get(&pair) {
-                Some(&before) if before || !certain => continue,
-                _ => met.insert(pair, certain),
+        while let Some(index) = open.pop() {
+            let Open { pair, certain, .. } = met[index];
+            match (self.known.get(&pair), best.get(&pair)) {
+                (Some(Verdict::Same), _) => continue,
+                (Some(Verdict::Different), _) if certain => return self.differs(&met, index),
+                // Looked at before, and as certain as now.
+                (_, Some(&before)) if before || !certain => continue,
+                _ => best.insert(pair, certain),
             };
-            if let Pair::Values(a, b) = pair {
-                match self.known.get(&(a, b)) {
-                    Some(Verdict::Same) => continue,
-                    Some(Verdict::Different) if certain => return Verdict::Different,
-                    _ => {}
-                }
-            }
             let relations = match pair {
                 Pair::Values(a, b) => self.compare_values(a, b),
                 Pair::Keys(a, b) => vec![self.compare_keys(a, b)],
                 Pair::Elements(a, b) => vec![self.compare_elements(a, b)],
             };
             for relation in relations {
-                match relation {
-                    Relation::Same => {}
-                    Relation::Different if certain => return Verdict::Different,
-                    Relation::Different | Relation::Unknown => unknown = true,
-                    Relation::IfSame(pairs) => open.extend(pairs.into_iter().map(|p| (p, certain))),
-                    Relation::Perhaps(pairs) => open.extend(pairs.into_iter().map(|p| (p, false))),
+                let (pairs, certain) = match relation {
+                    Relation::Same => continue,
+                    Relation::Different if certain => return self.differs(&met, index),
+                    Relation::Different | Relation::Unknown => {
+                        unknown = true;
+                        continue;
+                    }
+                    Relation::IfSame(pairs) => (pairs, certain),
+                    Relation::Perhaps(pairs) => (pairs, false),
+                };
+                for pair in pairs {
+                    open.push(met.len());
+                    met.push(Open { pair, certain, from: index });
                 }
             }
         }
-        if unknown { Verdict::Unknown } else { Verdict::Same }
+        if unknown {
+            self.known.insert(pair, Verdict::Unknown);
+            return Verdict::Unknown;
+        }
+        self.known.extend(met.into_iter().map(|open| (open.pair, Verdict::Same)));
+        Verdict::Same
     }
 
-    /// The first elements at which two values certainly differ, else at which they are written differently; what
-    /// `b` has there, and what `a` has.
-    pub(super) fn parting(&mut self, a: ValueId, b: ValueId) -> Option<(Range<i64>, String, String)> {
+    /// A certain difference: the pair differs, and every pair that it came up for.
+    fn differs(&mut self, met: &[Open], mut index: usize) -> Verdict {
+        while let Some(open) = met.get(index) {
+            self.known.insert(open.pair, Verdict::Different);
+            index = open.from;
+        }
+        Verdict::Different
+    }
+
+    /// The first elements at which `b` certainly differs from `a`, else at which they are written differently.
+    pub(super) fn parting(&mut self, a: ValueId, b: ValueId) -> Option<Parting> {
         let spots = self.arena.differing_at(a, b);
-        let &(at, expected, found) = spots.first()?;
-        let mut best = (at, expected, found);
+        let mut best = *spots.first()?;
         for (at, expected, found) in spots {
-            let x = self.arena.piece(expected);
-            let y = self.arena.piece(found);
+            let (x, y) = (self.arena.piece(expected), self.arena.piece(found));
             if self.values(x, y) == Verdict::Different {
                 best = (at, expected, found);
                 break;
             }
         }
         let (at, expected, found) = best;
+        let derived = self.is_derived(expected.source, found.source);
         let words = self.arena.difference_words(found, expected);
-        Some((at..at + found.len, words.0, words.1))
+        Some(Parting { elements: at..at + found.len, found: words.0, expected: words.1, derived })
+    }
+
+    /// Whether two sources are the same call on other inputs.
+    fn is_derived(&self, a: SourceId, b: SourceId) -> bool {
+        match (self.arena.get(a), self.arena.get(b)) {
+            (Source::Opaque { key: k, output: n }, Source::Opaque { key: l, output: m }) => {
+                n == m && difference(self.arena.words(k), self.arena.words(l)) != KeyDifference::Call
+            }
+            (Source::Cast { source: s, .. }, Source::Cast { source: r, .. })
+            | (Source::Reduced { source: s, .. }, Source::Reduced { source: r, .. }) => self.is_derived(s, r),
+            _ => false,
+        }
     }
 
     fn compare_values(&mut self, a: ValueId, b: ValueId) -> Vec<Relation> {
@@ -292,6 +336,29 @@ impl<'a> Judge<'a> {
         Some(element)
     }
 
+    /// The element on a rank whose index in `group` is `k`.
+    fn at_index(&mut self, at: Element, group: super::GroupId, k: u32) -> Option<Element> {
+        let place = self.arena.places.get(at.place);
+        match self.arena.get(at.source) {
+            Source::Select { group: over, table } if over == group => {
+                if *place != super::place::Place::default() {
+                    return None;
+                }
+                let chosen = *self.arena.table(table).get(k as usize)?;
+                let piece = Piece { len: 1, offset: at.offset, source: at.source, place: at.place, step: 1 };
+                Some(element(super::value::chosen_piece(piece, chosen).ok()?, 0))
+            }
+            Source::Select { .. } => None,
+            _ => {
+                let Some(&(_, scale)) = place.scales.iter().find(|(g, _)| *g == group) else {
+                    return Some(at);
+                };
+                let offset = at.offset.checked_add(scale.checked_mul(i64::from(k))?)?;
+                Some(Element { place: self.arena.places.without_scale(at.place, group), offset, ..at })
+            }
+        }
+    }
+
     fn compare_keys(&mut self, a: KeyId, b: KeyId) -> Relation {
         if a == b {
             return Relation::Same;
@@ -352,6 +419,13 @@ impl<'a> Judge<'a> {
                     Relation::IfSame(pairs) if assumed => Relation::Perhaps(pairs),
                     relation => relation,
                 }
+            }
+            (Source::Select { group, table }, _) | (_, Source::Select { group, table }) => {
+                let ranks = self.arena.table(table).len() as u32;
+                let pairs: Option<Vec<Pair>> = (0..ranks)
+                    .map(|k| Some(Pair::Elements(self.at_index(a, group, k)?, self.at_index(b, group, k)?)))
+                    .collect();
+                pairs.map_or(Relation::Unknown, Relation::IfSame)
             }
             (Source::Elsewhere { .. } | Source::Bits { .. }, _)
             | (_, Source::Elsewhere { .. } | Source::Bits { .. }) => Relation::Unknown,

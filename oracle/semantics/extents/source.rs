@@ -26,6 +26,10 @@ pub(super) struct KeyId(pub(super) u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LayoutId(pub(super) u32);
 
+/// An interned list of pieces, one for each rank of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct TableId(pub(super) u32);
+
 /// Memory that nothing has been written to.
 pub(super) const POISON: SourceId = SourceId(0);
 
@@ -52,6 +56,8 @@ pub(super) enum Source {
     Bits { source: SourceId, from: Dtype, to: Dtype },
     /// `op` over the members `j` of `group` of `S(place(r with group := j), t)`.
     Reduced { op: Symbol, group: GroupId, source: SourceId, place: PlaceId },
+    /// `S_k(place_k(r), t + shift_k)`, where `k` is the index of `r` in `group`: the k-th of a table of pieces.
+    Select { group: GroupId, table: TableId },
     /// `S(place(r), t)`: for a place whose offset a move would change in an unknown way.
     Elsewhere { source: SourceId, place: PlaceId },
     /// Element `layout(t)` of `content`, on rank `r`: what a window shows that no few runs can say.

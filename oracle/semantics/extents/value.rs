@@ -7,7 +7,7 @@ use super::arena::{Arena, NOTHING};
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
-use super::run::{Piece, pieces};
+use super::run::{Piece, RunList, pieces};
 use super::source::{Source, SourceId, Symbol, Traits, ValueId};
 use crate::graph::{Dtype, DtypeClass};
 
@@ -58,9 +58,23 @@ impl Arena {
         if self.is_uniform(piece.source) {
             return Ok(piece);
         }
+        let place = self.places.get(piece.place);
+        if place.moves.is_empty()
+            && let Source::Select { group: over, table } = self.get(piece.source)
+            && over == group
+            && let Some(&chosen) = self.table(table).get(index as usize)
+        {
+            // The move says which piece it is.
+            if place.scales.is_empty() {
+                return self.move_piece(chosen_piece(piece, chosen)?, group, index);
+            }
+        }
         match self.places.moved(piece.place, group, index) {
-            Ok((place, added)) => {
+            Ok((moved, added)) => {
                 let offset = piece.offset.checked_add(added).ok_or(Reason::Overflow)?;
+                let stays =
+                    self.places.get(piece.place).moves.is_empty() && self.is_shared(piece.source, group);
+                let place = if stays { self.places.without_moves(moved) } else { moved };
                 Ok(Piece { offset, place, ..piece })
             }
             Err(PlaceError::Overflow) => Err(Reason::Overflow),
@@ -72,6 +86,15 @@ impl Arena {
         }
     }
 
+    /// Whether a source is the same on all ranks of a group: what has been reduced over it is.
+    fn is_shared(&self, source: SourceId, group: GroupId) -> bool {
+        match self.get(source) {
+            Source::Reduced { group: over, .. } => over == group,
+            Source::Cast { source, .. } | Source::Bits { source, .. } => self.is_shared(source, group),
+            _ => false,
+        }
+    }
+
     /// The value that the rank to which `group := index` leads holds.
     pub(super) fn moved(&mut self, value: ValueId, group: GroupId, index: u32) -> Result<ValueId, Reason> {
         let mut list = self.list();
@@ -79,7 +102,7 @@ impl Arena {
         self.finish(list, result)
     }
 
-    fn finish(&mut self, list: super::run::RunList, result: Result<(), Reason>) -> Result<ValueId, Reason> {
+    fn finish(&mut self, list: RunList, result: Result<(), Reason>) -> Result<ValueId, Reason> {
         match result {
             Ok(()) => Ok(self.value(list)),
             Err(reason) => {
@@ -91,7 +114,7 @@ impl Arena {
 
     fn push_moved(
         &mut self,
-        list: &mut super::run::RunList,
+        list: &mut RunList,
         value: ValueId,
         group: GroupId,
         index: u32,
@@ -175,36 +198,38 @@ impl Arena {
         Piece { source, place: HERE, ..piece }
     }
 
-    /// The own part of a value that is cut into `size` equal parts, one for each rank of `group`, as pieces and
-    /// what is added to their offsets for each step in the group. `None` where the parts are not alike.
-    fn own_part(&mut self, value: ValueId, size: u32) -> Option<Vec<(Piece, i64)>> {
+    /// The own part of a value that is cut into `size` equal parts, one for each rank of `group`: stretches, in
+    /// order. `None` where they would be too many.
+    fn own_part(&self, value: ValueId, size: u32) -> Option<Vec<Stretch>> {
         let part = self.len(value) / i64::from(size);
         if let Some(piece) = self.single(value) {
-            return Some(vec![(Piece { len: part, ..piece }, part * piece.step)]);
+            return Some(vec![Stretch::Even(Piece { len: part, ..piece }, part * piece.step)]);
         }
-        let mut list = self.list();
-        self.append(&mut list, value, 0, part);
-        let first: Vec<Piece> = pieces(list.runs(), 0, part).collect();
-        let mut scales: Vec<i64> = Vec::new();
-        let mut alike = true;
-        for k in 1..i64::from(size) {
-            list.clear();
-            self.append(&mut list, value, k * part, part);
-            alike &= list.runs().len() == first.len();
-            for (i, (piece, model)) in pieces(list.runs(), 0, part).zip(&first).enumerate() {
-                let shift = piece.offset.wrapping_sub(model.offset);
-                if k == 1 {
-                    scales.push(shift);
+        // The stretches end where any part's runs do.
+        let mut ends: Vec<i64> = self.runs(value).iter().map(|run| (run.end - 1) % part + 1).collect();
+        ends.push(part);
+        ends.sort_unstable();
+        ends.dedup();
+        if (ends.len() as i64).saturating_mul(i64::from(size)) > self.limits.runs.min(1 << 22) as i64 {
+            return None;
+        }
+        let mut stretches: Vec<Vec<Piece>> = vec![Vec::with_capacity(size as usize); ends.len()];
+        let mut all = pieces(self.runs(value), 0, self.len(value));
+        let mut rest: Option<Piece> = None;
+        for _ in 0..size {
+            let mut start = 0;
+            for (stretch, &end) in stretches.iter_mut().zip(&ends) {
+                let piece = rest.take().or_else(|| all.next())?;
+                let len = end - start;
+                stretch.push(Piece { len, ..piece });
+                if piece.len > len {
+                    let offset = piece.offset + len * piece.step;
+                    rest = Some(Piece { len: piece.len - len, offset, ..piece });
                 }
-                alike &= Piece { offset: model.offset, ..piece } == *model
-                    && scales.get(i).and_then(|s| s.checked_mul(k)) == Some(shift);
-            }
-            if !alike {
-                break;
+                start = end;
             }
         }
-        self.drop_list(list);
-        alike.then(|| first.into_iter().zip(scales).collect())
+        Some(stretches.into_iter().map(Stretch::of).collect())
     }
 
     /// `op` over the ranks of `group` of the own one of `size` equal parts.
@@ -219,15 +244,25 @@ impl Arena {
         if size == 1 || len == 0 {
             return Ok(value);
         }
-        let Some(parts) = self.own_part(value, size) else {
+        let Some(stretches) = self.own_part(value, size) else {
             let words = self.movement("reduce_scatter", value, group, size, Some(op));
             return Ok(self.opaque_movement(&words, len / i64::from(size), &[value]));
         };
         let mut list = self.list();
-        for (piece, scale) in parts {
-            let reduced = self.reduce_piece(piece, op, group);
-            let place = if self.is_uniform(reduced.source) { HERE } else { self.places.scaled(group, scale) };
-            list.push(Piece { place, ..reduced });
+        for stretch in stretches {
+            let piece = match stretch {
+                Stretch::Even(piece, scale) => {
+                    let reduced = self.reduce_piece(piece, op, group);
+                    self.scaled(reduced, group, scale)
+                }
+                Stretch::Uneven(mut pieces) => {
+                    for piece in &mut pieces {
+                        *piece = self.reduce_piece(*piece, op, group);
+                    }
+                    self.selected(group, &pieces)
+                }
+            };
+            list.push(piece);
         }
         Ok(self.value(list))
     }
@@ -238,27 +273,59 @@ impl Arena {
         if size == 1 || len == 0 {
             return Ok(value);
         }
-        let Some(parts) = self.own_part(value, size) else {
+        let Some(stretches) = self.own_part(value, size) else {
             let words = self.movement("all_to_all", value, group, size, None);
             return Ok(self.opaque_movement(&words, len, &[value]));
         };
-        self.room((parts.len() as i64).saturating_mul(i64::from(size)))?;
+        self.room((stretches.len() as i64).saturating_mul(i64::from(size)))?;
         let mut list = self.list();
         for j in 0..size {
-            for &(piece, scale) in &parts {
-                let moved = match self.move_piece(piece, group, j) {
-                    Ok(moved) => moved,
-                    Err(reason) => {
-                        self.drop_list(list);
-                        return Err(reason);
+            let result = stretches.iter().try_for_each(|stretch| {
+                let piece = match stretch {
+                    Stretch::Even(piece, scale) => {
+                        let moved = self.move_piece(*piece, group, j)?;
+                        self.scaled(moved, group, *scale)
+                    }
+                    Stretch::Uneven(pieces) => {
+                        let moved: Result<Vec<Piece>, Reason> =
+                            pieces.iter().map(|&piece| self.move_piece(piece, group, j)).collect();
+                        self.selected(group, &moved?)
                     }
                 };
-                let uniform = self.is_uniform(moved.source);
-                let place = if uniform { HERE } else { self.places.with_scale(moved.place, group, scale) };
-                list.push(Piece { place, ..moved });
+                list.push(piece);
+                Ok(())
+            });
+            if let Err(reason) = result {
+                self.drop_list(list);
+                return Err(reason);
             }
         }
         Ok(self.value(list))
+    }
+
+    /// A piece whose offset grows by `scale` for each step in a group.
+    fn scaled(&mut self, piece: Piece, group: GroupId, scale: i64) -> Piece {
+        if self.is_uniform(piece.source) {
+            return piece;
+        }
+        Piece { place: self.places.with_scale(piece.place, group, scale), ..piece }
+    }
+
+    /// The piece that is the `k`-th of `pieces` on the `k`-th rank of a group.
+    fn selected(&mut self, group: GroupId, pieces: &[Piece]) -> Piece {
+        // Element numbers are those of the first piece that goes on, so that they do not depend on where the
+        // stretch begins.
+        let base = pieces.iter().find(|p| p.step != 0).map_or(0, |p| p.offset);
+        let step = if pieces.iter().any(|p| p.step != 0) { 1 } else { 0 };
+        let len = pieces.first().map_or(0, |p| p.len);
+        let shift = |p: &Piece| {
+            let offset = if p.step == 0 { p.offset } else { p.offset.wrapping_sub(base) };
+            Piece { len: 1, offset, ..*p }
+        };
+        let shifted: Vec<Piece> = pieces.iter().map(shift).collect();
+        let table = self.table_id(&shifted);
+        let source = self.source(Source::Select { group, table });
+        Piece { len, offset: base, source, place: HERE, step }
     }
 
     fn check_parts(&self, value: ValueId, size: u32) -> Result<i64, Reason> {
@@ -328,6 +395,15 @@ impl Arena {
             {
                 self.cast_source(inner, first, to)
             }
+            // A cast of the own choice is the choice of casts.
+            Source::Select { group, table } => {
+                let mut pieces = self.table(table).to_vec();
+                for piece in &mut pieces {
+                    piece.source = self.cast_source(piece.source, from, to);
+                }
+                let table = self.table_id(&pieces);
+                self.source(Source::Select { group, table })
+            }
             _ => self.source(Source::Cast { source, from, to }),
         }
     }
@@ -372,6 +448,15 @@ impl Arena {
             Source::Poison | Source::InFlight { .. } => return Some(Piece { len, ..piece }),
             // The bytes of one repeated element make one repeated element only at equal size.
             _ if piece.step == 0 && piece.len > 1 && old != new => return None,
+            Source::Select { .. } if old != new => return None,
+            Source::Select { group, table } => {
+                let mut pieces = self.table(table).to_vec();
+                for piece in &mut pieces {
+                    *piece = self.retype_piece(*piece, from, to)?;
+                }
+                let table = self.table_id(&pieces);
+                return Some(Piece { source: self.source(Source::Select { group, table }), ..piece });
+            }
             _ => {}
         }
         let (source, from) = match self.get(piece.source) {
@@ -382,6 +467,37 @@ impl Arena {
         let place = self.places.rescaled(piece.place, old, new)?;
         Some(Piece { len, offset: scale(piece.offset)?, source, place, step: piece.step })
     }
+}
+
+/// A stretch of the own part of a value that is cut into parts.
+enum Stretch {
+    /// The stretch of the first part, and what is added to its offset for each further part.
+    Even(Piece, i64),
+    /// The stretch of each part.
+    Uneven(Vec<Piece>),
+}
+
+impl Stretch {
+    fn of(pieces: Vec<Piece>) -> Stretch {
+        let [first, second, ..] = pieces[..] else { return Stretch::Uneven(pieces) };
+        let scale = second.offset.wrapping_sub(first.offset);
+        let even = pieces.iter().enumerate().all(|(k, &piece)| {
+            let shift = scale.checked_mul(k as i64).and_then(|s| s.checked_add(first.offset));
+            let same_step = piece.step == first.step || piece.len == 1;
+            Some(piece.offset) == shift
+                && piece.source == first.source
+                && piece.place == first.place
+                && same_step
+        });
+        if even { Stretch::Even(first, scale) } else { Stretch::Uneven(pieces) }
+    }
+}
+
+/// The elements of `piece`, of a table's source, when `chosen` is the table's piece.
+pub(super) fn chosen_piece(piece: Piece, chosen: Piece) -> Result<Piece, Reason> {
+    let offset = if chosen.step == 0 { Some(chosen.offset) } else { chosen.offset.checked_add(piece.offset) };
+    let step = if chosen.step == 0 { 0 } else { piece.step };
+    Ok(Piece { len: piece.len, offset: offset.ok_or(Reason::Overflow)?, step, ..chosen })
 }
 
 /// Whether a cast from `from` to `to` keeps every number exactly.

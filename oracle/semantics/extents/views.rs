@@ -262,7 +262,7 @@ impl Machine<'_, '_> {
     fn conjugated(&mut self, base: Tensor) -> Result<Produced, Stop> {
         let value = self.read(base, None, Reading::Using)?;
         if self.is_symbolic(base) {
-            return Err(Stop::Symbolic);
+            return Err(Stop::NotFollowed);
         }
         let sizes = self.sizes(base)?;
         let target = self.target_symbol();

@@ -48,6 +48,18 @@ impl Arena {
                 format!("{op} over group {group} of {}{}", inner(source), self.place_words(place))
             }
             Source::Elsewhere { source, place } => format!("{}{}", inner(source), self.place_words(place)),
+            Source::Select { group, table } => {
+                let words = |piece: &Piece| inner(piece.source) + &self.place_words(piece.place);
+                match self.table(table) {
+                    [first, .., last] => format!(
+                        "{} or {}, by the own index in group {}",
+                        words(first),
+                        words(last),
+                        self.group_name(group)
+                    ),
+                    pieces => pieces.first().map_or(String::from("nothing"), words),
+                }
+            }
             Source::Window { content, .. } => {
                 let runs = self.runs(content);
                 match runs {
@@ -122,7 +134,7 @@ impl Arena {
                 place: run.place(),
                 step: run.step(),
             };
-            words.push(format!("{} from {}", range_words(start..run.end), self.piece_words(piece, true)));
+            words.push(format!("{} from {}", range_words(&(start..run.end)), self.piece_words(piece, true)));
             start = run.end;
         }
         let more = self.runs(value).len().saturating_sub(SHOWN);
@@ -134,10 +146,16 @@ impl Arena {
 }
 
 /// `element 3`, or `elements 4096..8192`.
-pub(super) fn range_words(range: Range<i64>) -> String {
+pub(super) fn range_words(range: &Range<i64>) -> String {
     if range.end - range.start == 1 {
         format!("element {}", range.start)
     } else {
         format!("elements {}..{}", range.start, range.end)
     }
+}
+
+/// `element 3 comes from ..., expected ...`; `of` stands behind the element.
+pub(super) fn parting_words(range: &Range<i64>, of: &str, found: &str, expected: &str) -> String {
+    let verb = if range.end - range.start == 1 { "comes" } else { "come" };
+    format!("{}{of} {verb} from {found}, expected {expected}", range_words(range))
 }

@@ -8,12 +8,12 @@
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
 //! in the group; a send returns an empty tensor, a receive the tensor it writes.
 
+use super::super::block::{Block, Mark, whole};
 use super::super::comm::{Comm, Launch, Sent};
 use super::super::domain::{Domain, Outcome, RankReduce, raise, refuse};
 use super::super::hash::mix;
 use super::super::hazard::HazardKind;
 use super::super::layout::{self, Dims, Window};
-use super::super::block::{Block, Mark, whole};
 use super::super::memory::{Flight, overlap};
 use super::super::program::{GroupUse, Step};
 use super::super::rank::{Item, Progress, Rank};

@@ -1,9 +1,9 @@
 //! Creation of tensors, and random draws.
 
+use super::super::block::{Block, whole};
 use super::super::domain::{Domain, Draw, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
-use super::super::block::{Block, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};

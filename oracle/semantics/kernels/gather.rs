@@ -4,9 +4,9 @@
 //! An index outside its dimension is taken modulo the size: PyTorch would raise, but the oracle's inputs are
 //! arbitrary, and what matters is that the same index selects the same element before and after a pass.
 
+use super::super::block::{Block, Mark, joined, whole};
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
 use super::super::layout::{self, Dims, Window};
-use super::super::block::{Block, Mark, joined, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};

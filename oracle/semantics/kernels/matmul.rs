@@ -1,8 +1,8 @@
 //! Matrix products.
 
+use super::super::block::Block;
 use super::super::domain::{Addend, Domain, MatmulSize, Outcome, raise};
 use super::super::layout::{self, Dims, Window};
-use super::super::block::Block;
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};

@@ -1,9 +1,9 @@
 //! Movement of elements: copies, concatenations, padding, and writes into a part of a tensor.
 
+use super::super::block::{Block, Mark, whole};
 use super::super::comm::cat;
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::{self, Dims, Window};
-use super::super::block::{Block, Mark, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};

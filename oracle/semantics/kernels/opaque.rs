@@ -7,10 +7,10 @@
 //! An operator of unknown effect is also a function of the operators of unknown effect before it on its rank,
 //! since they may share state, and is recorded as an effect. Its arguments are taken to be left unwritten.
 
+use super::super::block::{Block, Mark};
 use super::super::domain::{Domain, Outcome, Trouble, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Window};
-use super::super::block::{Block, Mark};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};

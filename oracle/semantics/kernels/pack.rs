@@ -3,10 +3,10 @@
 //! Sources: `at::native::_chunk_cat`, `torch._inductor.fx_passes.bucketing`,
 //! `torch.distributed.fsdp._fully_shard._fsdp_collectives`.
 
+use super::super::block::{Block, whole};
 use super::super::comm::{cat, concat};
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::{self, Dims, Window};
-use super::super::block::{Block, whole};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};

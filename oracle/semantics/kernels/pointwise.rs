@@ -1,9 +1,9 @@
 //! Functions of corresponding elements: operands are broadcast, promoted to a common dtype, and computed with.
 
+use super::super::block::Block;
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
-use super::super::block::Block;
 use super::super::number::Number;
 use super::super::numbers::rounded;
 use super::super::program::Step;

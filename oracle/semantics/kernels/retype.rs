@@ -1,8 +1,8 @@
 //! Views that show the same bytes under another dtype.
 
+use super::super::block::whole;
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::Window;
-use super::super::block::whole;
 use super::super::rank::Rank;
 use crate::graph::Dtype;
 

@@ -65,7 +65,9 @@ fn reductions_over_ranks() {
         }
     }
     // Bitwise ones, on integers.
-    for (op, f) in [("band", (|a, b| a & b) as fn(i64, i64) -> i64), ("bor", |a, b| a | b), ("bxor", |a, b| a ^ b)] {
+    for (op, f) in
+        [("band", (|a, b| a & b) as fn(i64, i64) -> i64), ("bor", |a, b| a | b), ("bxor", |a, b| a ^ b)]
+    {
         let mut s = Sketch::new(2);
         let x = s.input("x", Dtype::I32, &[5]);
         let g = s.call(AR, list![x, op, "dp"]);
@@ -224,10 +226,11 @@ fn gathers_and_scatters_into_buffers() {
     );
     s.wait(g);
     let z = s.input("z", Dtype::F32, &[2, 1]);
+    let last = s.call("aten.slice.Tensor", list![y, 0, 5, 6]);
     let r = s.call_with(
         "_c10d_functional.reduce_scatter_tensor_out.default",
         list![z, "sum", 2, "dp"],
-        &[("out", { s.call("aten.slice.Tensor", list![y, 0, 5, 6]) }.into())],
+        &[("out", last.into())],
     );
     s.wait(r);
     s.output(&[y]);
@@ -256,10 +259,8 @@ fn sends_meet_receives() {
         let buffer = s.call("aten.empty.memory_format", list![[2]]);
         let names = vec![Arg::Text("isend"), Arg::Text("irecv")];
         let peers = [(r + 1) % 3, (r + 2) % 3];
-        let batch = s.call(
-            "_c10d_functional.batch_p2p_ops.default",
-            list![names, peers, [0, 0], [x, buffer], "dp"],
-        );
+        let batch =
+            s.call("_c10d_functional.batch_p2p_ops.default", list![names, peers, [0, 0], [x, buffer], "dp"]);
         let sent = s.call("operator.getitem", list![batch, 0]);
         let received = s.call("operator.getitem", list![batch, 1]);
         s.wait(sent);

@@ -21,7 +21,12 @@ fn splitting_and_joining_are_inverse() {
 /// Bytes that are moved under a smaller dtype and put together again are the same number; mixed up, they are not.
 #[test]
 fn retyping_to_and_fro() {
-    for (wide, narrow) in [(Dtype::F32, Dtype::BF16), (Dtype::I64, Dtype::U8), (Dtype::C64, Dtype::F32), (Dtype::F64, Dtype::F16)] {
+    for (wide, narrow) in [
+        (Dtype::F32, Dtype::BF16),
+        (Dtype::I64, Dtype::U8),
+        (Dtype::C64, Dtype::F32),
+        (Dtype::F64, Dtype::F16),
+    ] {
         let ratio = i64::from(wide.itemsize() / narrow.itemsize());
         let build = |mixed: bool| {
             let mut s = Sketch::new(1);
@@ -40,7 +45,12 @@ fn retyping_to_and_fro() {
             s
         };
         for run in [build(false).numbers(), build(false).terms()] {
-            assert_eq!(tensor(&run, 0, 0).cells, tensor(&run, 0, 1).cells, "{wide:?} {narrow:?} {}", run.domain);
+            assert_eq!(
+                tensor(&run, 0, 0).cells,
+                tensor(&run, 0, 1).cells,
+                "{wide:?} {narrow:?} {}",
+                run.domain
+            );
         }
         let mixed = build(true).terms();
         let (back, x) = (tensor(&mixed, 0, 0), tensor(&mixed, 0, 1));

@@ -27,6 +27,7 @@ pub struct Sketch {
 /// An argument.
 #[derive(Clone, Debug)]
 pub enum Arg {
+    None,
     Node(NodeId),
     Int(i64),
     Float(f64),
@@ -36,6 +37,7 @@ pub enum Arg {
     Ints(Vec<i64>),
     Nodes(Vec<NodeId>),
     List(Vec<Arg>),
+    Format(&'static str),
 }
 
 macro_rules! args {
@@ -82,11 +84,31 @@ impl Sketch {
         Sketch { graph: Graph::new("sketch"), world, given: Vec::new(), options: Options::default() }
     }
 
+    /// Adds a group.
+    pub fn group(&mut self, name: &str, instances: &[&[u32]]) {
+        self.world.groups.push(Group {
+            name: name.to_string(),
+            size: instances[0].len() as u32,
+            recorded_rank: None,
+            instances: instances.iter().map(|i| i.to_vec()).collect(),
+        });
+    }
+
     pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[i64]) -> NodeId {
         let id = self.graph.push(name, Op::Placeholder, name);
         let device = self.graph.intern("cpu");
         let out = self.graph.contiguous(shape, dtype, device);
         self.graph.node_mut(id).out = out;
+        id
+    }
+
+    /// An input with strides.
+    pub fn strided(&mut self, name: &str, dtype: Dtype, shape: &[i64], strides: &[i64]) -> NodeId {
+        let id = self.input(name, dtype, shape);
+        let strides = self.graph.intern_sizes(strides);
+        if let Out::Tensor(tensor) = self.graph.node(id).out {
+            self.graph.tensor_mut(tensor).stride = strides;
+        }
         id
     }
 
@@ -98,11 +120,13 @@ impl Sketch {
 
     pub fn value(&mut self, arg: &Arg) -> Value {
         match arg {
+            Arg::None => Value::None,
             Arg::Node(id) => Value::Node(*id),
             Arg::Int(n) => Value::Int(*n),
             Arg::Float(x) => Value::Float(*x),
             Arg::Bool(b) => Value::Bool(*b),
             Arg::Text(text) => Value::Str(self.graph.intern(text)),
+            Arg::Format(text) => Value::MemoryFormat(self.graph.intern(text)),
             Arg::Dtype(dtype) => Value::Dtype(*dtype),
             Arg::Ints(ints) => self.graph.int_list(ints),
             Arg::Nodes(ids) => {
@@ -134,6 +158,13 @@ impl Sketch {
         let node = self.graph.node_mut(id);
         (node.args, node.kwargs) = (span, pairs);
         id
+    }
+
+    /// Records what a node returns.
+    pub fn record(&mut self, id: NodeId, dtype: Dtype, shape: &[i64]) {
+        let device = self.graph.intern("cpu");
+        let out = self.graph.contiguous(shape, dtype, device);
+        self.graph.node_mut(id).out = out;
     }
 
     pub fn wait(&mut self, id: NodeId) -> NodeId {

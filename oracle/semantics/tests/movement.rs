@@ -13,18 +13,21 @@ struct Layout {
 }
 
 fn layouts(dims: std::ops::Range<usize>) -> impl Strategy<Value = Layout> {
-    let dtypes = prop::sample::select(vec![Dtype::F32, Dtype::BF16, Dtype::I64, Dtype::Bool, Dtype::C64, Dtype::C128]);
-    (prop::collection::vec(1i64..4, dims), any::<u64>(), 1i64..3, dtypes).prop_map(|(shape, seed, gap, dtype)| {
-        let mut order: Vec<usize> = (0..shape.len()).collect();
-        (0..shape.len()).for_each(|i| order.swap(i, (seed >> (8 * i)) as usize % shape.len()));
-        let mut strides = vec![0; shape.len()];
-        let mut step = gap;
-        for i in order {
-            strides[i] = step;
-            step *= shape[i];
-        }
-        Layout { shape, strides, dtype }
-    })
+    let dtypes =
+        prop::sample::select(vec![Dtype::F32, Dtype::BF16, Dtype::I64, Dtype::Bool, Dtype::C64, Dtype::C128]);
+    (prop::collection::vec(1i64..4, dims), any::<u64>(), 1i64..3, dtypes).prop_map(
+        |(shape, seed, gap, dtype)| {
+            let mut order: Vec<usize> = (0..shape.len()).collect();
+            (0..shape.len()).for_each(|i| order.swap(i, (seed >> (8 * i)) as usize % shape.len()));
+            let mut strides = vec![0; shape.len()];
+            let mut step = gap;
+            for i in order {
+                strides[i] = step;
+                step *= shape[i];
+            }
+            Layout { shape, strides, dtype }
+        },
+    )
 }
 
 /// All indices of a shape in row-major order.
@@ -71,7 +74,15 @@ fn check(
 
 /// The index of a row-major position.
 fn unflatten(mut flat: i64, shape: &[i64]) -> Vec<i64> {
-    let mut index: Vec<i64> = shape.iter().rev().map(|&n| { let i = flat % n; flat /= n; i }).collect();
+    let mut index: Vec<i64> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let i = flat % n;
+            flat /= n;
+            i
+        })
+        .collect();
     index.reverse();
     index
 }

@@ -140,7 +140,8 @@ impl Cases {
     }
 
     fn unary(&mut self) {
-        let exact = ["relu", "neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "isnan", "isinf"];
+        let exact =
+            ["relu", "neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "isnan", "isinf"];
         let exact = exact.into_iter().chain(["logical_not", "bitwise_not", "reciprocal"]);
         let rounded = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "sigmoid", "silu"];
         let rounded = rounded.into_iter().chain(["gelu", "tanh", "sin", "cos"]);
@@ -190,7 +191,8 @@ impl Cases {
         let scalars = arithmetic.iter().chain(&others).map(|n| format!("aten.{n}.Scalar"));
         for target in scalars.chain(["aten.clamp_min.default".into(), "aten.clamp_max.default".into()]) {
             for &dtype in &all {
-                for number in [Arg::Int(3), Arg::Int(-2), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)] {
+                for number in [Arg::Int(3), Arg::Int(-2), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)]
+                {
                     let mut s = Sketch::new(1);
                     let x = self.input(&mut s, dtype, &[3, 5], false);
                     let y = s.call(&target, &[x.into(), number.clone()]);
@@ -204,7 +206,8 @@ impl Cases {
                     let mut s = Sketch::new(1);
                     let x = self.input(&mut s, dtype, &[32], true);
                     let y = self.input(&mut s, dtype, &[32], true);
-                    let z = s.call_with(&format!("aten.{op}.Tensor"), list![x, y], &[("alpha", alpha.clone())]);
+                    let z =
+                        s.call_with(&format!("aten.{op}.Tensor"), list![x, y], &[("alpha", alpha.clone())]);
                     self.done(format!("{op} {dtype:?} alpha {alpha:?}"), s, &[z], 0);
                 }
             }
@@ -287,14 +290,18 @@ impl Cases {
     fn reductions(&mut self) {
         for dtype in everything() {
             for name in ["sum.dim_IntList", "mean.dim", "amax.default", "amin.default"] {
-                for (dims, keep) in [(vec![1], false), (vec![0, 2], true), (vec![], false), (vec![-1, -2, -3], false)] {
+                for (dims, keep) in
+                    [(vec![1], false), (vec![0, 2], true), (vec![], false), (vec![-1, -2, -3], false)]
+                {
                     let mut s = Sketch::new(1);
                     let x = self.input(&mut s, dtype, &[3, 2, 4], true);
                     let y = s.call(&format!("aten.{name}"), list![x, dims.clone(), keep]);
                     self.done(format!("{name} {dtype:?} {dims:?} {keep}"), s, &[y], 0);
                 }
             }
-            for (name, args) in [("prod.dim_int", list![1]), ("any.dim", list![0]), ("all.dim", list![1, true])] {
+            for (name, args) in
+                [("prod.dim_int", list![1]), ("any.dim", list![0]), ("all.dim", list![1, true])]
+            {
                 let mut s = Sketch::new(1);
                 let x = self.input(&mut s, dtype, &[3, 4], true);
                 let args: Vec<Arg> = [x.into()].into_iter().chain(args.iter().cloned()).collect();
@@ -402,9 +409,14 @@ impl Cases {
             let add = s.call("aten.scatter_add.default", list![w, 0, k, src]);
             let val = s.call("aten.scatter.value", list![w, 0, k, 3]);
             let e = s.call("aten.embedding.default", list![w, k]);
-            for (name, out) in
-                [("index_select", y), ("gather", g), ("scatter", put), ("scatter_add", add), ("value", val), ("embedding", e)]
-            {
+            for (name, out) in [
+                ("index_select", y),
+                ("gather", g),
+                ("scatter", put),
+                ("scatter_add", add),
+                ("value", val),
+                ("embedding", e),
+            ] {
                 self.done(format!("{name} {dtype:?}"), s.clone(), &[out], 0);
             }
         }
@@ -418,7 +430,8 @@ impl Cases {
                 let x = self.input(&mut s, dtype, &[4, 6], true);
                 let y = self.input(&mut s, dtype, &[4, 3], true);
                 let z = self.input(&mut s, dtype, &[4, 6], true);
-                let plain = s.call_with("aten.clone.default", list![x], &[("memory_format", contiguous.clone())]);
+                let plain =
+                    s.call_with("aten.clone.default", list![x], &[("memory_format", contiguous.clone())]);
                 let outs = vec![
                     s.call("aten.cat.default", list![[x, y], 1]),
                     s.call("aten.stack.default", list![[x, z], -1]),
@@ -458,7 +471,12 @@ impl Cases {
 
     /// Bytes under another dtype, and the packing of buckets.
     fn bytes(&mut self) {
-        for (from, to) in [(Dtype::F32, Dtype::BF16), (Dtype::BF16, Dtype::F32), (Dtype::I64, Dtype::U8), (Dtype::F32, Dtype::I32)] {
+        for (from, to) in [
+            (Dtype::F32, Dtype::BF16),
+            (Dtype::BF16, Dtype::F32),
+            (Dtype::I64, Dtype::U8),
+            (Dtype::F32, Dtype::I32),
+        ] {
             let mut s = Sketch::new(1);
             let x = s.input("x0", from, &[3, 8]);
             let values: Vec<f64> = (0..24).map(|_| self.chance.float()).filter(|x| x.is_finite()).collect();
@@ -475,7 +493,8 @@ impl Cases {
         let mut s = Sketch::new(1);
         let x = self.input(&mut s, Dtype::F32, &[3], false);
         let y = self.input(&mut s, Dtype::F32, &[2, 2], false);
-        let pre = s.call("bucketing._pre_bucket_all_gather.default", list![[x, y], 2, Dtype::BF16, [16, 1], 1]);
+        let pre =
+            s.call("bucketing._pre_bucket_all_gather.default", list![[x, y], 2, Dtype::BF16, [16, 1], 1]);
         let slot = s.call("aten.slice.Tensor", list![pre, 0, 10, 20]);
         self.done("pre_bucket_all_gather".into(), s, &[slot], 0);
         let mut s = Sketch::new(1);
@@ -515,8 +534,11 @@ impl Cases {
                     7 => (s.call("aten.relu.default", list![x]), [r, c]),
                     _ => {
                         // A write of one window into another of the same shape.
-                        let same: Vec<NodeId> =
-                            all.iter().filter(|(y, shape)| *shape == [r, c] && *y != x).map(|p| p.0).collect();
+                        let same: Vec<NodeId> = all
+                            .iter()
+                            .filter(|(y, shape)| *shape == [r, c] && *y != x)
+                            .map(|p| p.0)
+                            .collect();
                         if same.is_empty() {
                             continue;
                         }
@@ -557,8 +579,10 @@ fn kernels_give_what_pytorch_gives() {
     let text = String::from_utf8_lossy(&output.stdout);
     let _ = std::fs::remove_file(&file);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let differ: Vec<&str> = text.lines().filter(|line| line.contains("\"differ\"") && !line.contains("summary")).collect();
-    let rest: Vec<&str> = text.lines().filter(|line| !line.contains("\"differ\"") && !line.contains("summary")).collect();
+    let differ: Vec<&str> =
+        text.lines().filter(|line| line.contains("\"differ\"") && !line.contains("summary")).collect();
+    let rest: Vec<&str> =
+        text.lines().filter(|line| !line.contains("\"differ\"") && !line.contains("summary")).collect();
     println!("{}", rest.join("\n"));
     println!("{}", text.lines().last().unwrap_or(""));
     assert!(differ.is_empty(), "{} of {}:\n{}", differ.len(), cases.json.len(), differ.join("\n"));

@@ -183,7 +183,9 @@ fn promotion_is_a_cast() {
 /// Pointwise operators commute with movement, opaque ones included.
 #[test]
 fn pointwise_operators_commute_with_movement() {
-    for target in ["aten.relu.default", "aten.exp.default", "aten.erf.default", "prims.convert_element_type.default"] {
+    for target in
+        ["aten.relu.default", "aten.exp.default", "aten.erf.default", "prims.convert_element_type.default"]
+    {
         let build = |first: bool| {
             let mut s = Sketch::new(1);
             let x = s.input("x", Dtype::F32, &[2, 3]);

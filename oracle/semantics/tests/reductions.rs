@@ -175,7 +175,8 @@ fn reduced_terms_depend_on_what_they_cover() {
             s.call("aten.zero_.default", list![cell]);
         }
         let y = s.call("aten.sum.dim_IntList", list![x, [1]]);
-        let z = s.call("aten.mm.default", list![x, { s.call("aten.t.default", list![x]) }]);
+        let turned = s.call("aten.t.default", list![x]);
+        let z = s.call("aten.mm.default", list![x, turned]);
         s.output(&[y, z]);
         let run = s.terms();
         (tensor(&run, 0, 0).cells.clone(), tensor(&run, 0, 1).cells.clone())

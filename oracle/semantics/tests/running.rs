@@ -34,7 +34,9 @@ fn arguments_that_do_not_fit() {
 #[test]
 fn inputs_differ_by_rank_name_and_element_and_reach_past_rounding() {
     let mut s = Sketch::new(2);
-    for (name, dtype) in [("a", Dtype::F32), ("b", Dtype::F32), ("c", Dtype::BF16), ("d", Dtype::I64), ("e", Dtype::F16)] {
+    for (name, dtype) in
+        [("a", Dtype::F32), ("b", Dtype::F32), ("c", Dtype::BF16), ("d", Dtype::I64), ("e", Dtype::F16)]
+    {
         s.input(name, dtype, &[4096]);
     }
     s.output(&[NodeId(0), NodeId(1), NodeId(2), NodeId(3), NodeId(4)]);
@@ -79,7 +81,7 @@ fn inputs_that_share_a_storage() {
 #[test]
 fn attributes_are_one_storage_per_name() {
     let mut s = Sketch::new(1);
-    let mut get = |s: &mut Sketch, name: &str| {
+    let get = |s: &mut Sketch, name: &str| {
         let id = s.graph.push(name, Op::GetAttr, "buffer");
         let device = s.graph.intern("cpu");
         let out = s.graph.contiguous(&[2], Dtype::F32, device);
@@ -149,7 +151,10 @@ fn effects_are_kept_in_order() {
     let asserted: Vec<Option<Number>> = run.ranks[0].effects.iter().map(|e| e.asserted).collect();
     assert_eq!(asserted, [Some(Number::Bool(false)), Some(Number::Bool(true))]);
     let found = compare(&run, &build(true).numbers());
-    assert_eq!(found.iter().map(|d| d.place.clone()).collect::<Vec<_>>(), [Place::Effect(0), Place::Effect(1)]);
+    assert_eq!(
+        found.iter().map(|d| d.place.clone()).collect::<Vec<_>>(),
+        [Place::Effect(0), Place::Effect(1)]
+    );
     assert_eq!(compare(&build(false).terms(), &build(true).terms()).len(), 2);
 }
 
@@ -293,7 +298,11 @@ fn differences_are_told_with_both_sides() {
             5 => s.call("aten.mul_.Scalar", list![x, 2]),
             _ => s.call("aten.sym_size.int", list![x, 0]),
         };
-        if kind == 7 { s.output(&[]) } else { s.output(&[y]) }
+        if kind == 7 {
+            s.output(&[])
+        } else {
+            s.output(&[y])
+        }
         s.give("x", 0, Dtype::F32, &[0.0, 1.0, 2.0, 3.0]);
         s.numbers()
     };

@@ -1,0 +1,10 @@
+//! Proofs by extents, from the outside: hand-built graphs, every packing mode of the bucketing reference, the text
+//! cases, and the recorded graphs with faults put in.
+
+mod cases;
+mod edits;
+mod modes;
+mod payloads;
+mod real;
+mod small;
+mod support;
