@@ -3,5 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod case;
+pub mod format;
 pub mod graph;
 pub mod ops;

@@ -198,7 +198,8 @@ impl visit::Visitable for Edges {
     }
 }
 
-type Chain<'a> = std::iter::Copied<std::iter::Chain<std::slice::Iter<'a, NodeId>, std::slice::Iter<'a, NodeId>>>;
+type Chain<'a> =
+    std::iter::Copied<std::iter::Chain<std::slice::Iter<'a, NodeId>, std::slice::Iter<'a, NodeId>>>;
 
 impl<'a> visit::IntoNeighbors for &'a Edges {
     type Neighbors = Chain<'a>;

@@ -142,13 +142,21 @@ impl Editor {
         let prev = anchor.map_or(self.last, |a| self.prev[a.index()]);
         self.next[id.index()] = next;
         self.prev[id.index()] = prev;
-        if prev == NONE { self.first = id.0 } else { self.next[prev as usize] = id.0 }
+        if prev == NONE {
+            self.first = id.0
+        } else {
+            self.next[prev as usize] = id.0
+        }
         if next == NONE { self.last = id.0 } else { self.prev[next as usize] = id.0 }
     }
 
     fn unlink(&mut self, id: NodeId) {
         let (prev, next) = (self.prev[id.index()], self.next[id.index()]);
-        if prev == NONE { self.first = next } else { self.next[prev as usize] = next }
+        if prev == NONE {
+            self.first = next
+        } else {
+            self.next[prev as usize] = next
+        }
         if next == NONE { self.last = prev } else { self.prev[next as usize] = prev }
     }
 
@@ -258,7 +266,8 @@ impl Editor {
             graph.push_node(node);
         }
         for edge in &old.ordering {
-            if let (Some(before), Some(after)) = (position[edge.before.index()], position[edge.after.index()]) {
+            if let (Some(before), Some(after)) = (position[edge.before.index()], position[edge.after.index()])
+            {
                 graph.ordering.push(super::OrderingEdge { before, after });
             }
         }

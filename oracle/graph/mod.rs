@@ -20,6 +20,7 @@
 //! It knows nothing of operators (see [`ops`](crate::ops)) and derives nothing (see
 //! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
 
+mod compare;
 mod edit;
 mod strings;
 mod tensor;
@@ -553,7 +554,9 @@ impl Graph {
             for &value in graph.values(span) {
                 match value {
                     Value::Dangling(name) => visit(graph.text(name)),
-                    Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => walk(graph, inner, visit),
+                    Value::List(inner) | Value::Slice(inner) | Value::Dict(inner) => {
+                        walk(graph, inner, visit)
+                    }
                     _ => {}
                 }
             }
@@ -573,7 +576,8 @@ impl Graph {
     pub fn memory(&self) -> usize {
         use std::mem::size_of;
         let text: usize = self.strings.text_bytes();
-        let raw: usize = self.facts.iter().chain(&self.extra).map(|(k, v)| k.capacity() + v.capacity() + 48).sum();
+        let raw: usize =
+            self.facts.iter().chain(&self.extra).map(|(k, v)| k.capacity() + v.capacity() + 48).sum();
         self.nodes.capacity() * size_of::<Node>()
             + self.values.capacity() * size_of::<Value>()
             + self.outs.capacity() * size_of::<Out>()

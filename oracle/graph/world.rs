@@ -54,7 +54,11 @@ impl fmt::Display for WorldFault {
                 write!(f, "process group {group:?} lists rank {rank} twice")
             }
             WorldFault::RankOutside { group, rank, ranks } => {
-                write!(f, "process group {group:?} lists rank {rank}, but the world has ranks 0 to {}", ranks - 1)
+                write!(
+                    f,
+                    "process group {group:?} lists rank {rank}, but the world has ranks 0 to {}",
+                    ranks - 1
+                )
             }
             WorldFault::UnevenInstances { group, size, found } => {
                 write!(f, "process group {group:?} has instances of {size} and of {found} ranks")
@@ -133,7 +137,8 @@ impl World {
         if self.is_explicit() {
             return Some(self.clone());
         }
-        let open: Vec<usize> = (0..self.groups.len()).filter(|&i| self.groups[i].instances.is_empty()).collect();
+        let open: Vec<usize> =
+            (0..self.groups.len()).filter(|&i| self.groups[i].instances.is_empty()).collect();
         let product = |indices: &[usize]| {
             indices.iter().try_fold(1u32, |product, &i| product.checked_mul(self.groups[i].size))
         };

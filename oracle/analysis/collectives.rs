@@ -1,0 +1,199 @@
+//! The communication of a graph: which nodes start it, on which group, with which tensors, and which nodes wait.
+//!
+//! One [`CollectiveCall`] is one launch: a coalesced form moves several tensors in one launch and may have one
+//! wait per tensor, each through a `getitem`. A wait belongs to the call whose value it receives, directly or
+//! through `getitem`, views that return the same value, or another wait.
+
+use crate::graph::{Graph, NodeId, Op, Tensor, Value};
+use crate::ops::{Bound, Collective, Kind, Ops};
+
+/// How a node names its process group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum GroupName<'a> {
+    /// By a string.
+    Text(&'a str),
+    /// By the value of a node (a graph compiled on one rank for all).
+    Node(NodeId),
+    /// Not at all, or by something else.
+    Unknown,
+}
+
+impl std::fmt::Display for GroupName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GroupName::Text(name) => write!(f, "{name}"),
+            GroupName::Node(node) => write!(f, "node {}", node.0),
+            GroupName::Unknown => write!(f, "?"),
+        }
+    }
+}
+
+/// One launch of communication.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CollectiveCall<'a> {
+    /// The node that starts it.
+    pub node: NodeId,
+    /// What it does.
+    pub kind: Collective,
+    /// The tensors it sends, in order.
+    pub inputs: Vec<NodeId>,
+    /// Whether it is a form that takes and returns a list of tensors.
+    pub coalesced: bool,
+    /// The buffer given as `out=`.
+    pub out: Option<NodeId>,
+    /// Whether it writes its result into its inputs.
+    pub in_place: bool,
+    /// The process group.
+    pub group: GroupName<'a>,
+    /// The size of the group as the node states it.
+    pub group_size: Option<i64>,
+    /// `sum`, `avg`, `max`, ... for reductions.
+    pub reduce_op: Option<&'a str>,
+    /// Source or destination rank of a broadcast, send or receive.
+    pub peer: Option<i64>,
+}
+
+/// The communication of one graph, in list order, with the waits.
+#[derive(Clone, Debug)]
+pub struct Collectives<'a> {
+    /// The launches.
+    pub calls: Vec<CollectiveCall<'a>>,
+    /// The waits of each launch, in list order; parallel to `calls`.
+    pub waits: Vec<Vec<NodeId>>,
+    /// For each node the launch that it starts.
+    call_at: Vec<u32>,
+    /// For each node the launch whose asynchronous value it is, before any wait.
+    value_of: Vec<u32>,
+    /// Waits that wait for nothing (the value is no collective's, or has been waited for).
+    pub idle_waits: Vec<NodeId>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Collectives<'a> {
+    /// Finds the communication of `graph`.
+    pub fn new(graph: &'a Graph, ops: &Ops) -> Collectives<'a> {
+        let n = graph.len();
+        let mut this = Collectives {
+            calls: Vec::new(),
+            waits: Vec::new(),
+            call_at: vec![NONE; n],
+            value_of: vec![NONE; n],
+            idle_waits: Vec::new(),
+        };
+        let mut late = Vec::new();
+        for id in graph.ids() {
+            if let Some(call) = describe(graph, ops, id) {
+                this.call_at[id.index()] = this.calls.len() as u32;
+                this.value_of[id.index()] = this.calls.len() as u32;
+                this.calls.push(call);
+                this.waits.push(Vec::new());
+            } else if let Some(info) = ops.call(graph, id) {
+                // In an unsorted list the value may come later than its use: look again afterwards.
+                if matches!(info.kind, Kind::Wait | Kind::GetItem) {
+                    late.push(id);
+                }
+            }
+        }
+        // Getitems first, so that a wait finds its launch whatever the list order.
+        late.sort_by_key(|&id| matches!(ops.get(graph, id).kind, Kind::Wait));
+        for &id in &late {
+            let is_wait = matches!(ops.get(graph, id).kind, Kind::Wait);
+            let mut launches = Vec::new();
+            graph.for_each_input(id, &mut |input: NodeId| {
+                let launch = this.value_of[input.index()];
+                if launch != NONE && !launches.contains(&launch) {
+                    launches.push(launch);
+                }
+            });
+            if !is_wait {
+                if let [launch] = launches[..] {
+                    this.value_of[id.index()] = launch;
+                }
+            } else if launches.is_empty() {
+                this.idle_waits.push(id);
+            } else {
+                for launch in launches {
+                    this.waits[launch as usize].push(id);
+                }
+            }
+        }
+        this
+    }
+
+    /// The launch that `node` starts: an index into `calls`.
+    pub fn launch_at(&self, node: NodeId) -> Option<usize> {
+        let launch = self.call_at[node.index()];
+        (launch != NONE).then_some(launch as usize)
+    }
+
+    /// The launch whose value, not yet waited for, `node` is: the launch's own node, or a `getitem` of it.
+    pub fn launch_of_value(&self, node: NodeId) -> Option<usize> {
+        let launch = self.value_of[node.index()];
+        (launch != NONE).then_some(launch as usize)
+    }
+}
+
+/// What `node` starts, if it starts communication.
+pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<CollectiveCall<'a>> {
+    if graph.node(node).op != Op::Call {
+        return None;
+    }
+    let info = ops.get(graph, node);
+    let kind = info.collective()?;
+    let mut call = CollectiveCall {
+        node,
+        kind,
+        inputs: Vec::new(),
+        coalesced: false,
+        out: None,
+        in_place: false,
+        group: GroupName::Unknown,
+        group_size: None,
+        reduce_op: None,
+        peer: None,
+    };
+    let Some(schema) = &info.schema else { return Some(call) };
+    let Ok(bound) = Bound::new(graph, node, schema) else { return Some(call) };
+    for (index, param) in schema.params.iter().enumerate() {
+        let value = bound.given(index);
+        match (param.name.as_str(), param.ty.as_str()) {
+            ("out", _) => call.out = bound.node("out"),
+            (name, "Tensor") => {
+                call.inputs.extend(bound.node(name));
+                call.in_place |= param.write;
+            }
+            (name, "Tensor[]") => {
+                call.inputs.extend(bound.nodes(name));
+                call.coalesced = true;
+                call.in_place |= param.write;
+            }
+            ("group_name" | "tag", _) => {
+                call.group = match value {
+                    Some(Value::Str(name)) => GroupName::Text(graph.text(name)),
+                    Some(Value::Node(node)) => GroupName::Node(node),
+                    _ => call.group,
+                }
+            }
+            ("group_size", _) => call.group_size = bound.int("group_size"),
+            ("reduce_op" | "reduceOp", _) => {
+                call.reduce_op = match value {
+                    Some(Value::Str(op)) => Some(graph.text(op)),
+                    _ => None,
+                }
+            }
+            (name @ ("src" | "dst"), _) => call.peer = bound.int(name),
+            _ => {}
+        }
+    }
+    Some(call)
+}
+
+/// Bytes that count for a bucket's size: the larger of the output and the first input, symbolic sizes by hint.
+/// `None` where a size has no hint. Source:
+/// `torch._inductor.fx_passes.bucketing`.
+pub fn bucket_bytes(graph: &Graph, call: &CollectiveCall) -> Option<i64> {
+    let bytes = |tensor: Option<&Tensor>| graph.bytes(tensor?);
+    let input = bytes(graph.tensor_of(*call.inputs.first()?))?;
+    Some(bytes(graph.tensor_of(call.node))?.max(input))
+}

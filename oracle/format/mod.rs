@@ -1,0 +1,3 @@
+//! How graphs and cases are written down: text, pictures.
+
+pub mod text;

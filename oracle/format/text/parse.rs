@@ -1,0 +1,554 @@
+//! The parser: tokens to statements, statements to a case; recovery after an error.
+//!
+//! Recursive descent with one token of lookahead, and a second one where a statement or a value begins. A
+//! statement ends with its line, except inside brackets. After an error the parser goes on with the next line;
+//! if brackets were open, with the next line that begins in column 1.
+
+use super::error::{ParseError, ParseErrors};
+use super::lexer::{Lexer, Spanned, Token};
+use super::words;
+use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs};
+use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
+
+/// Lists, mappings and tuple types may be nested this deep.
+const MAX_DEPTH: usize = 256;
+
+/// Errors after which the parser gives up.
+const MAX_ERRORS: usize = 20;
+
+/// An error on its way to the statement it is in.
+#[derive(Debug)]
+pub(super) struct Fail {
+    start: usize,
+    end: usize,
+    message: String,
+    help: Option<String>,
+}
+
+impl Fail {
+    pub(super) fn help(mut self, help: impl Into<String>) -> Fail {
+        self.help.get_or_insert_with(|| help.into());
+        self
+    }
+}
+
+pub(super) type Parse<T> = Result<T, Fail>;
+
+/// A name in a place where the graph stores a node id: resolved when the graph is complete.
+pub(super) struct Link {
+    pub(super) kind: LinkKind,
+    pub(super) name: String,
+    pub(super) span: (usize, usize),
+}
+
+pub(super) enum LinkKind {
+    /// The node runs after the named one.
+    After(NodeId),
+    /// The node renames the named one's buffer.
+    Renames(NodeId),
+    /// The named node is a member of the cluster with this index.
+    Member(usize),
+}
+
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+    peeked: Option<Spanned<'a>>,
+    last_end: usize,
+    /// Where brackets were opened that are still open.
+    pub(super) open: Vec<usize>,
+    errors: Vec<ParseError>,
+    pub(super) case: Case,
+    /// The graph that is being read.
+    pub(super) graph: Graph,
+    pub(super) part: Part,
+    /// What the header of the current part has stated so far.
+    pub(super) stated: Stated,
+    /// The device of a tensor type that names none.
+    pub(super) device: String,
+    /// Ranks that group lists may still name.
+    pub(super) rank_budget: u64,
+    /// Comments that belong to the next statement.
+    pending: Vec<String>,
+    /// Whether something has been read that comments can belong to.
+    past_head: bool,
+    pub(super) links: Vec<Link>,
+    /// Argument values under construction, a stack.
+    pub(super) values: Vec<Value>,
+    outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
+    statements: usize,
+}
+
+/// Header lines that may stand once.
+#[derive(Default)]
+pub(super) struct Stated {
+    pub(super) graph: bool,
+    pub(super) world: bool,
+    pub(super) device: bool,
+    pub(super) symbols: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
+    let mut parser = Parser {
+        text,
+        lexer: Lexer::new(text),
+        peeked: None,
+        last_end: 0,
+        open: Vec::new(),
+        errors: Vec::new(),
+        case: Case::default(),
+        graph: Graph::default(),
+        part: Part::Before,
+        stated: Stated::default(),
+        device: super::DEFAULT_DEVICE.to_string(),
+        rank_budget: 1 << 20,
+        pending: Vec::new(),
+        past_head: false,
+        links: Vec::new(),
+        values: Vec::new(),
+        outcome: Vec::new(),
+        statements: 0,
+    };
+    parser.file();
+    if parser.errors.is_empty() { Ok(parser.case) } else { Err(ParseErrors { errors: parser.errors }) }
+}
+
+/// Tokens.
+impl<'a> Parser<'a> {
+    pub(super) fn peek(&mut self) -> &Token<'a> {
+        &self.peek_spanned().token
+    }
+
+    fn peek_spanned(&mut self) -> &Spanned<'a> {
+        self.peeked.get_or_insert_with(|| self.lexer.next())
+    }
+
+    /// The token after the next.
+    pub(super) fn second(&mut self) -> Token<'a> {
+        self.peek();
+        self.lexer.clone().next().token
+    }
+
+    pub(super) fn bump(&mut self) -> Spanned<'a> {
+        let spanned = match self.peeked.take() {
+            Some(spanned) => spanned,
+            None => self.lexer.next(),
+        };
+        self.last_end = spanned.end;
+        spanned
+    }
+
+    /// The next token, read as a raw word if it can be one.
+    pub(super) fn bump_raw(&mut self) -> Spanned<'a> {
+        if let Some(spanned) = self.peeked.take() {
+            self.lexer.at = spanned.start;
+        }
+        let spanned = self.lexer.next_raw();
+        self.last_end = spanned.end;
+        spanned
+    }
+
+    pub(super) fn at(&mut self, mark: char) -> bool {
+        *self.peek() == Token::Mark(mark)
+    }
+
+    pub(super) fn at_word(&mut self, word: &str) -> bool {
+        *self.peek() == Token::Word(word)
+    }
+
+    pub(super) fn at_line_end(&mut self) -> bool {
+        matches!(self.peek(), Token::Newline | Token::Comment(_) | Token::End)
+    }
+
+    pub(super) fn eat(&mut self, mark: char) -> bool {
+        let found = self.at(mark);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    pub(super) fn require(&mut self, mark: char) -> Parse<()> {
+        if self.eat(mark) { Ok(()) } else { Err(self.unexpected(&format!("`{mark}`"))) }
+    }
+
+    /// An error about the next token: "expected ..., found ...".
+    pub(super) fn unexpected(&mut self, expected: &str) -> Fail {
+        let spanned = self.peek_spanned().clone();
+        unexpected(&spanned, expected)
+    }
+
+    /// An error about bytes `start..end`.
+    pub(super) fn fail(&self, span: (usize, usize), message: impl Into<String>) -> Fail {
+        Fail { start: span.0, end: span.1, message: message.into(), help: None }
+    }
+
+    /// A comma-separated list up to `close`, over any number of lines. The opening bracket has been read.
+    pub(super) fn list(
+        &mut self,
+        close: char,
+        mut item: impl FnMut(&mut Parser<'a>) -> Parse<()>,
+    ) -> Parse<()> {
+        let opened = self.lexer.at;
+        self.open.push(opened);
+        if self.open.len() > MAX_DEPTH {
+            return Err(
+                self.fail((opened - 1, opened), format!("brackets nested more than {MAX_DEPTH} deep"))
+            );
+        }
+        loop {
+            self.skip_lines();
+            if self.eat(close) {
+                break;
+            }
+            item(self)?;
+            self.skip_lines();
+            if self.eat(',') {
+                continue;
+            }
+            if !self.eat(close) {
+                return Err(self.unclosed(&format!("`,` or `{close}`"), opened));
+            }
+            break;
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    /// Like [`Parser::unexpected`], where the bracket at `opened` may have been forgotten.
+    fn unclosed(&mut self, expected: &str, opened: usize) -> Fail {
+        let fail = self.unexpected(expected);
+        let between = self.text.get(opened..fail.start).unwrap_or("");
+        if !between.contains('\n') {
+            return fail;
+        }
+        let line = self.text[..opened].matches('\n').count() + 1;
+        fail.help(format!("a bracket of line {line} is still open here"))
+    }
+
+    /// Steps over ends of lines and comments inside brackets.
+    pub(super) fn skip_lines(&mut self) {
+        loop {
+            match *self.peek() {
+                Token::Newline => {}
+                Token::Comment(comment) => self.pending.push(comment.to_string()),
+                _ => return,
+            }
+            self.bump();
+        }
+    }
+}
+
+/// "expected ..., found ..." about a token.
+pub(super) fn unexpected(spanned: &Spanned<'_>, expected: &str) -> Fail {
+    let message = match &spanned.token {
+        Token::Bad(why) => format!("{why}; expected {expected}"),
+        token => format!("expected {expected}, found {}", token.describe()),
+    };
+    Fail { start: spanned.start, end: spanned.end, message, help: None }
+}
+
+/// Names, numbers and strings.
+impl Parser<'_> {
+    /// A word or string.
+    pub(super) fn word_or_text(&mut self, what: &str) -> Parse<String> {
+        let spanned = self.bump();
+        match spanned.token {
+            Token::Word(word) => Ok(word.to_string()),
+            Token::Text(text) => Ok(text.into_owned()),
+            _ => Err(unexpected(&spanned, what)),
+        }
+    }
+
+    /// A raw word or string, and whether it is a raw word.
+    pub(super) fn raw_or_text(&mut self, what: &str) -> Parse<(String, bool)> {
+        let spanned = self.bump_raw();
+        match spanned.token {
+            Token::Word(word) => Ok((word.to_string(), true)),
+            Token::Text(text) => Ok((text.into_owned(), false)),
+            _ => Err(unexpected(&spanned, what)),
+        }
+    }
+
+    pub(super) fn text(&mut self, what: &str) -> Parse<String> {
+        let spanned = self.bump();
+        match spanned.token {
+            Token::Text(text) => Ok(text.into_owned()),
+            _ => Err(unexpected(&spanned, what)),
+        }
+    }
+
+    /// The name of a node: a word, `%word` or `%"any text"`.
+    pub(super) fn node_name(&mut self) -> Parse<String> {
+        if self.eat('%') {
+            return self.word_or_text("a name after `%`");
+        }
+        let spanned = self.bump();
+        match spanned.token {
+            Token::Word(word) => Ok(word.to_string()),
+            _ => Err(unexpected(&spanned, "the name of a node")),
+        }
+    }
+
+    pub(super) fn int(&mut self, what: &str) -> Parse<i64> {
+        let spanned = self.bump();
+        match spanned.token {
+            Token::Number(number) => match number.parse() {
+                Ok(n) => Ok(n),
+                Err(_) if number.contains(['.', 'e', 'E', 'i']) => Err(unexpected(&spanned, what)),
+                Err(_) => {
+                    Err(self.fail((spanned.start, spanned.end), "an integer that does not fit 64 bits"))
+                }
+            },
+            _ => Err(unexpected(&spanned, what)),
+        }
+    }
+
+    pub(super) fn small_int(&mut self, what: &str) -> Parse<u32> {
+        let start = self.peek_spanned().start;
+        let n = self.int(what)?;
+        let span = (start, self.end());
+        u32::try_from(n).map_err(|_| self.fail(span, format!("expected {what}, found {n}")))
+    }
+
+    /// Where the next token begins.
+    pub(super) fn here(&mut self) -> usize {
+        self.peek_spanned().start
+    }
+
+    /// Where the last token ended.
+    pub(super) fn end(&self) -> usize {
+        self.last_end
+    }
+}
+
+/// The file.
+impl Parser<'_> {
+    fn file(&mut self) {
+        loop {
+            let start = self.here();
+            match *self.peek() {
+                Token::End => break,
+                Token::Newline => drop(self.bump()),
+                Token::Comment(comment) => {
+                    self.pending.push(comment.to_string());
+                    self.bump();
+                }
+                _ => {
+                    self.statements += 1;
+                    if let Err(fail) = self.statement() {
+                        self.report(fail.start, fail.end, fail.message, fail.help);
+                        if self.errors.len() >= MAX_ERRORS {
+                            return;
+                        }
+                        self.recover(start, fail.start);
+                    }
+                }
+            }
+        }
+        self.finish_part();
+        self.attach_all(Place::End);
+        if self.statements == 0 {
+            self.report(0, 0, "the file holds no case".to_string(), None);
+        }
+        let outcome = std::mem::take(&mut self.outcome);
+        let mut graphs = Vec::with_capacity(outcome.len());
+        for (rank, unrepaired, repaired) in outcome {
+            match repaired {
+                Some(repaired) => graphs.push((rank, RecordedGraphs { unrepaired, repaired })),
+                None => {
+                    let end = self.text.len();
+                    let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
+                    self.report(end, end, format!("`--- unrepaired{of}` without `--- after{of}`"), None);
+                }
+            }
+        }
+        self.case.outcome = match graphs.as_slice() {
+            [] => None,
+            [(None, _)] => graphs.pop().map(|(_, graphs)| Recorded::Same(graphs)),
+            _ => Some(Recorded::PerRank(
+                graphs.into_iter().filter_map(|(rank, graphs)| Some((rank?, graphs))).collect(),
+            )),
+        };
+        self.case.comments.sort_by(|a, b| a.place.cmp(&b.place));
+    }
+
+    fn report(&mut self, start: usize, end: usize, message: String, help: Option<String>) {
+        self.errors.push(ParseError::new(self.text, start, end, message, help));
+    }
+
+    /// Whether an error has been found: what follows may be wrong only because of it.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Goes to where the next statement is likely to begin.
+    fn recover(&mut self, statement: usize, error: usize) {
+        let in_brackets = !self.open.is_empty();
+        self.open.clear();
+        self.values.clear();
+        self.peeked = None;
+        self.pending.clear();
+        let bytes = self.text.as_bytes();
+        let begins_line = |at: usize| at == 0 || bytes[at - 1] == b'\n';
+        let mut at = error.max(statement);
+        // The error may be that the statement goes on where the next one already begins.
+        if !(in_brackets && at > statement && begins_line(at) && at < bytes.len()) {
+            loop {
+                at = bytes[at..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| at + n + 1);
+                let closes =
+                    matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n' | b')' | b']' | b'}' | b'#'));
+                if at == bytes.len() || !in_brackets || !closes {
+                    break;
+                }
+            }
+        }
+        self.lexer.at = at;
+    }
+
+    fn statement(&mut self) -> Parse<()> {
+        if *self.peek() == Token::Dashes {
+            return self.section();
+        }
+        let defines = matches!(self.second(), Token::Mark('=' | ','));
+        match *self.peek() {
+            Token::Mark('%') => self.node(),
+            Token::Word(_) if defines => self.node(),
+            Token::Word(word) => match word {
+                "graph" => self.graph_line(),
+                "world" => self.world_line(),
+                "groups" => self.groups_line(),
+                "device" => self.device_line(),
+                "symbol" => self.symbol_line(),
+                "facts" => self.facts_line(),
+                "pass" => self.pass_line(),
+                "output" => self.output_line(),
+                "cluster" => self.cluster_line(),
+                "expect" => self.expect_line(),
+                _ => {
+                    let fail = self.unexpected("a statement");
+                    Err(match words::nearest(word, KEYWORDS.iter().copied()) {
+                        Some(near) => fail.help(format!("did you mean `{near}`?")),
+                        None => fail.help("a node is written `name = operator(arguments) : type`"),
+                    })
+                }
+            },
+            _ => Err(self.unexpected("a statement")),
+        }
+    }
+
+    /// Ends a statement that comments can belong to.
+    pub(super) fn finish(&mut self, place: Place) -> Parse<()> {
+        if !self.at_line_end() {
+            return Err(self.unexpected("the end of the line"));
+        }
+        self.attach_all(place.clone());
+        if let Token::Comment(comment) = *self.peek() {
+            self.case.comments.push(Comment { place, beside: true, text: comment.to_string() });
+            self.bump();
+        }
+        Ok(())
+    }
+
+    /// Ends a statement that may vanish when the case is printed: its comments go to the next one.
+    pub(super) fn finish_bare(&mut self) -> Parse<()> {
+        if self.at_line_end() { Ok(()) } else { Err(self.unexpected("the end of the line")) }
+    }
+
+    /// Gives the pending comments to `place`, or to the head of the file if they are the first ones.
+    fn attach_all(&mut self, place: Place) {
+        let place = if self.past_head { place } else { Place::Head };
+        self.past_head = true;
+        for text in std::mem::take(&mut self.pending) {
+            self.case.comments.push(Comment { place: place.clone(), beside: false, text });
+        }
+    }
+
+    fn section(&mut self) -> Parse<()> {
+        let start = self.bump().start;
+        let what = self.word_or_text("`after` or `unrepaired`")?;
+        let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
+        let part = match what.as_str() {
+            "after" => Part::After(rank),
+            "unrepaired" => Part::Unrepaired(rank),
+            _ => {
+                let span = (start, self.end());
+                return Err(self.fail(span, "a section is `--- after` or `--- unrepaired`"));
+            }
+        };
+        let span = (start, self.end());
+        self.finish_part();
+        let mixed = self.outcome.iter().any(|(r, _, _)| r.is_some() != rank.is_some());
+        let index = match self.outcome.iter().position(|(r, _, _)| *r == rank) {
+            Some(index) => index,
+            None => {
+                self.outcome.push((rank, None, None));
+                self.outcome.len() - 1
+            }
+        };
+        let entry = &mut self.outcome[index];
+        let slot = if matches!(part, Part::After(_)) { &mut entry.2 } else { &mut entry.1 };
+        let taken = slot.replace(Graph::default()).is_some();
+        self.part = part;
+        let before = &self.case.graph;
+        self.graph = Graph::new(before.name.clone());
+        self.graph.kind = before.kind.clone();
+        self.graph.world = before.world.clone();
+        self.graph.symbols = before.symbols.clone();
+        self.graph.facts = before.facts.clone();
+        if taken {
+            return Err(self.fail(span, "this section stands here for the second time"));
+        }
+        if mixed {
+            return Err(self.fail(span, "sections with and without a rank in one file"));
+        }
+        self.finish(Place::Section(part))
+    }
+
+    /// Completes the graph that has been read and puts it where it belongs.
+    fn finish_part(&mut self) {
+        self.graph.resolve_references();
+        // After an error a name may be missing only because of it.
+        let blameless = !self.has_errors();
+        for link in std::mem::take(&mut self.links) {
+            let Some(id) = self.graph.find(&link.name) else {
+                if blameless && self.errors.len() < MAX_ERRORS {
+                    let message = format!("no node is called {}", words::quote(&link.name));
+                    self.report(link.span.0, link.span.1, message, None);
+                }
+                continue;
+            };
+            match link.kind {
+                LinkKind::After(node) => self.graph.ordering.push(OrderingEdge { before: id, after: node }),
+                LinkKind::Renames(node) => self.graph.renames.push(Rename { by: node, of: id }),
+                LinkKind::Member(cluster) => self.graph.clusters[cluster].members.push(id),
+            }
+        }
+        self.stated = Stated::default();
+        self.graph.shrink_to_fit();
+        let graph = std::mem::take(&mut self.graph);
+        let slot = match self.part {
+            Part::Before => {
+                self.case.graph = graph;
+                return;
+            }
+            Part::Unrepaired(rank) => self.outcome.iter_mut().find(|e| e.0 == rank).map(|e| &mut e.1),
+            Part::After(rank) => self.outcome.iter_mut().find(|e| e.0 == rank).map(|e| &mut e.2),
+        };
+        if let Some(slot) = slot {
+            *slot = Some(graph);
+        }
+    }
+}
+
+/// The words that begin a statement.
+const KEYWORDS: [&str; 10] =
+    ["graph", "world", "groups", "device", "symbol", "facts", "pass", "output", "cluster", "expect"];

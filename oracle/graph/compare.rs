@@ -1,0 +1,175 @@
+//! Whether two graphs are the same graph, whatever the layout of their arenas.
+//!
+//! Compared: name, kind, world, symbols, nodes in list order with arguments, results and tags, module and
+//! descriptor, ordering edges as a set, renames as a set, clusters. Not compared: where a node came from
+//! (`stack`), and what a file carried along (`facts`, `extra`). Floats are equal if they have the same bits or
+//! are both NaN.
+
+use super::{DimsId, ExprId, Graph, NodeId, Out, Span, Str, Tensor, Value};
+
+impl Graph {
+    /// The first difference to `other`, in words; `None` if they are the same graph.
+    pub fn difference(&self, other: &Graph) -> Option<String> {
+        fn differ<T: PartialEq + std::fmt::Debug>(what: &str, a: &T, b: &T) -> Option<String> {
+            (a != b).then(|| format!("{what}: {a:?} and {b:?}"))
+        }
+        differ("name", &self.name, &other.name)
+            .or_else(|| differ("kind", &self.kind, &other.kind))
+            .or_else(|| differ("world", &self.world, &other.world))
+            .or_else(|| differ("symbols", &self.symbols, &other.symbols))
+            .or_else(|| differ("number of nodes", &self.len(), &other.len()))
+            .or_else(|| self.ids().find_map(|id| Pair { a: self, b: other }.node_difference(id)))
+            .or_else(|| differ("ordering edges", &sorted_ordering(self), &sorted_ordering(other)))
+            .or_else(|| differ("renames", &sorted_renames(self), &sorted_renames(other)))
+            .or_else(|| differ("clusters", &self.clusters, &other.clusters))
+    }
+}
+
+fn sorted_ordering(graph: &Graph) -> Vec<(u32, u32)> {
+    let mut edges: Vec<_> = graph.ordering.iter().map(|e| (e.before.0, e.after.0)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+fn sorted_renames(graph: &Graph) -> Vec<(u32, u32)> {
+    let mut renames: Vec<_> = graph.renames.iter().map(|r| (r.by.0, r.of.0)).collect();
+    renames.sort_unstable();
+    renames.dedup();
+    renames
+}
+
+/// Two graphs whose ids cannot be compared with one another.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    a: &'a Graph,
+    b: &'a Graph,
+}
+
+impl Pair<'_> {
+    fn node_difference(self, id: NodeId) -> Option<String> {
+        let (x, y) = (self.a.node(id), self.b.node(id));
+        let name = self.a.name(id);
+        if name != self.b.name(id) {
+            return Some(format!("name of node {}: {name:?} and {:?}", id.0, self.b.name(id)));
+        }
+        let part = if x.op != y.op {
+            "what it is"
+        } else if self.a.target(id) != self.b.target(id) {
+            "target"
+        } else if !self.spans(x.args, y.args) {
+            "arguments"
+        } else if !self.spans(x.kwargs, y.kwargs) {
+            "keyword arguments"
+        } else if !self.outs(x.out, y.out) {
+            "result"
+        } else if !self.tags(id) {
+            "tags"
+        } else if !self.optional(x.module, y.module) || !self.optional(x.desc, y.desc) {
+            "module or descriptor"
+        } else {
+            return None;
+        };
+        Some(format!("{part} of node {name:?}"))
+    }
+
+    fn texts(self, x: Str, y: Str) -> bool {
+        self.a.text(x) == self.b.text(y)
+    }
+
+    fn optional(self, x: Option<Str>, y: Option<Str>) -> bool {
+        x.map(|x| self.a.text(x)) == y.map(|y| self.b.text(y))
+    }
+
+    fn spans(self, x: Span, y: Span) -> bool {
+        let (x, y) = (self.a.values(x), self.b.values(y));
+        x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| self.values(x, y))
+    }
+
+    fn values(self, x: Value, y: Value) -> bool {
+        match (x, y) {
+            (Value::Float(x), Value::Float(y)) => x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan()),
+            (Value::Str(x), Value::Str(y))
+            | (Value::Dangling(x), Value::Dangling(y))
+            | (Value::Device(x), Value::Device(y))
+            | (Value::MemoryFormat(x), Value::MemoryFormat(y))
+            | (Value::Layout(x), Value::Layout(y))
+            | (Value::Function(x), Value::Function(y)) => self.texts(x, y),
+            (Value::List(x), Value::List(y))
+            | (Value::Complex(x), Value::Complex(y))
+            | (Value::Slice(x), Value::Slice(y))
+            | (Value::Dict(x), Value::Dict(y)) => self.spans(x, y),
+            (Value::Symbolic(x), Value::Symbolic(y)) => self.exprs(x, y),
+            (Value::None, Value::None) => true,
+            (Value::Bool(x), Value::Bool(y)) => x == y,
+            (Value::Int(x), Value::Int(y)) => x == y,
+            (Value::Node(x), Value::Node(y)) => x == y,
+            (Value::Dtype(x), Value::Dtype(y)) => x == y,
+            _ => false,
+        }
+    }
+
+    fn exprs(self, x: ExprId, y: ExprId) -> bool {
+        let (x, y) = (self.a.expr(x), self.b.expr(y));
+        x.hint == y.hint && self.texts(x.text, y.text)
+    }
+
+    fn dims(self, x: DimsId, y: DimsId) -> bool {
+        let (x, y) = (self.a.dims(x), self.b.dims(y));
+        x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| self.dim(x, y))
+    }
+
+    fn dim(self, x: super::Dim, y: super::Dim) -> bool {
+        match (x, y) {
+            (super::Dim::Static(x), super::Dim::Static(y)) => x == y,
+            (super::Dim::Symbolic(x), super::Dim::Symbolic(y)) => self.exprs(x, y),
+            _ => false,
+        }
+    }
+
+    fn tensors(self, x: &Tensor, y: &Tensor) -> bool {
+        let bytes = match (x.storage_bytes, y.storage_bytes) {
+            (Some(x), Some(y)) => self.dim(x, y),
+            (None, None) => true,
+            _ => false,
+        };
+        bytes
+            && (x.dtype, x.requires_grad, x.storage, x.offset)
+                == (y.dtype, y.requires_grad, y.storage, y.offset)
+            && self.dims(x.shape, y.shape)
+            && self.dims(x.stride, y.stride)
+            && self.texts(x.device, y.device)
+    }
+
+    fn outs(self, x: Out, y: Out) -> bool {
+        match (x, y) {
+            (Out::Absent, Out::Absent) | (Out::None, Out::None) => true,
+            (Out::Tensor(x), Out::Tensor(y)) => self.tensors(self.a.tensor(x), self.b.tensor(y)),
+            (Out::Int(x), Out::Int(y)) => x == y,
+            (Out::SymInt(x), Out::SymInt(y)) | (Out::SymBool(x), Out::SymBool(y)) => self.exprs(x, y),
+            (Out::Other(x), Out::Other(y)) | (Out::Key(x), Out::Key(y)) => self.texts(x, y),
+            (Out::Tuple(x), Out::Tuple(y)) | (Out::Dict(x), Out::Dict(y)) => {
+                let (x, y) = (self.a.outs(x), self.b.outs(y));
+                x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| self.outs(x, y))
+            }
+            _ => false,
+        }
+    }
+
+    fn tags(self, id: NodeId) -> bool {
+        match (self.a.tags(id), self.b.tags(id)) {
+            (None, None) => true,
+            (Some(x), Some(y)) => {
+                self.optional(x.recompute, y.recompute)
+                    && self.optional(x.partitioner_tag, y.partitioner_tag)
+                    && self.optional(x.custom, y.custom)
+                    && self.optional(x.extra, y.extra)
+                    && x.ac_graph_id == y.ac_graph_id
+                    && x.seq_nr == y.seq_nr
+                    && x.autograd_backward == y.autograd_backward
+                    && x.is_gradient_acc == y.is_gradient_acc
+            }
+            _ => false,
+        }
+    }
+}
