@@ -19,19 +19,48 @@ pub enum EdgeKind {
     Ordering,
 }
 
+/// Edges that an analysis can walk both ways. The nodes are `NodeId(0)` to `NodeId(node_count - 1)`, and both
+/// directions tell the same edges. Every type with these traits of petgraph is one: `&`[`Edges`],
+/// `&`[`Dependences`](super::Dependences), petgraph's own adaptors.
+pub trait EdgeSource: visit::NodeCount + visit::IntoNeighborsDirected<NodeId = NodeId> {
+    /// The nodes that come after `id`.
+    fn after(self, id: NodeId) -> Self::NeighborsDirected {
+        self.neighbors_directed(id, petgraph::Direction::Outgoing)
+    }
+
+    /// The nodes that come before `id`.
+    fn before(self, id: NodeId) -> Self::NeighborsDirected {
+        self.neighbors_directed(id, petgraph::Direction::Incoming)
+    }
+}
+
+impl<G: visit::NodeCount + visit::IntoNeighborsDirected<NodeId = NodeId>> EdgeSource for G {}
+
+/// A table of rows of different lengths, in one array.
 #[derive(Clone, Debug, Default)]
-struct Rows {
+pub(super) struct Rows {
     start: Vec<u32>,
     node: Vec<NodeId>,
 }
 
 impl Rows {
-    fn of(&self, id: NodeId) -> &[NodeId] {
-        &self.node[self.start[id.index()] as usize..self.start[id.index() + 1] as usize]
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.start.len().saturating_sub(1)
+    }
+
+    /// A row.
+    pub(super) fn of(&self, id: NodeId) -> &[NodeId] {
+        &self.node[self.range(id)]
+    }
+
+    /// The places of a row in the array of all entries.
+    pub(super) fn range(&self, id: NodeId) -> std::ops::Range<usize> {
+        self.start[id.index()] as usize..self.start[id.index() + 1] as usize
     }
 
     /// Rows from (row, entry) pairs; entries keep the order of the pairs.
-    fn build(n: usize, pairs: &[(NodeId, NodeId)]) -> Rows {
+    pub(super) fn build(n: usize, pairs: &[(NodeId, NodeId)]) -> Rows {
         let mut start = vec![0u32; n + 1];
         for (row, _) in pairs {
             start[row.index() + 1] += 1;
@@ -66,7 +95,8 @@ impl Edges {
         let (mut inputs, mut users) = (Vec::with_capacity(2 * n), Vec::with_capacity(2 * n));
         for id in graph.ids() {
             graph.for_each_input(id, &mut |input: NodeId| {
-                if seen[input.index()] != id.0 {
+                // A reference outside the graph is a fault that the validator reports, not an edge.
+                if seen.get(input.index()).is_some_and(|&last| last != id.0) {
                     seen[input.index()] = id.0;
                     inputs.push((id, input));
                     users.push((input, id));
@@ -74,6 +104,7 @@ impl Edges {
             });
         }
         let mut ordering = graph.ordering.clone();
+        ordering.retain(|e| e.before.index() < n && e.after.index() < n);
         ordering.sort();
         ordering.dedup();
         let before: Vec<_> = ordering.iter().map(|e| (e.after, e.before)).collect();
@@ -88,7 +119,7 @@ impl Edges {
 
     /// Number of nodes.
     pub fn len(&self) -> usize {
-        self.inputs.start.len().saturating_sub(1)
+        self.inputs.len()
     }
 
     /// Whether there are no nodes.
