@@ -5,5 +5,6 @@
 pub mod analysis;
 pub mod case;
 pub mod format;
+pub mod generate;
 pub mod graph;
 pub mod ops;
