@@ -3,8 +3,14 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod candidates;
 pub mod case;
+pub mod cli;
 pub mod format;
 pub mod generate;
 pub mod graph;
+pub mod judge;
 pub mod ops;
+pub mod passes;
+pub mod report;
+pub mod rules;

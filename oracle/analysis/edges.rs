@@ -59,6 +59,23 @@ impl Rows {
         self.start[id.index()] as usize..self.start[id.index() + 1] as usize
     }
 
+    /// The places of `pairs` in an order by row; pairs of one row keep their order.
+    pub(super) fn sort<T>(n: usize, pairs: &[(NodeId, T)]) -> Vec<u32> {
+        let mut at = vec![0u32; n + 1];
+        for (row, _) in pairs {
+            at[row.index() + 1] += 1;
+        }
+        for i in 0..n {
+            at[i + 1] += at[i];
+        }
+        let mut sorted = vec![0u32; pairs.len()];
+        for (i, (row, _)) in pairs.iter().enumerate() {
+            sorted[at[row.index()] as usize] = i as u32;
+            at[row.index()] += 1;
+        }
+        sorted
+    }
+
     /// Rows from (row, entry) pairs; entries keep the order of the pairs.
     pub(super) fn build(n: usize, pairs: &[(NodeId, NodeId)]) -> Rows {
         let mut start = vec![0u32; n + 1];
@@ -165,6 +182,49 @@ impl Edges {
             Some(EdgeKind::Ordering)
         } else {
             None
+        }
+    }
+}
+
+/// The data edges alone, of [`Edges::data`].
+#[derive(Clone, Copy, Debug)]
+pub struct DataEdges<'a>(&'a Edges);
+
+impl Edges {
+    /// The data edges alone, as an [`EdgeSource`].
+    pub fn data(&self) -> DataEdges<'_> {
+        DataEdges(self)
+    }
+}
+
+impl visit::GraphBase for DataEdges<'_> {
+    type NodeId = NodeId;
+    type EdgeId = (NodeId, NodeId);
+}
+
+impl visit::GraphRef for DataEdges<'_> {}
+
+impl visit::NodeCount for DataEdges<'_> {
+    fn node_count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'a> visit::IntoNeighbors for DataEdges<'a> {
+    type Neighbors = std::iter::Copied<std::slice::Iter<'a, NodeId>>;
+
+    fn neighbors(self, id: NodeId) -> Self::Neighbors {
+        self.0.users(id).iter().copied()
+    }
+}
+
+impl<'a> visit::IntoNeighborsDirected for DataEdges<'a> {
+    type NeighborsDirected = std::iter::Copied<std::slice::Iter<'a, NodeId>>;
+
+    fn neighbors_directed(self, id: NodeId, direction: petgraph::Direction) -> Self::NeighborsDirected {
+        match direction {
+            petgraph::Direction::Outgoing => self.0.users(id).iter().copied(),
+            petgraph::Direction::Incoming => self.0.inputs(id).iter().copied(),
         }
     }
 }

@@ -190,10 +190,31 @@ impl Editor {
         }
     }
 
+    /// Removes several nodes at once, at the cost of one pass over the users of each of their inputs.
+    pub fn erase_all(&mut self, ids: &[NodeId]) {
+        let mut inputs = Vec::new();
+        for &id in ids {
+            if !self.erased[id.index()] {
+                self.unlink(id);
+                self.erased[id.index()] = true;
+                self.graph.for_each_input(id, &mut |input| inputs.push(input));
+            }
+        }
+        inputs.sort_unstable();
+        inputs.dedup();
+        let erased = &self.erased;
+        for input in inputs {
+            self.users[input.index()].retain(|user| !erased[user.index()]);
+        }
+    }
+
     /// Makes every user of `old` refer to `new` instead.
     pub fn replace_uses(&mut self, old: NodeId, new: NodeId) {
-        let users = self.users[old.index()].clone();
-        for user in users {
+        if old == new {
+            return;
+        }
+        // Taken out, so that replacing does not search the list once per user.
+        for user in std::mem::take(&mut self.users[old.index()]) {
             self.replace_input(user, old, new);
         }
     }
@@ -203,12 +224,22 @@ impl Editor {
         if old == new {
             return;
         }
+        let (mut uses_old, mut uses_new) = (false, false);
+        self.graph.for_each_input(user, &mut |input| {
+            uses_old |= input == old;
+            uses_new |= input == new;
+        });
+        if !uses_old {
+            return;
+        }
         let node = *self.graph.node(user);
         for span in [node.args, node.kwargs] {
             replace_in(&mut self.graph.values, span, old, new);
         }
         self.users[old.index()].retain(|&u| u != user);
-        add_user(&mut self.users, new, user);
+        if !uses_new {
+            self.users[new.index()].push(user);
+        }
     }
 
     /// Replaces the arguments of a node.
@@ -232,62 +263,74 @@ impl Editor {
     }
 
     /// [`Editor::finish`], and the new id of each old one.
-    pub fn finish_with_map(mut self) -> (Graph, Vec<Option<NodeId>>) {
+    pub fn finish_with_map(self) -> (Graph, Vec<Option<NodeId>>) {
         let list = self.list();
-        let mut position: Vec<Option<NodeId>> = vec![None; self.graph.len()];
-        for (i, &id) in list.iter().enumerate() {
-            position[id.index()] = Some(NodeId(i as u32));
-        }
-        let mut old = std::mem::take(&mut self.graph);
-        let mut graph = Graph {
-            name: std::mem::take(&mut old.name),
-            kind: std::mem::take(&mut old.kind),
-            world: std::mem::take(&mut old.world),
-            symbols: std::mem::take(&mut old.symbols),
-            facts: std::mem::take(&mut old.facts),
-            extra: std::mem::take(&mut old.extra),
-            strings: std::mem::take(&mut old.strings),
-            targets: std::mem::take(&mut old.targets),
-            target_of: std::mem::take(&mut old.target_of),
-            tensors: std::mem::take(&mut old.tensors),
-            outs: std::mem::take(&mut old.outs),
-            dims: std::mem::take(&mut old.dims),
-            exprs: std::mem::take(&mut old.exprs),
-            tags: std::mem::take(&mut old.tags),
-            nodes: Vec::with_capacity(list.len()),
-            values: Vec::with_capacity(old.values.len()),
-            by_name: vec![None; old.by_name.len()],
-            ..Graph::default()
-        };
-        for &id in &list {
-            let mut node: Node = old.nodes[id.index()];
-            node.args = copy_values(&old, &position, node.args, &mut graph.values);
-            node.kwargs = copy_values(&old, &position, node.kwargs, &mut graph.values);
-            graph.push_node(node);
-        }
-        for edge in &old.ordering {
-            if let (Some(before), Some(after)) = (position[edge.before.index()], position[edge.after.index()])
-            {
-                graph.ordering.push(super::OrderingEdge { before, after });
-            }
-        }
-        for rename in &old.renames {
-            if let (Some(by), Some(of)) = (position[rename.by.index()], position[rename.of.index()]) {
-                graph.renames.push(super::Rename { by, of });
-            }
-        }
-        for mut cluster in old.clusters {
-            cluster.members = cluster.members.iter().filter_map(|m| position[m.index()]).collect();
-            graph.clusters.push(cluster);
-        }
-        (graph, position)
+        compact(self.graph, &list)
     }
+}
+
+impl Graph {
+    /// The graph with its nodes in the order of `list`. Nodes that `list` leaves out are dropped, and
+    /// references to them become dangling.
+    pub fn reordered(self, list: &[NodeId]) -> Graph {
+        compact(self, list).0
+    }
+}
+
+/// The graph of the nodes in `list`, in that order, and the new id of each old one.
+fn compact(mut old: Graph, list: &[NodeId]) -> (Graph, Vec<Option<NodeId>>) {
+    let mut position: Vec<Option<NodeId>> = vec![None; old.len()];
+    for (i, &id) in list.iter().enumerate() {
+        position[id.index()] = Some(NodeId(i as u32));
+    }
+    let mut graph = Graph {
+        name: std::mem::take(&mut old.name),
+        kind: std::mem::take(&mut old.kind),
+        world: std::mem::take(&mut old.world),
+        symbols: std::mem::take(&mut old.symbols),
+        facts: std::mem::take(&mut old.facts),
+        extra: std::mem::take(&mut old.extra),
+        strings: std::mem::take(&mut old.strings),
+        targets: std::mem::take(&mut old.targets),
+        target_of: std::mem::take(&mut old.target_of),
+        tensors: std::mem::take(&mut old.tensors),
+        outs: std::mem::take(&mut old.outs),
+        dims: std::mem::take(&mut old.dims),
+        exprs: std::mem::take(&mut old.exprs),
+        tags: std::mem::take(&mut old.tags),
+        unknown: std::mem::take(&mut old.unknown),
+        nodes: Vec::with_capacity(list.len()),
+        values: Vec::with_capacity(old.values.len()),
+        by_name: vec![None; old.by_name.len()],
+        ..Graph::default()
+    };
+    for &id in list {
+        let mut node: Node = old.nodes[id.index()];
+        node.args = copy_values(&old, &position, node.args, &mut graph.values);
+        node.kwargs = copy_values(&old, &position, node.kwargs, &mut graph.values);
+        graph.push_node(node);
+    }
+    for edge in &old.ordering {
+        if let (Some(before), Some(after)) = (position[edge.before.index()], position[edge.after.index()]) {
+            graph.ordering.push(super::OrderingEdge { before, after });
+        }
+    }
+    for rename in &old.renames {
+        if let (Some(by), Some(of)) = (position[rename.by.index()], position[rename.of.index()]) {
+            graph.renames.push(super::Rename { by, of });
+        }
+    }
+    for mut cluster in old.clusters {
+        cluster.members = cluster.members.iter().filter_map(|m| position[m.index()]).collect();
+        graph.clusters.push(cluster);
+    }
+    (graph, position)
 }
 
 fn add_user(users: &mut [Vec<NodeId>], input: NodeId, user: NodeId) {
     let list = &mut users[input.index()];
     // A node's references are registered together, so a repeated one is at the end.
-    if list.last() != Some(&user) && !(list.len() < 16 && list.contains(&user)) {
+    if list.last() != Some(&user) {
         list.push(user);
     }
 }

@@ -24,17 +24,19 @@ mod compare;
 mod edit;
 mod strings;
 mod tensor;
+mod unknown;
 mod value;
 mod world;
 
 pub use edit::Editor;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
+pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
 pub use world::{Group, World, WorldFault};
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -190,6 +192,7 @@ pub struct Graph {
     exprs: IndexSet<Expr, FxBuildHasher>,
     tags: IndexSet<Tags, FxBuildHasher>,
     by_name: Vec<Option<NodeId>>,
+    unknown: FxHashMap<Holder, Str>,
 }
 
 /// Appending.
@@ -416,6 +419,11 @@ impl Graph {
         self.strings.text(self.targets[target.0 as usize])
     }
 
+    /// The id of a target, if the graph knows it.
+    pub fn find_target(&self, target: &str) -> Option<TargetId> {
+        self.target_of.get(self.strings.find(target)?.index()).copied().flatten()
+    }
+
     /// All distinct targets, placeholders' and the output's included; a [`TargetId`] is the position here.
     pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
         self.targets.iter().map(|&t| self.strings.text(t))
@@ -423,7 +431,12 @@ impl Graph {
 
     /// The first node with this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        self.by_name.get(self.strings.find(name)?.index()).copied().flatten()
+        self.named(self.strings.find(name)?)
+    }
+
+    /// The first node whose name is this string.
+    pub fn named(&self, name: Str) -> Option<NodeId> {
+        self.by_name.get(name.index()).copied().flatten()
     }
 
     /// A string.
@@ -612,6 +625,21 @@ impl Graph {
             + self.ordering.capacity() * size_of::<OrderingEdge>()
             + text
             + raw
+    }
+
+    /// The same graph under other names.
+    pub fn with_names(&self, name: impl Fn(NodeId) -> String) -> Graph {
+        let mut graph = self.clone();
+        graph.by_name.iter_mut().for_each(|slot| *slot = None);
+        for id in self.ids() {
+            let text = graph.strings.intern(&name(id));
+            graph.nodes[id.index()].name = text;
+            if graph.by_name.len() <= text.index() {
+                graph.by_name.resize(text.index() + 1, None);
+            }
+            graph.by_name[text.index()].get_or_insert(id);
+        }
+        graph
     }
 
     /// Gives back what arenas hold in reserve.

@@ -134,7 +134,7 @@ pub struct Expr {
 }
 
 /// A tensor of one graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TensorId(pub u32);
 
 /// What is recorded about one tensor value.

@@ -11,15 +11,19 @@
 //!
 //! It does not say what a value is ([`semantics`](crate::semantics)), only what an operator may touch.
 
+mod facts;
 mod kind;
 mod schema;
+pub mod shape;
 mod table;
 
+pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
 pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use table::{by_short_name, by_target, rows};
 
-use crate::graph::{Graph, NodeId, Op};
+use crate::graph::{Dtype, Graph, NodeId, Op};
+use facts::FactsOf;
 use std::borrow::Cow;
 
 /// What is known about one target.
@@ -43,7 +47,7 @@ impl OpInfo {
         OpInfo { target: target.to_string(), short: "", schema: None, kind: Kind::Unknown, effect: true }
     }
 
-    /// Whether it draws random numbers.
+    /// Whether it may draw random numbers; whether one node does, see [`Ops::draws`].
     pub fn is_random(&self) -> bool {
         matches!(self.kind, Kind::Random(_))
     }
@@ -53,6 +57,28 @@ impl OpInfo {
         match self.kind {
             Kind::Collective(collective) => Some(collective),
             _ => None,
+        }
+    }
+
+    /// (result, parameter) pairs that share storage at run time although the schema does not say so: a wait hands
+    /// back the tensor that it waits for, a receive the tensor that it fills. Sources: `Functional.cpp`,
+    /// `torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py`.
+    pub fn undeclared_aliases(&self) -> &'static [(usize, usize)] {
+        match self.kind {
+            Kind::Wait | Kind::Collective(Collective::Recv) => &[(0, 0)],
+            Kind::Move(Move::AllGatherCopyIn) => &[(0, 1), (1, 1)],
+            _ => &[],
+        }
+    }
+
+    /// The parameters that it writes to at run time although the schema does not say so. Of the tensors of
+    /// `batch_p2p_ops`, those that are received.
+    pub fn undeclared_writes(&self) -> &'static [usize] {
+        match self.kind {
+            Kind::Collective(Collective::Recv) => &[0],
+            Kind::Collective(Collective::PointToPoint) => &[3],
+            Kind::Move(Move::AllGatherCopyIn) => &[1],
+            _ => &[],
         }
     }
 
@@ -67,6 +93,47 @@ impl OpInfo {
     }
 }
 
+/// The dtype that `bucketing._pre_bucket_all_gather` means by a number in `out_dtype_ints`: its position among
+/// the names of `torch`'s dtypes in alphabetical order, aliases included. Source: `_ALL_DTYPES` in
+/// `torch/_inductor/fx_passes/bucketing.py` of PyTorch 2.15.
+pub fn dtype_of_bucketing_id(id: i64) -> Option<Dtype> {
+    BUCKETING_IDS.iter().find(|&&(i, _)| i == id).map(|&(_, dtype)| dtype)
+}
+
+/// The number that stands for `dtype` in `out_dtype_ints` (see [`dtype_of_bucketing_id`]).
+pub fn bucketing_id(dtype: Dtype) -> Option<i64> {
+    BUCKETING_IDS.iter().find(|&&(_, d)| d == dtype).map(|&(i, _)| i)
+}
+
+/// The first number of a dtype is the one that is written.
+const BUCKETING_IDS: &[(i64, Dtype)] = &[
+    (1, Dtype::BF16),
+    (8, Dtype::Bool),
+    (9, Dtype::C128),
+    (10, Dtype::C64),
+    (12, Dtype::C128),
+    (14, Dtype::C64),
+    (15, Dtype::F64),
+    (16, Dtype::F32),
+    (17, Dtype::F16),
+    (18, Dtype::F32),
+    (20, Dtype::F64),
+    (21, Dtype::F8E4M3),
+    (23, Dtype::F8E5M2),
+    (26, Dtype::F16),
+    (27, Dtype::I32),
+    (29, Dtype::I16),
+    (32, Dtype::I32),
+    (36, Dtype::I64),
+    (38, Dtype::I8),
+    (39, Dtype::I64),
+    (45, Dtype::I16),
+    (47, Dtype::U16),
+    (50, Dtype::U32),
+    (54, Dtype::U64),
+    (56, Dtype::U8),
+];
+
 /// The operators of one graph, by [`TargetId`](crate::graph::TargetId).
 #[derive(Clone, Debug)]
 pub struct Ops(Vec<Cow<'static, OpInfo>>);
@@ -74,9 +141,10 @@ pub struct Ops(Vec<Cow<'static, OpInfo>>);
 impl Ops {
     /// Looks up every target of `graph`: in the table, else in the facts of its file.
     pub fn of(graph: &Graph) -> Ops {
+        let facts = FactsOf::new(graph);
         let find = |target: &str| match by_target(target) {
             Some(info) => Cow::Borrowed(info),
-            None => Cow::Owned(table::from_facts(graph, target)),
+            None => Cow::Owned(facts.info(target)),
         };
         Ops(graph.targets().map(find).collect())
     }
@@ -84,6 +152,16 @@ impl Ops {
     /// What `node` calls; meaningless for other nodes than calls.
     pub fn get(&self, graph: &Graph, node: NodeId) -> &OpInfo {
         &self.0[graph.node(node).target.0 as usize]
+    }
+
+    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0.
+    pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
+        let Some(info) = self.call(graph, node) else { return false };
+        if info.kind != Kind::Random(Random::Attention) {
+            return info.is_random();
+        }
+        let bound = info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
+        bound.and_then(|b| b.float("dropout_p")) != Some(0.0)
     }
 
     /// What `node` calls, if it is a call.

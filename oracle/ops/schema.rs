@@ -132,12 +132,12 @@ impl Schema {
         self.params.iter().enumerate().filter(|(_, p)| p.write).map(|(i, _)| i)
     }
 
-    /// (result, parameter) pairs that share storage. A result of list type shares it element by element: with
-    /// every element of a list parameter of the same set, or as views of a tensor parameter.
+    /// (result, parameter) pairs that share storage, by result. A result of list type shares it element by
+    /// element: with every element of a list parameter of the same set, or as views of a tensor parameter.
     pub fn aliases(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.returns.iter().enumerate().filter_map(|(r, result)| {
-            let set = result.alias?;
-            self.params.iter().position(|p| p.alias == Some(set)).map(|p| (r, p))
+        self.returns.iter().enumerate().flat_map(|(r, result)| {
+            let same = move |p: &Param| result.alias.is_some() && p.alias == result.alias;
+            self.params.iter().enumerate().filter(move |(_, p)| same(p)).map(move |(i, _)| (r, i))
         })
     }
 }

@@ -18,7 +18,6 @@ mod views;
 
 use super::kind::{Collective, Kind};
 use super::{OpInfo, Schema};
-use crate::graph::Graph;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
@@ -85,12 +84,6 @@ pub fn by_target(target: &str) -> Option<&'static OpInfo> {
 /// The row with a short name.
 pub fn by_short_name(short: &str) -> Option<&'static OpInfo> {
     TABLE.by_short_name.get(short).map(|&i| &TABLE.rows[i])
-}
-
-/// What the facts of the graph's file say about a target.
-pub(super) fn from_facts(graph: &Graph, target: &str) -> OpInfo {
-    let _ = graph;
-    OpInfo::unknown(target)
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn messages() {
 
 #[test]
 fn a_byte_that_is_not_utf8() {
-    let errors = text::parse_bytes(b"x = input : f32[4]\ny = relu(\xff)\n").unwrap_err();
+    let errors = text::parse(b"x = input : f32[4]\ny = relu(\xff)\n").unwrap_err();
     assert_eq!(errors.to_string(), "2:10: a byte that is not UTF-8");
 }
 

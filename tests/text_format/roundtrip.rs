@@ -42,7 +42,7 @@ proptest! {
     fn damaged_text_is_a_case_or_an_error(case in arbitrary_case(), edits in arbitrary_mutation()) {
         let mut bytes = text::print(&case).into_bytes();
         edits.apply(&mut bytes);
-        match text::parse_bytes(&bytes) {
+        match text::parse(&bytes) {
             Ok(parsed) => {
                 let printed = text::print(&parsed);
                 prop_assert!(reparse(&printed) == parsed, "{printed}");
@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_case_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Err(errors) = text::parse_bytes(&bytes) {
+        if let Err(errors) = text::parse(&bytes) {
             check_errors(&bytes, &errors);
         }
     }

@@ -34,21 +34,15 @@ use std::fmt;
 /// The device of tensors where a file names none.
 pub const DEFAULT_DEVICE: &str = "cuda:0";
 
-/// Reads a case. Errors: all that can be told apart, in file order, 20 at most.
-pub fn parse(text: &str) -> Result<Case, ParseErrors> {
-    parse::parse(text)
-}
-
-/// Reads a case from bytes; bytes that are not UTF-8 are an error at their place.
-pub fn parse_bytes(bytes: &[u8]) -> Result<Case, ParseErrors> {
+/// Reads a case. Errors: bytes that are not UTF-8, or all that can be told apart, in file order, 20 at most.
+pub fn parse(text: impl AsRef<[u8]>) -> Result<Case, ParseErrors> {
+    let bytes = text.as_ref();
     match std::str::from_utf8(bytes) {
-        Ok(text) => parse(text),
+        Ok(text) => parse::parse(text),
         Err(error) => {
             let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let message = "a byte that is not UTF-8".to_string();
-            Err(ParseErrors {
-                errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)],
-            })
+            Err(ParseErrors { errors: vec![ParseError::new(&valid, valid.len(), valid.len(), message, None)] })
         }
     }
 }
@@ -104,7 +98,7 @@ fn default_bytes(storage: Option<StorageId>, shape: &[Dim], dtype: Dtype) -> Opt
 }
 
 /// The positional argument of `target` that holds the size of the group that the next argument names.
-fn group_size_position(target: &str) -> Option<usize> {
+pub(super) fn group_size_position(target: &str) -> Option<usize> {
     let params = &ops::by_target(target)?.schema.as_ref()?.params;
     params.windows(2).position(|pair| pair[0].name == "group_size" && pair[1].name == "group_name")
 }

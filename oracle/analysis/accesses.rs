@@ -1,0 +1,259 @@
+//! Who reads and writes which part of which storage, in list order: the second half of
+//! [`Storages`](super::storages::Storages).
+//!
+//! A view or a `getitem` touches no data. Whatever only asks for sizes (`empty_like`, `sym_size`) reads nothing.
+//! An argument that is only overwritten (`copy_`, `out=`, fills) is written, not read. An unknown operator reads
+//! all it takes and maybe writes it. The output reads what it returns.
+//!
+//! A collective reads its inputs until its wait, and its result is there only then: the wait *releases* the
+//! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
+//! nothing.
+
+use super::aliasing::receives;
+use super::collectives::Collectives;
+use super::storages::{Access, Mode, Part, Storages, Touch};
+use crate::graph::{Graph, NodeId, Op, Value};
+use crate::ops::{Bound, Collective, Fill, Kind, Move, OpInfo, Ops, Param, Random, Schema};
+
+pub(super) fn collect(
+    graph: &Graph,
+    ops: &Ops,
+    collectives: &Collectives,
+    mode: Mode,
+    storages: &mut Storages,
+) {
+    let mut collector =
+        Collector { graph, storages, mode, accesses: Vec::with_capacity(3 * graph.len()), begin: 0 };
+    let endings = endings(graph, collectives);
+    let mut next_ending = endings.iter().peekable();
+    let mut of_node = Vec::with_capacity(graph.len() + 1);
+    for id in graph.ids() {
+        of_node.push(collector.accesses.len() as u32);
+        collector.begin = collector.accesses.len();
+        match graph.node(id).op {
+            Op::Output => graph.for_each_input(id, &mut |input| collector.touch(id, input, Touch::Read, true)),
+            Op::Placeholder | Op::GetAttr => {}
+            Op::Call => {
+                let info = ops.get(graph, id);
+                if info.kind != Kind::Wait {
+                    collector.call(id, info);
+                }
+                while let Some(ending) = next_ending.next_if(|ending| ending.wait == id) {
+                    collector.end(ending, collectives);
+                }
+            }
+        }
+    }
+    of_node.push(collector.accesses.len() as u32);
+    let accesses = collector.accesses;
+    storages.of_node = of_node;
+    number(accesses, storages);
+}
+
+struct Collector<'a> {
+    graph: &'a Graph,
+    storages: &'a Storages,
+    mode: Mode,
+    accesses: Vec<Access>,
+    /// Where the accesses of the current node begin.
+    begin: usize,
+}
+
+impl Collector<'_> {
+    fn call(&mut self, id: NodeId, info: &OpInfo) {
+        if reads_sizes_only(info.kind) {
+            return;
+        }
+        if info.kind == Kind::Unknown {
+            let graph = self.graph;
+            graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
+            graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Write, false));
+            return;
+        }
+        let graph = self.graph;
+        let args = info.schema.as_ref().and_then(|s| Some((s, Bound::new(graph, id, s).ok()?)));
+        let Some((schema, args)) = args else {
+            return graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
+        };
+        // A view reads nothing, a copy that calls itself a view does.
+        if matches!(info.kind, Kind::View(_)) && !self.storages.allocates.contains(id.index()) {
+            return;
+        }
+        for touch in [Touch::Read, Touch::Write] {
+            for (i, param) in schema.params.iter().enumerate() {
+                let unread =
+                    || overwrites(info.kind, param) || (i == 0 && only_shape_of_first(info.kind, schema));
+                if if touch == Touch::Read { !unread() } else { param.write } {
+                    self.argument(id, args.given(i), touch);
+                }
+            }
+        }
+        if self.mode == Mode::Physical {
+            self.quiet(id, info.kind, schema, &args);
+        }
+    }
+
+    /// Writes that the schema does not tell of.
+    fn quiet(&mut self, id: NodeId, kind: Kind, schema: &Schema, args: &Bound) {
+        match kind {
+            Kind::Collective(Collective::Recv) => self.argument(id, args.given(0), Touch::Write),
+            Kind::Collective(Collective::PointToPoint) => {
+                let tensors = schema.params.iter().find(|p| p.ty == "Tensor[]").and_then(|p| args.list(&p.name));
+                for (element, &value) in tensors.into_iter().flatten().enumerate() {
+                    if receives(self.graph, args, element) {
+                        self.argument(id, Some(value), Touch::Write);
+                    }
+                }
+            }
+            Kind::Move(Move::AllGatherCopyIn) => {
+                let parts = self.storages.parts(id, 0).to_vec();
+                self.parts(id, &parts, Touch::Write, true);
+            }
+            _ => {}
+        }
+    }
+
+    fn argument(&mut self, id: NodeId, value: Option<Value>, touch: Touch) {
+        match value {
+            Some(Value::Node(node)) => self.touch(id, node, touch, true),
+            Some(Value::List(span)) => {
+                for &value in self.graph.values(span) {
+                    self.argument(id, Some(value), touch);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn touch(&mut self, id: NodeId, value: NodeId, touch: Touch, certain: bool) {
+        for place in 0..self.storages.places(value) {
+            self.parts(id, self.storages.parts(value, place), touch, certain);
+        }
+    }
+
+    fn parts(&mut self, id: NodeId, parts: &[Part], touch: Touch, certain: bool) {
+        for &part in parts {
+            let part = Part { certain: part.certain && certain, ..part };
+            let access = Access { node: id, touch, part, version: 0 };
+            // The same argument twice is one access; looking back a little finds nearly all of these.
+            let recent = self.accesses.len().saturating_sub(8).max(self.begin);
+            if !self.accesses[recent..].contains(&access) {
+                self.accesses.push(access);
+            }
+        }
+    }
+
+    fn end(&mut self, ending: &Ending, collectives: &Collectives) {
+        let call = &collectives.calls[ending.launch];
+        match ending.piece.filter(|&piece| call.coalesced && piece < call.inputs.len()) {
+            Some(piece) => self.touch(ending.wait, call.inputs[piece], Touch::Release, true),
+            None => {
+                for &input in &call.inputs {
+                    self.touch(ending.wait, input, Touch::Release, true);
+                }
+            }
+        }
+        match self.mode {
+            Mode::Physical => self.touch(ending.wait, ending.value, Touch::Land, true),
+            // The wait's result is a copy of what it waits for.
+            Mode::Logical => self.touch(ending.wait, ending.value, Touch::Read, true),
+        }
+    }
+}
+
+/// A wait that makes a value usable: the first one for it.
+struct Ending {
+    wait: NodeId,
+    launch: usize,
+    /// What it waits for: the launch, or a `getitem` of it.
+    value: NodeId,
+    /// The number of that `getitem`.
+    piece: Option<usize>,
+}
+
+/// The ends of flights, in list order of the waits.
+fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
+    let mut endings = Vec::new();
+    for (launch, waits) in collectives.waits.iter().enumerate() {
+        let mut ended: Vec<NodeId> = Vec::new();
+        let mut ended_pieces = rustc_hash::FxHashSet::default();
+        for &wait in waits {
+            graph.for_each_input(wait, &mut |value| {
+                if collectives.launch_of_value(value) != Some(launch) {
+                    return;
+                }
+                let piece = match (collectives.launch_at(value), graph.arg(value, 1)) {
+                    (None, Some(Value::Int(piece))) => usize::try_from(piece).ok(),
+                    _ => None,
+                };
+                let first = match piece {
+                    Some(piece) => ended_pieces.insert(piece),
+                    None => !ended.contains(&value),
+                };
+                if first {
+                    if piece.is_none() {
+                        ended.push(value);
+                    }
+                    endings.push(Ending { wait, launch, value, piece });
+                }
+            });
+        }
+    }
+    endings.sort_by_key(|ending| ending.wait);
+    endings
+}
+
+fn reads_sizes_only(kind: Kind) -> bool {
+    matches!(kind, Kind::GetItem | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Number(_))
+}
+
+/// Whether the first argument only says shape, dtype and device.
+fn only_shape_of_first(kind: Kind, schema: &Schema) -> bool {
+    match kind {
+        Kind::Fill(_) | Kind::Random(Random::Rand | Random::Randn) => schema.params[0].ty == "Tensor",
+        // Received data takes the place of what was there.
+        Kind::Collective(Collective::Recv) => true,
+        // The functional copy has the shape of its first argument.
+        Kind::Move(Move::Copy) => !schema.params[0].write,
+        _ => false,
+    }
+}
+
+/// Whether what was in a written argument does not matter.
+fn overwrites(kind: Kind, param: &Param) -> bool {
+    if matches!(kind, Kind::Move(Move::AllGatherCopyIn)) {
+        return param.name == "all_gather_output";
+    }
+    param.write
+        && (matches!(param.name.as_str(), "out" | "output")
+            || matches!(kind, Kind::Move(Move::Copy | Move::ForeachCopy) | Kind::Random(_))
+            || matches!(kind, Kind::Fill(Fill::Empty | Fill::Zeros | Fill::Ones | Fill::Full)))
+}
+
+/// Numbers the versions and sorts the accesses by storage.
+fn number(mut accesses: Vec<Access>, storages: &mut Storages) {
+    let mut start = vec![0u32; storages.storages.len() + 1];
+    let mut last_writer = vec![NodeId(u32::MAX); storages.storages.len()];
+    for access in &mut accesses {
+        let storage = access.part.storage.index();
+        start[storage + 1] += 1;
+        let versions = &mut storages.storages[storage].versions;
+        // Landing ends the write that made the version; a node that writes two parts makes one version.
+        if access.touch == Touch::Write && last_writer[storage] != access.node {
+            last_writer[storage] = access.node;
+            *versions += 1;
+        }
+        access.version = *versions;
+    }
+    for i in 1..start.len() {
+        start[i] += start[i - 1];
+    }
+    let mut at = start.clone();
+    let mut in_storage = vec![0u32; accesses.len()];
+    for (i, access) in accesses.iter().enumerate() {
+        let slot = &mut at[access.part.storage.index()];
+        in_storage[*slot as usize] = i as u32;
+        *slot += 1;
+    }
+    (storages.of_storage, storages.in_storage, storages.accesses) = (start, in_storage, accesses);
+}

@@ -1,0 +1,256 @@
+//! Storages: which values share memory, and who reads and writes which version of it.
+//!
+//! # The idea
+//!
+//! A *place* is one tensor of what a node returns: a node that returns a tuple or list has several, counted
+//! through all levels. Each place shows *parts* of storages: one certain part, as a rule; several uncertain ones
+//! where it may or may not be a view (a `reshape` of unknown strides) or where an unknown operator may have
+//! returned anything it took. Parts follow from the schemas: a result is a fresh storage, a window on an
+//! argument's, or an argument handed back. What a file recorded is not believed, except for inputs and
+//! constants, where nothing else says that two of them share memory; [`disagreements`](super::disagreements)
+//! compares the rest.
+//!
+//! An *access* is a node that reads or writes a part. Accesses are kept in list order. A storage begins at
+//! version 0, made by the node that allocates it; each node that writes to it makes the next version.
+//!
+//! # Physical and logical
+//!
+//! Some schemas keep quiet about what happens at run time: `wait_tensor` returns the tensor that it waits for,
+//! `_unsafe_view` is a view, `irecv` fills and returns its argument, `fsdp.all_gather_copy_in` fills a slot of
+//! the buffer that it returns. [`Mode::Physical`] follows the run time, [`Mode::Logical`] the schemas.
+//!
+//! # What it does not do
+//!
+//! Byte ranges of symbolic sizes are not computed: such a view shows some part of its base, not known which.
+//! Bodies of higher-order operators are not looked into.
+
+use super::accesses;
+use super::aliasing::Aliasing;
+use super::bytes::{ByteSet, Overlap};
+use super::collectives::Collectives;
+use super::edges::Edges;
+use crate::graph::{Graph, NodeId, TensorId};
+use crate::ops::Ops;
+use fixedbitset::FixedBitSet;
+
+/// A storage of one graph. Numbered by allocation, not by what a file recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct StorageIndex(pub u32);
+
+impl StorageIndex {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is known about one storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Storage {
+    /// The node whose result it first is.
+    pub by: NodeId,
+    /// Which place of that node.
+    pub place: u32,
+    /// Its size, if known: recorded, or to the end of the first tensor on it.
+    pub bytes: Option<i64>,
+    /// Whether it exists outside the graph: an input or a constant. Writes to it are seen by the caller.
+    pub external: bool,
+    /// How often it is written, certainly or maybe: the number of its last version.
+    pub versions: u32,
+}
+
+/// Part of a storage that a place shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The storage.
+    pub storage: StorageIndex,
+    /// Which bytes of it.
+    pub bytes: ByteSet,
+    /// Whether the place certainly shows it.
+    pub certain: bool,
+}
+
+/// What a node does to a part.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Touch {
+    /// Reads it.
+    Read,
+    /// Writes it. An asynchronous collective begins its write here.
+    Write,
+    /// A wait: until here a collective was reading it.
+    Release,
+    /// A wait: here the write that a collective began is complete.
+    Land,
+}
+
+impl Touch {
+    /// Whether the bytes may differ before and after.
+    pub fn writes(self) -> bool {
+        matches!(self, Touch::Write | Touch::Land)
+    }
+}
+
+/// A read or write of a part by a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Who.
+    pub node: NodeId,
+    /// What.
+    pub touch: Touch,
+    /// Of which part.
+    pub part: Part,
+    /// For a write the version that it makes, else the version that it finds.
+    pub version: u32,
+}
+
+/// What to follow where a schema does not tell all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Mode {
+    /// The run time (see the module).
+    #[default]
+    Physical,
+    /// The schemas alone, as a tracer records a graph.
+    Logical,
+}
+
+/// Whether two values share memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// Never.
+    No,
+    /// Maybe.
+    May,
+    /// Always.
+    Must,
+}
+
+/// A place: its parts, and what is recorded about its tensor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    pub(super) first: u32,
+    pub(super) len: u32,
+    pub(super) tensor: Option<TensorId>,
+}
+
+/// The storages of one graph.
+#[derive(Clone, Debug, Default)]
+pub struct Storages {
+    pub(super) first_place: Vec<u32>,
+    pub(super) places: Vec<Place>,
+    pub(super) parts: Vec<Part>,
+    pub(super) storages: Vec<Storage>,
+    /// Nodes that allocate, certainly or maybe.
+    pub(super) allocates: FixedBitSet,
+    pub(super) accesses: Vec<Access>,
+    /// Accesses of each node: a range of `accesses`, which are in list order.
+    pub(super) of_node: Vec<u32>,
+    /// Accesses of each storage, in list order.
+    pub(super) of_storage: Vec<u32>,
+    pub(super) in_storage: Vec<u32>,
+}
+
+impl Storages {
+    /// Derives the storages of `graph`. Linear in its size, unknown operators on long chains included: a place
+    /// that may show more than 16 storages makes them one.
+    pub fn new(
+        graph: &Graph,
+        ops: &Ops,
+        edges: &Edges,
+        collectives: &Collectives,
+        mode: Mode,
+    ) -> Storages {
+        let mut storages = Aliasing::new(graph, ops, mode).run(edges);
+        accesses::collect(graph, ops, collectives, mode, &mut storages);
+        storages
+    }
+
+    /// Number of storages.
+    pub fn len(&self) -> usize {
+        self.storages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.storages.is_empty()
+    }
+
+    /// All storages, in order of allocation.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = StorageIndex> + use<> {
+        (0..self.storages.len() as u32).map(StorageIndex)
+    }
+
+    /// A storage.
+    pub fn storage(&self, id: StorageIndex) -> &Storage {
+        &self.storages[id.index()]
+    }
+
+    /// Number of places of a node.
+    pub fn places(&self, node: NodeId) -> usize {
+        self.place_range(node).len()
+    }
+
+    fn place_range(&self, node: NodeId) -> std::ops::Range<usize> {
+        self.first_place[node.index()] as usize..self.first_place[node.index() + 1] as usize
+    }
+
+    /// The tensor recorded for a place.
+    pub fn tensor(&self, node: NodeId, place: usize) -> Option<TensorId> {
+        self.places[self.place_range(node)].get(place)?.tensor
+    }
+
+    /// The parts that a place shows; none where it holds no tensor.
+    pub fn parts(&self, node: NodeId, place: usize) -> &[Part] {
+        self.places[self.place_range(node)].get(place).map_or(&[], |p| self.parts_of(*p))
+    }
+
+    pub(super) fn parts_of(&self, place: Place) -> &[Part] {
+        &self.parts[place.first as usize..(place.first + place.len) as usize]
+    }
+
+    /// The parts that any place of a node shows.
+    pub fn all_parts(&self, node: NodeId) -> impl Iterator<Item = &Part> {
+        self.places[self.place_range(node)].iter().flat_map(|p| self.parts_of(*p))
+    }
+
+    /// The storage of a node that returns one tensor, if it is certain.
+    pub fn storage_of(&self, node: NodeId) -> Option<StorageIndex> {
+        match (self.places(node), self.parts(node, 0)) {
+            (1, [part]) if part.certain => Some(part.storage),
+            _ => None,
+        }
+    }
+
+    /// All accesses, in list order.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// What a node reads and writes.
+    pub fn accesses_by(&self, node: NodeId) -> &[Access] {
+        &self.accesses[self.of_node[node.index()] as usize..self.of_node[node.index() + 1] as usize]
+    }
+
+    /// Who reads and writes a storage, in list order.
+    pub fn accesses_of(&self, storage: StorageIndex) -> impl ExactSizeIterator<Item = &Access> + Clone {
+        self.in_storage[self.storage_range(storage)].iter().map(|&i| &self.accesses[i as usize])
+    }
+
+    pub(super) fn storage_range(&self, storage: StorageIndex) -> std::ops::Range<usize> {
+        self.of_storage[storage.index()] as usize..self.of_storage[storage.index() + 1] as usize
+    }
+
+    /// Whether the values of two nodes share a byte.
+    pub fn alias(&self, a: NodeId, b: NodeId) -> Sharing {
+        let mut found = Sharing::No;
+        for x in self.all_parts(a) {
+            for y in self.all_parts(b).filter(|y| y.storage == x.storage) {
+                match x.bytes.overlap(y.bytes) {
+                    Overlap::No => {}
+                    Overlap::Yes if x.certain && y.certain => return Sharing::Must,
+                    _ => found = Sharing::May,
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,79 @@
+//! Who is judged: anything that turns a case into an outcome.
+
+//pub mod pr158663;
+mod reference;
+
+pub use reference::Reference;
+
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use crate::rules::PassKind;
+
+/// What a candidate can do. "Cannot" is an answer, not a failure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// The passes it implements.
+    pub passes: Vec<PassKind>,
+    /// Whether it bakes the rank into its graph, and so must be asked for each rank's.
+    pub bakes_rank: bool,
+}
+
+/// What a candidate gives for one case on one rank.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The graph before its topological repair, where the candidate shows it.
+    pub unrepaired: Option<Graph>,
+    /// The final graph.
+    pub repaired: Graph,
+}
+
+/// Why a candidate gives no outcome.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Its reason.
+    pub reason: String,
+    /// The graph that it leaves behind, where that can be seen: it must be the one that it was given.
+    pub left_behind: Option<Box<Graph>>,
+}
+
+impl Refusal {
+    /// A refusal by a candidate that cannot touch its input.
+    pub fn new(reason: impl Into<String>) -> Refusal {
+        Refusal { reason: reason.into(), left_behind: None }
+    }
+}
+
+/// An implementation of one or more passes.
+pub trait Candidate: Sync {
+    /// Its name on the command line and in expectations.
+    fn name(&self) -> &str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether it understands the options of a pass; the error names the option and what exists.
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        let _ = pass;
+        Ok(())
+    }
+
+    /// Runs `pass` on `graph` as global rank `rank`.
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
+}
+
+/// The candidates that run in process.
+pub fn all() -> Vec<Box<dyn Candidate>> {
+    vec![Box::new(Reference)]
+}
+
+/// The candidate called `name`; the names that exist, otherwise.
+pub fn find(name: &str) -> Result<Box<dyn Candidate>, String> {
+    let mut all = all();
+    match all.iter().position(|candidate| candidate.name() == name) {
+        Some(i) => Ok(all.swap_remove(i)),
+        None => {
+            let names: Vec<&str> = all.iter().map(|candidate| candidate.name()).collect();
+            Err(format!("unknown candidate {name:?}; there are: {}", names.join(", ")))
+        }
+    }
+}

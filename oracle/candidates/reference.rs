@@ -1,0 +1,87 @@
+//! The reference implementations, as a candidate.
+
+use super::{Candidate, Capabilities, Outcome, Refusal};
+use crate::case::{PassConfig, Setting};
+use crate::graph::Graph;
+use crate::passes::bucketing::{self, Config};
+use crate::passes::repair;
+use crate::rules::{JUDGE_OPTIONS, PassKind};
+
+/// The reference of every pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reference;
+
+impl Candidate for Reference {
+    fn name(&self) -> &str {
+        "reference"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
+    }
+
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        match PassKind::parse(&pass.name) {
+            Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
+            Some(PassKind::Repair) => no_options(pass),
+            None => Ok(()),
+        }
+    }
+
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        match PassKind::parse(&pass.name) {
+            Some(PassKind::Bucketing) => {
+                run_bucketing(graph, pass, rank, &bucketing::Reference)
+            }
+            Some(PassKind::Repair) => run_repair(graph),
+            None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
+        }
+    }
+}
+
+/// Runs a bucketing algorithm as global rank `rank`.
+pub(super) fn run_bucketing(
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    policy: &dyn bucketing::Policy,
+) -> Result<Outcome, Refusal> {
+    let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    let bucketed =
+        bucketing::bucket_with(graph, &config, policy).map_err(|refusal| Refusal::new(refusal.to_string()))?;
+    Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
+}
+
+/// Repairs a graph.
+pub(super) fn run_repair(graph: &Graph) -> Result<Outcome, Refusal> {
+    match repair::stable_topological_sort(graph) {
+        Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
+        Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
+    }
+}
+
+fn no_options(pass: &PassConfig) -> Result<(), String> {
+    match pass.unknown(JUDGE_OPTIONS).first() {
+        None => Ok(()),
+        Some(key) => Err(format!("{} has no option {key:?}", pass.name)),
+    }
+}
+
+/// The bucketing options of a pass; for a rank, with its index in each group whose ranks are known.
+pub(super) fn bucketing_config(pass: &PassConfig, rank: Option<(&Graph, u32)>) -> Result<Config, String> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    if let Some((graph, rank)) = rank {
+        for group in &graph.world.groups {
+            if let Some((_, index)) = group.instance_of(rank) {
+                options.push((format!("rank.{}", group.name), index.to_string()));
+            }
+        }
+    }
+    for (key, setting) in &pass.options {
+        if !JUDGE_OPTIONS.contains(&key.as_str()) {
+            let words: Vec<&str> = setting.items().iter().filter_map(Setting::word).collect();
+            options.push((key.clone(), words.join(",")));
+        }
+    }
+    Config::from_options(&options)
+}

@@ -1,0 +1,183 @@
+//! `graph-oracle check`: judge a pair, or a candidate.
+
+use super::files::{self, Input};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
+use crate::candidates::{self, Outcome};
+use crate::case::{Case, PassConfig};
+use crate::graph::Graph;
+use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
+use crate::report;
+use clap::{Args, ValueEnum};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+pub(super) struct Check {
+    /// The pass: bucketing or repair.
+    pass: String,
+    /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
+    before: PathBuf,
+    /// The graph after it; several where the implementation bakes the rank in, in rank order. Without any, the
+    /// outcome recorded in BEFORE is judged, or else the candidate is run.
+    after: Vec<PathBuf>,
+    /// The graph after the pass and before its repair sort, if it was kept.
+    #[arg(long, value_name = "FILE")]
+    unrepaired: Option<PathBuf>,
+    /// Who is run when there is no AFTER.
+    #[arg(long, default_value = "reference")]
+    candidate: String,
+    #[command(flatten)]
+    options: PassOptions,
+    /// How values are compared.
+    #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
+    values: ValuesArgument,
+    /// The most elements that execution may touch; beyond it values are proved symbolically only.
+    #[arg(long, default_value_t = Options::default().element_limit, value_name = "N")]
+    element_limit: u64,
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Tell all findings in full and list every rule.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ValuesArgument {
+    /// Proved symbolically, and executed where that is possible.
+    Auto,
+    /// Proved symbolically.
+    Extents,
+    /// Executed on every rank.
+    Execute,
+    /// Not compared.
+    Off,
+}
+
+impl Check {
+    pub(super) fn run(&self, arguments: &[String], out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let case = match files::read(&self.before)? {
+            Input::Case(case) => *case,
+            Input::Graph(graph) => Case::of_graph(*graph),
+            Input::Outcomes(_) => {
+                return Err(CouldNotRun::new(format_args!(
+                    "{}: holds an outcome; BEFORE must be a graph or a case",
+                    self.before.display()
+                )));
+            }
+        };
+        let config = self.options.config(&self.pass, case.pass.as_ref())?;
+        self.reject_cycles(&case.graph)?;
+        let options = self.judge_options();
+        let (judgement, subject) = self.judge(case, config, &options)?;
+        let replay = replay(arguments);
+        let text = match self.format {
+            ReportFormat::Text => report::text(&judgement, &subject, Some(&replay), self.verbose),
+            ReportFormat::Json => {
+                let report = report::json(&judgement, &subject, Some(&replay));
+                serde_json::to_string_pretty(&report).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        Ok(match judgement.verdict {
+            Verdict::Sound => Status::Sound,
+            Verdict::Violated(_) => Status::Violated,
+            Verdict::Refused(_) | Verdict::Undecided(_) => Status::Undecided,
+        })
+    }
+
+    fn judge_options(&self) -> Options {
+        let values = match self.values {
+            ValuesArgument::Auto => Values::Auto,
+            ValuesArgument::Extents => Values::Extents,
+            ValuesArgument::Execute => Values::Execute,
+            ValuesArgument::Off => Values::Off,
+        };
+        Options { values, element_limit: self.element_limit, run_again: self.after.is_empty() }
+    }
+
+    /// A cyclic input is unusable for every pass, even for a repair that would refuse it.
+    fn reject_cycles(&self, before: &Graph) -> Result<(), CouldNotRun> {
+        let edges = crate::analysis::Edges::new(before);
+        match crate::analysis::cycle::shortest_cycle(&edges) {
+            None => Ok(()),
+            Some(cycle) => Err(CouldNotRun::new(format_args!(
+                "{}: the graph has a cycle: {}",
+                self.before.display(),
+                cycle.reasons(before, &edges).join("; ")
+            ))),
+        }
+    }
+
+    fn judge(
+        &self,
+        case: Case,
+        config: PassConfig,
+        options: &Options,
+    ) -> Result<(Judgement, String), CouldNotRun> {
+        let before = self.before.display();
+        let explain = |error: CannotJudge| match error {
+            CannotJudge::Input(faults) => {
+                let lines: Vec<String> = faults.iter().map(|fault| format!("{before}: {fault}")).collect();
+                CouldNotRun::new(lines.join("\n"))
+            }
+            CannotJudge::Pass(why) => CouldNotRun::new(why),
+        };
+        if self.after.is_empty() && self.unrepaired.is_none() {
+            if case.outcome.is_some() && self.candidate == "reference" {
+                let case = Case { pass: Some(config), ..case };
+                let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
+                return Ok((judgement, format!("{} recorded in {before}", self.pass)));
+            }
+            let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
+            let case = Case { pass: Some(config), outcome: None, ..case };
+            let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
+            return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
+        }
+        let outcomes = self.outcomes()?;
+        let judgement = judge::judge_outcomes(&case.graph, &config, &outcomes, options).map_err(explain)?;
+        let after: Vec<String> = self.after.iter().map(|path| path.display().to_string()).collect();
+        Ok((judgement, format!("{} of {before}, giving {}", self.pass, after.join(", "))))
+    }
+
+    fn outcomes(&self) -> Result<Vec<(Option<u32>, Outcome)>, CouldNotRun> {
+        let graph = |path: &Path| match files::read(path)? {
+            Input::Graph(graph) => Ok(*graph),
+            Input::Case(case) => Ok(case.graph),
+            Input::Outcomes(_) => Err(CouldNotRun::new(format_args!("{}: expected one graph", path.display()))),
+        };
+        let mut outcomes = Vec::new();
+        for (index, path) in self.after.iter().enumerate() {
+            match files::read(path)? {
+                Input::Graph(repaired) => {
+                    let rank = (self.after.len() > 1).then_some(index as u32);
+                    outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }));
+                }
+                Input::Case(case) => {
+                    let rank = (self.after.len() > 1).then_some(index as u32);
+                    outcomes.push((rank, Outcome { unrepaired: None, repaired: case.graph }));
+                }
+                Input::Outcomes(recorded) => outcomes.extend(recorded),
+            }
+        }
+        if let Some(path) = &self.unrepaired {
+            let unrepaired = graph(path)?;
+            match outcomes.first_mut() {
+                Some((_, outcome)) => outcome.unrepaired = Some(unrepaired),
+                None => return Err(CouldNotRun::new("--unrepaired needs AFTER, the graph after its repair")),
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+/// The command line, quoted for a shell where needed.
+fn replay(arguments: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    let quote = |argument: &String| match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.clone(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    };
+    let rest = arguments.iter().skip(1).map(quote);
+    std::iter::once("graph-oracle".to_string()).chain(rest).collect::<Vec<_>>().join(" ")
+}

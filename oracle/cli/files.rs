@@ -1,0 +1,85 @@
+//! Files on the command line: what they hold is told by their contents, how they are written by their names.
+
+use super::{CouldNotRun, is_stdout, print};
+use crate::candidates::Outcome;
+use crate::case::Case;
+use crate::format::json::{self, Document};
+use crate::format::text;
+use crate::graph::Graph;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What a file holds.
+pub(super) enum Input {
+    /// A graph.
+    Graph(Box<Graph>),
+    /// A text case.
+    Case(Box<Case>),
+    /// What a pass returned, per rank.
+    Outcomes(Vec<(Option<u32>, Outcome)>),
+}
+
+impl Input {
+    /// The graph in the file: a case's graph before the pass, an outcome's first result.
+    pub(super) fn into_graph(self, path: &Path) -> Result<Graph, CouldNotRun> {
+        match self {
+            Input::Graph(graph) => Ok(*graph),
+            Input::Case(case) => Ok(case.graph),
+            Input::Outcomes(outcomes) => match outcomes.into_iter().next() {
+                Some((_, outcome)) => Ok(outcome.repaired),
+                None => Err(CouldNotRun::new(format_args!("{}: holds no graph", path.display()))),
+            },
+        }
+    }
+}
+
+/// Reads a file: gzip or JSON by its first bytes, else a text case.
+pub(super) fn read(path: &Path) -> Result<Input, CouldNotRun> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(CouldNotRun::new(format_args!("{name}: the file is empty")));
+    }
+    let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
+    let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
+    let is_named_json = path.extension().is_some_and(|ending| ending == "json");
+    if !is_gzip && !is_json && !is_named_json {
+        let case = text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
+        return Ok(Input::Case(Box::new(case)));
+    }
+    let document =
+        json::read(&bytes).map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
+    match document {
+        Document::Graph(graph) => Ok(Input::Graph(graph)),
+        Document::Outcome(outcome) => match outcome.result {
+            Ok(ranks) => Ok(Input::Outcomes(
+                ranks
+                    .into_iter()
+                    .map(|r| (Some(r.rank), Outcome { unrepaired: r.unrepaired, repaired: r.repaired }))
+                    .collect(),
+            )),
+            Err(reason) => {
+                Err(CouldNotRun::new(format_args!("{name}: the implementation refused: {reason}")))
+            }
+        },
+    }
+}
+
+/// A graph as exchange JSON.
+pub(super) fn json_text(graph: &Graph) -> Result<String, CouldNotRun> {
+    let mut bytes = Vec::new();
+    json::write(graph, &mut bytes).map_err(CouldNotRun::new)?;
+    String::from_utf8(bytes).map_err(CouldNotRun::new)
+}
+
+/// Writes a graph: .graph as text, everything else as exchange JSON (.gz compressed); `-` is standard output.
+pub(super) fn write_graph(graph: &Graph, path: &PathBuf, out: &mut dyn Write) -> Result<(), CouldNotRun> {
+    if is_stdout(path) {
+        return print(out, &json_text(graph)?);
+    }
+    let written = match path.extension().is_some_and(|ending| ending == "graph") {
+        true => std::fs::write(path, text::print_graph(graph)),
+        false => json::write_path(&Document::Graph(Box::new(graph.clone())), path),
+    };
+    written.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
+}

@@ -1,0 +1,154 @@
+//! The command line: parsing arguments and printing. Every decision is made elsewhere.
+//!
+//! Exit status: 0 sound, 1 violated, 2 could not run (bad arguments, unreadable input), 3 undecided or refused.
+
+mod check;
+mod files;
+mod rules;
+mod run;
+mod show;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Says whether a distributed-training graph pass did its job, and why not.
+#[derive(Parser, Debug)]
+#[command(name = "graph-oracle", version, about, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
+    Check(check::Check),
+    /// Run the reference (or another candidate) alone and write its result.
+    Run(run::Run),
+    /// Print a graph as text, JSON, DOT or a picture.
+    Show(show::Show),
+    /// Convert between formats, chosen by the file names' endings.
+    Convert(show::Convert),
+    /// Print the catalogue of rules, or one rule.
+    Rules(rules::Rules),
+}
+
+/// The format of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ReportFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// The exit status of a run that came to an end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// Sound, or done.
+    Sound = 0,
+    /// Some rule is violated.
+    Violated = 1,
+    /// The input or the arguments cannot be used.
+    CouldNotRun = 2,
+    /// Undecided or refused only.
+    Undecided = 3,
+}
+
+/// Why the program could not run: one clear message, each line complete in itself.
+#[derive(Debug)]
+pub struct CouldNotRun(String);
+
+impl CouldNotRun {
+    fn new(message: impl fmt::Display) -> CouldNotRun {
+        CouldNotRun(message.to_string())
+    }
+}
+
+impl fmt::Display for CouldNotRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`.
+pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) if error.use_stderr() => {
+            let _ = write!(complain, "{error}");
+            return Status::CouldNotRun;
+        }
+        Err(help) => {
+            let _ = write!(out, "{help}");
+            return Status::Sound;
+        }
+    };
+    let result = match &parsed.command {
+        Command::Check(check) => check.run(arguments, out),
+        Command::Run(run) => run.run(out),
+        Command::Show(show) => show.run(out),
+        Command::Convert(convert) => convert.run(out),
+        Command::Rules(rules) => rules.run(out),
+    };
+    match result {
+        Ok(status) => status,
+        Err(error) => {
+            let _ = writeln!(complain, "graph-oracle: {}", error.0.trim_end());
+            Status::CouldNotRun
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn print(out: &mut dyn Write, text: &str) -> Result<(), CouldNotRun> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CouldNotRun::new(format_args!("cannot write the output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Options that a pass takes, as `key=value`.
+#[derive(clap::Args, Debug, Default)]
+struct PassOptions {
+    /// An option of the pass, as in a case file: kind=all_gather, cap=64MiB, mode=custom_ops, ... (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl PassOptions {
+    /// The pass with its options; those of a case file first, overridden by those of the command line.
+    fn config(&self, pass: &str, case: Option<&crate::case::PassConfig>) -> Result<crate::case::PassConfig, CouldNotRun> {
+        let mut config = crate::case::PassConfig::new(pass);
+        if let Some(case) = case.filter(|case| case.name == pass) {
+            config.options = case.options.clone();
+        }
+        for setting in &self.set {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(CouldNotRun::new(format_args!("--set {setting}: expected KEY=VALUE")));
+            };
+            let value = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
+                None => crate::case::Setting::Text(value.to_string()),
+                Some(list) => crate::case::Setting::List(
+                    list.split([',', ' '])
+                        .filter(|item| !item.is_empty())
+                        .map(|item| crate::case::Setting::Text(item.to_string()))
+                        .collect(),
+                ),
+            };
+            config.options.retain(|(k, _)| k != key);
+            config.options.push((key.to_string(), value));
+        }
+        Ok(config)
+    }
+}
+
+/// A path, or `-` for standard output.
+fn is_stdout(path: &PathBuf) -> bool {
+    path.as_os_str() == "-"
+}

@@ -1,0 +1,71 @@
+//! `graph-oracle rules`: the catalogue.
+
+use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::rules::{CATALOGUE, Rule, Severity};
+use clap::Args;
+use std::io::Write;
+
+#[derive(Args, Debug)]
+pub(super) struct Rules {
+    /// The rule to tell about; all, if none is named.
+    id: Option<String>,
+    /// The format.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+impl Rules {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let chosen: Vec<&Rule> = match &self.id {
+            None => CATALOGUE.iter().collect(),
+            Some(id) => {
+                let rule = crate::rules::find(id).ok_or_else(|| {
+                    let ids: Vec<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
+                    CouldNotRun::new(format_args!("unknown rule {id:?}; there are: {}", ids.join(", ")))
+                })?;
+                vec![rule]
+            }
+        };
+        let text = match self.format {
+            ReportFormat::Text => chosen.into_iter().map(tell).collect::<Vec<_>>().join("\n"),
+            ReportFormat::Json => {
+                let rules: Vec<serde_json::Value> = chosen.into_iter().map(to_json).collect();
+                serde_json::to_string_pretty(&rules).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        Ok(Status::Sound)
+    }
+}
+
+fn severity(rule: &Rule) -> &'static str {
+    match rule.severity {
+        Severity::Soundness => "soundness",
+        Severity::Policy => "policy",
+    }
+}
+
+fn passes(rule: &Rule) -> Vec<&'static str> {
+    rule.passes.iter().map(|pass| pass.name()).collect()
+}
+
+fn tell(rule: &Rule) -> String {
+    format!(
+        "{}  ({}; {})\n  {}\n  Why: {}\n",
+        rule.id,
+        severity(rule),
+        passes(rule).join(", "),
+        rule.statement,
+        rule.reason
+    )
+}
+
+fn to_json(rule: &Rule) -> serde_json::Value {
+    serde_json::json!({
+        "id": rule.id,
+        "severity": severity(rule),
+        "passes": passes(rule),
+        "statement": rule.statement,
+        "reason": rule.reason,
+    })
+}

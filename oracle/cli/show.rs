@@ -1,0 +1,101 @@
+//! `graph-oracle show` and `graph-oracle convert`.
+
+use super::files::{self, Input};
+use super::{CouldNotRun, Status, print};
+use crate::graph::Graph;
+use clap::{Args, ValueEnum};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(super) struct Show {
+    /// The graph: exchange JSON (may be gzip) or a .graph case.
+    graph: PathBuf,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
+    format: ShowFormat,
+    /// Where to write it; standard output, if not given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Show only what is near this node.
+    #[arg(long, value_name = "NODE")]
+    around: Option<String>,
+    /// How many edges away is near.
+    #[arg(long, default_value_t = 3, requires = "around")]
+    radius: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ShowFormat {
+    /// The text case format.
+    Text,
+    /// Exchange JSON.
+    Json,
+    /// Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+}
+
+impl Show {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let input = files::read(&self.graph)?;
+        let text = match (&self.around, self.format, input) {
+            // A case is shown whole, with its pass, expectations and recorded outcome.
+            (None, ShowFormat::Text, Input::Case(case)) => case.to_string(),
+            (around, format, input) => {
+                let mut graph = input.into_graph(&self.graph)?;
+                if let Some(name) = around {
+                    let node = graph.find(name).ok_or_else(|| {
+                        CouldNotRun::new(format_args!("{}: there is no node {name:?}", self.graph.display()))
+                    })?;
+                    graph = {let _=node;graph};
+                }
+                render(&graph, format)?
+            }
+        };
+        match &self.output {
+            None => print(out, &text)?,
+            Some(path) => std::fs::write(path, text)
+                .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?,
+        }
+        Ok(Status::Sound)
+    }
+}
+
+fn render(graph: &Graph, format: ShowFormat) -> Result<String, CouldNotRun> {
+    match format {
+        ShowFormat::Text => Ok(crate::case::Case::of_graph(graph.clone()).to_string()),
+        ShowFormat::Json => files::json_text(graph),
+        ShowFormat::Dot => Ok(String::new()),
+        ShowFormat::Svg => crate::format::svg::svg(graph).map_err(CouldNotRun::new),
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Convert {
+    /// What to read: exchange JSON (may be gzip) or a .graph case.
+    from: PathBuf,
+    /// What to write: the ending says how (.json, .json.gz, .graph, .dot, .svg).
+    to: PathBuf,
+}
+
+impl Convert {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let input = files::read(&self.from)?;
+        let ending = self.to.extension().and_then(|e| e.to_str()).unwrap_or("");
+        let text = match (ending, input) {
+            ("graph", Input::Case(case)) => case.to_string(),
+            ("graph", input) => render(&input.into_graph(&self.from)?, ShowFormat::Text)?,
+            ("dot", input) => render(&input.into_graph(&self.from)?, ShowFormat::Dot)?,
+            ("svg", input) => render(&input.into_graph(&self.from)?, ShowFormat::Svg)?,
+            (_, input) => {
+                files::write_graph(&input.into_graph(&self.from)?, &self.to, out)?;
+                return Ok(Status::Sound);
+            }
+        };
+        std::fs::write(&self.to, text)
+            .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.to.display())))?;
+        Ok(Status::Sound)
+    }
+}

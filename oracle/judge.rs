@@ -1,0 +1,297 @@
+//! The one door: a case and what a candidate makes of it go in, a verdict comes out.
+//!
+//! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
+//! decisions is not read, only its graphs.
+
+use crate::analysis::validate::{Fault, validate};
+use crate::candidates::{Candidate, Outcome, Refusal};
+use crate::case::{Case, PassConfig, Recorded};
+use crate::graph::{Editor, Graph, NodeId, Op};
+use crate::passes::repair;
+use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side};
+use crate::rules::{Severity, ValueEvidence};
+
+/// What the oracle says about an outcome.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// Every rule that was applied holds.
+    Sound,
+    /// Some rules are violated: all findings, the most fundamental first.
+    Violated(Vec<Finding>),
+    /// The candidate declined, with its reason.
+    Refused(String),
+    /// The oracle could not tell, with the reasons.
+    Undecided(Vec<String>),
+}
+
+/// A verdict with what it rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What became of each rule, in catalogue order.
+    pub rules: Vec<(&'static str, RuleStatus)>,
+    /// Lines for people: sizes, how values were compared.
+    pub notes: Vec<String>,
+}
+
+impl Judgement {
+    /// The rules that findings name, each once, roots before consequences.
+    pub fn violated_rules(&self) -> Vec<&'static str> {
+        let mut ids = Vec::new();
+        if let Verdict::Violated(findings) = &self.verdict {
+            let roots = findings.iter().map(|f| f.rule);
+            let rest = findings.iter().flat_map(Finding::all).map(|f| f.rule);
+            for id in roots.chain(rest) {
+                if !ids.contains(&id) {
+                    ids.push(id);
+                }
+            }
+        }
+        ids
+    }
+}
+
+/// Why there is nothing to judge: the case itself is at fault.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CannotJudge {
+    /// The graph before cannot be judged as an input.
+    #[error("{}", .0.join("\n"))]
+    Input(Vec<String>),
+    /// The pass or its options make no sense.
+    #[error("{0}")]
+    Pass(String),
+}
+
+/// Which ways to know values are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Values {
+    /// None.
+    Off,
+    /// Extents; and execution where the case is small enough and each rank's graph is at hand.
+    #[default]
+    Auto,
+    /// Execution with numbers and terms only.
+    Execute,
+    /// Extents only.
+    Extents,
+}
+
+/// How to judge.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which values to compare.
+    pub values: Values,
+    /// The most elements, over all ranks and nodes, that execution may touch.
+    pub element_limit: u64,
+    /// Whether to run the candidate again: on its own result, and on a renamed graph.
+    pub run_again: bool,
+}
+
+impl Default for Options {
+    /// Values as they apply, at most 4 million elements (a fraction of a second), no further runs.
+    fn default() -> Options {
+        Options { values: Values::Auto, element_limit: 4_000_000, run_again: false }
+    }
+}
+
+/// Runs `candidate` on the case, on every rank where that matters, and judges what it gives.
+pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
+    let (pass, config) = pass_of(case)?;
+    check_input(&case.graph, pass)?;
+    let policies = policies(config, candidate.name() == "reference")?;
+    candidate.check_options(config).map_err(CannotJudge::Pass)?;
+    let capabilities = candidate.capabilities();
+    if !capabilities.passes.contains(&pass) {
+        let reason = format!("{} does not implement {}", candidate.name(), pass.name());
+        return Ok(refused(reason));
+    }
+    let mut outcomes = Vec::new();
+    for rank in ranks_to_run(&case.graph, capabilities.bakes_rank, options) {
+        match candidate.run(&case.graph, config, rank) {
+            Ok(outcome) => outcomes.push((Some(rank), outcome)),
+            Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
+        }
+    }
+    let again = options.run_again.then(|| again(case, config, candidate, &outcomes));
+    Ok(judge_outcomes_with(&case.graph, pass, policies, &outcomes, options, again.unwrap_or_default()))
+}
+
+/// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank.
+pub fn judge_outcomes(
+    before: &Graph,
+    config: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let pass = pass_named(&config.name)?;
+    check_input(before, pass)?;
+    if outcomes.is_empty() {
+        return Err(CannotJudge::Pass("there is no outcome to judge".into()));
+    }
+    let policies = policies(config, false)?;
+    Ok(judge_outcomes_with(before, pass, policies, outcomes, options, Again::default()))
+}
+
+/// Judges the outcome recorded in a case.
+pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let (_, config) = pass_of(case)?;
+    let Some(recorded) = &case.outcome else {
+        return Err(CannotJudge::Pass("the case records no outcome".into()));
+    };
+    judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
+}
+
+/// The outcomes that a case records.
+pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
+    let entries = recorded.entries().into_iter();
+    entries
+        .map(|(rank, graphs)| {
+            let outcome = Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
+            (rank, outcome)
+        })
+        .collect()
+}
+
+fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {
+    let Some(config) = &case.pass else {
+        return Err(CannotJudge::Pass("the case names no pass".into()));
+    };
+    Ok((pass_named(&config.name)?, config))
+}
+
+fn pass_named(name: &str) -> Result<PassKind, CannotJudge> {
+    PassKind::parse(name).ok_or_else(|| {
+        let names: Vec<&str> = PassKind::ALL.iter().map(|p| p.name()).collect();
+        CannotJudge::Pass(format!("unknown pass {name:?}; there are: {}", names.join(", ")))
+    })
+}
+
+/// The faults that make a graph unfit as the input of `pass`, in words. A repair takes unsorted and cyclic lists.
+pub fn input_faults(graph: &Graph, pass: PassKind) -> Vec<Fault> {
+    let tolerated = |fault: &Fault| pass == PassKind::Repair && fault.concerns_order();
+    validate(graph).into_iter().filter(|fault| fault.is_fatal() && !tolerated(fault)).collect()
+}
+
+fn check_input(graph: &Graph, pass: PassKind) -> Result<(), CannotJudge> {
+    let faults = input_faults(graph, pass);
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(CannotJudge::Input(faults.iter().map(ToString::to_string).collect())),
+    }
+}
+
+/// What the configuration promises. The reference keeps all promises of the selection that it is asked for; of
+/// others only what the options state is demanded.
+fn policies(config: &PassConfig, all_promises: bool) -> Result<Policies, CannotJudge> {
+    Policies::from_pass(config, all_promises).map_err(CannotJudge::Pass)
+}
+
+fn refused(reason: String) -> Judgement {
+    Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new() }
+}
+
+fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
+    let Some(left) = &refusal.left_behind else { return refused(refusal.reason.clone()) };
+    let mut evidence = Evidence::new(before, None, left, Policies::default());
+    evidence.refused = Some(refusal.reason.clone());
+    let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
+    match findings.is_empty() {
+        true => Judgement { rules: statuses, ..refused(refusal.reason.clone()) },
+        false => Judgement { verdict: Verdict::Violated(findings), rules: statuses, notes: Vec::new() },
+    }
+}
+
+/// The ranks whose graphs are needed: every rank where the candidate bakes the rank in and values are executed,
+/// else one. Large worlds are represented by the first rank.
+fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
+    const MOST: u32 = 64;
+    let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
+    let all = bakes_rank && ranks <= MOST && matches!(options.values, Values::Auto | Values::Execute);
+    if all { (0..ranks).collect() } else { vec![0] }
+}
+
+/// What running the candidate again gave.
+#[derive(Default)]
+struct Again {
+    on_result: Option<Graph>,
+    renamed_plan: Option<Vec<Vec<String>>>,
+}
+
+fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, outcomes: &[(Option<u32>, Outcome)]) -> Again {
+    let Some((_, first)) = outcomes.first() else { return Again::default() };
+    let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
+    let renamed = renamed(&case.graph);
+    let renamed_plan = candidate.run(&renamed, config, 0).ok().map(|outcome| {
+        let (before, after) = (Side::new(&renamed), Side::new(&outcome.repaired));
+        let correspondence = Correspondence::new(&before, &after);
+        let original = |launch: &usize| {
+            let name = before.graph.name(before.collectives.calls[*launch].node);
+            let position = name.strip_prefix("renamed_").and_then(|n| n.parse().ok());
+            position.map_or(name.to_string(), |n| case.graph.name(NodeId(n)).to_string())
+        };
+        correspondence.merges.iter().map(|merge| merge.members.iter().map(original).collect()).collect()
+    });
+    Again { on_result, renamed_plan }
+}
+
+/// The graph under other names, with its inputs in reverse order.
+fn renamed(graph: &Graph) -> Graph {
+    let renamed = graph.with_names(|id| format!("renamed_{}", id.0));
+    let mut editor = Editor::from_owned(renamed);
+    let inputs: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect();
+    if let Some(&first) = inputs.first() {
+        let mut anchor = first;
+        for &input in &inputs[1..] {
+            editor.move_before(Some(anchor), input);
+            anchor = input;
+        }
+    }
+    editor.finish()
+}
+
+fn judge_outcomes_with(
+    before: &Graph,
+    pass: PassKind,
+    policies: Policies,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+    again: Again,
+) -> Judgement {
+    let first = &outcomes[0].1;
+    let mut evidence = Evidence::new(before, first.unrepaired.as_ref(), &first.repaired, policies);
+    for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
+        let side = Side::new(&outcome.repaired);
+        let correspondence = Correspondence::new(&evidence.before, &side);
+        evidence.ranks.push(RankOutcome { rank: rank.unwrap_or(0), side, correspondence });
+    }
+    if evidence.policies.exact_order {
+        let unsorted = match pass {
+            PassKind::Repair => Some(before),
+            PassKind::Bucketing => first.unrepaired.as_ref(),
+        };
+        let sorted = unsorted.and_then(|graph| repair::stable_topological_sort(graph).ok());
+        evidence.expected_order =
+            sorted.map(|graph| graph.ids().map(|id| graph.name(id).to_string()).collect());
+    }
+    evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
+    evidence.renamed_plan = again.renamed_plan;
+    evidence.values = ValueEvidence::gather(&evidence, rules::Asked {});
+    let (findings, rules) = rules::check_all(&evidence, pass);
+    let notes = Vec::new();
+    let undecided: Vec<String> = rules
+        .iter()
+        .filter_map(|(id, status)| match status {
+            RuleStatus::Undecided(why) => Some((id, why)),
+            _ => None,
+        })
+        .filter(|(id, _)| rules::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
+        .map(|(id, why)| format!("{id}: {why}"))
+        .collect();
+    let verdict = match (findings.is_empty(), undecided.is_empty()) {
+        (false, _) => Verdict::Violated(findings),
+        (true, false) => Verdict::Undecided(undecided),
+        (true, true) => Verdict::Sound,
+    };
+    Judgement { verdict, rules, notes }
+}

@@ -1,0 +1,301 @@
+//! One call as a rule sees it: operands with shape, strides and dtype, and the other arguments by name.
+
+use super::size::{Size, contiguous, text};
+use super::{Output, ShapeError, TensorMeta};
+use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Out, Span, Tensor, Value};
+use crate::ops::{Bound, OpInfo, Schema};
+
+/// Why a rule ends early.
+pub(super) enum Stop {
+    /// The rule cannot say.
+    Undecided,
+    /// The operator cannot take these arguments.
+    Fault(ShapeError),
+}
+
+/// The result of a rule or of a part of it.
+pub(super) type Rule<T> = Result<T, Stop>;
+
+/// Ends a rule with a statement of what is wrong.
+pub(super) fn fault<T>(statement: String) -> Rule<T> {
+    Err(Stop::Fault(ShapeError::Statement(statement)))
+}
+
+/// An argument where a tensor or a Python number may stand.
+pub(super) enum Operand {
+    Tensor(TensorMeta),
+    Number(DtypeClass),
+    Absent,
+}
+
+pub(super) struct Call<'a> {
+    pub graph: &'a Graph,
+    pub info: &'a OpInfo,
+    pub schema: &'a Schema,
+    bound: Bound<'a>,
+}
+
+impl<'a> Call<'a> {
+    pub fn new(graph: &'a Graph, node: NodeId, info: &'a OpInfo, schema: &'a Schema) -> Rule<Call<'a>> {
+        match Bound::new(graph, node, schema) {
+            Ok(bound) => Ok(Call { graph, info, schema, bound }),
+            Err(error) => Err(Stop::Fault(ShapeError::Arguments(error))),
+        }
+    }
+
+    /// The operator's name without namespace and overload, for statements.
+    pub fn name(&self) -> &'a str {
+        &self.schema.name
+    }
+
+    /// `[4, u0, 3]`.
+    pub fn text(&self, sizes: &[Size]) -> String {
+        text(self.graph, sizes)
+    }
+
+    /// The name of the parameter at `index`; empty past the end.
+    pub fn param(&self, index: usize) -> &'a str {
+        self.schema.params.get(index).map_or("", |p| p.name.as_str())
+    }
+
+    pub fn value(&self, name: &str) -> Option<Value> {
+        self.bound.named(name)
+    }
+
+    /// Whether the argument is given and is not `None`.
+    pub fn has(&self, name: &str) -> bool {
+        !matches!(self.value(name), None | Some(Value::None))
+    }
+
+    pub fn operand(&self, name: &str) -> Rule<Operand> {
+        self.operand_of(name, self.value(name).unwrap_or(Value::None))
+    }
+
+    fn operand_of(&self, name: &str, value: Value) -> Rule<Operand> {
+        Ok(match value {
+            Value::None => Operand::Absent,
+            Value::Bool(_) => Operand::Number(DtypeClass::Bool),
+            Value::Int(_) | Value::Symbolic(_) => Operand::Number(DtypeClass::Int),
+            Value::Float(_) => Operand::Number(DtypeClass::Float),
+            Value::Complex(_) => Operand::Number(DtypeClass::Complex),
+            Value::Node(node) => match self.graph.node(node).out {
+                Out::Tensor(tensor) => {
+                    Operand::Tensor(TensorMeta::recorded(self.graph, self.graph.tensor(tensor)))
+                }
+                Out::Int(_) | Out::SymInt(_) => Operand::Number(DtypeClass::Int),
+                Out::SymBool(_) => Operand::Number(DtypeClass::Bool),
+                Out::Tuple(_) => {
+                    return fault(format!("{name} is a tuple, {}, not a tensor", self.graph.name(node)));
+                }
+                _ => return Err(Stop::Undecided),
+            },
+            Value::Dangling(_) => return Err(Stop::Undecided),
+            _ => return fault(format!("{name} is neither a tensor nor a number")),
+        })
+    }
+
+    pub fn tensor(&self, name: &str) -> Rule<TensorMeta> {
+        match self.operand(name)? {
+            Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Number(_) => fault(format!("{name} is a number, not a tensor")),
+            Operand::Absent => fault(format!("{name} is None, not a tensor")),
+        }
+    }
+
+    /// A tensor that may be absent.
+    pub fn optional_tensor(&self, name: &str) -> Rule<Option<TensorMeta>> {
+        if self.has(name) { self.tensor(name).map(Some) } else { Ok(None) }
+    }
+
+    /// The elements of a list argument, `None` where the list has a `None`.
+    pub fn optional_tensors(&self, name: &str) -> Rule<Vec<Option<TensorMeta>>> {
+        let span = match self.value(name) {
+            Some(Value::List(span)) => span,
+            // The list result of another node, such as the results of a coalesced collective.
+            Some(Value::Node(node)) => {
+                return match self.graph.node(node).out {
+                    Out::Tuple(span) => self.outs(span).into_iter().map(|o| o.tensor().map(Some)).collect(),
+                    _ => Err(Stop::Undecided),
+                };
+            }
+            _ => return fault(format!("{name} is not a list of tensors")),
+        };
+        let one = |&value: &Value| match self.operand_of(name, value)? {
+            Operand::Tensor(tensor) => Ok(Some(tensor)),
+            Operand::Absent => Ok(None),
+            Operand::Number(_) => fault(format!("{name} has a number where a tensor should be")),
+        };
+        self.graph.values(span).iter().map(one).collect()
+    }
+
+    pub fn tensors(&self, name: &str) -> Rule<Vec<TensorMeta>> {
+        let none = || Stop::Fault(ShapeError::Statement(format!("{name} has None where a tensor should be")));
+        self.optional_tensors(name)?.into_iter().map(|t| t.ok_or_else(none)).collect()
+    }
+
+    fn outs(&self, span: Span) -> Vec<Output> {
+        self.graph.outs(span).iter().map(|&out| Output::recorded(self.graph, out)).collect()
+    }
+
+    /// A number that must be known, or is the default.
+    pub fn int(&self, name: &str) -> Rule<i64> {
+        match self.value(name) {
+            Some(Value::Symbolic(_) | Value::Node(_) | Value::Dangling(_)) => {
+                self.size(name)?.known().ok_or(Stop::Undecided)
+            }
+            _ => match self.bound.int(name) {
+                Some(n) => Ok(n),
+                None => fault(format!("{name} is not an integer")),
+            },
+        }
+    }
+
+    /// An integer that may be symbolic.
+    pub fn size(&self, name: &str) -> Rule<Size> {
+        match self.value(name) {
+            Some(value) => self.size_of(name, value),
+            None => Ok(self.bound.int(name).into()),
+        }
+    }
+
+    /// An integer that may be symbolic or absent.
+    pub fn optional_size(&self, name: &str) -> Rule<Option<Size>> {
+        if self.has(name) { self.size(name).map(Some) } else { Ok(None) }
+    }
+
+    fn size_of(&self, name: &str, value: Value) -> Rule<Size> {
+        Ok(match value {
+            Value::Int(n) => Size::Known(n),
+            Value::Bool(b) => Size::Known(i64::from(b)),
+            Value::Symbolic(expr) => Size::Symbol(expr),
+            Value::Node(node) => match self.graph.node(node).out {
+                Out::Int(n) => Size::Known(n),
+                Out::SymInt(expr) => Size::Symbol(expr),
+                _ => Size::Unknown,
+            },
+            Value::Dangling(_) => Size::Unknown,
+            _ => return fault(format!("{name} has something else than an integer")),
+        })
+    }
+
+    /// A list of sizes; a single integer counts as a list of one, a default counts.
+    pub fn sizes(&self, name: &str) -> Rule<Vec<Size>> {
+        match self.value(name) {
+            Some(Value::List(span)) => {
+                self.graph.values(span).iter().map(|&v| self.size_of(name, v)).collect()
+            }
+            Some(value) => Ok(vec![self.size_of(name, value)?]),
+            None => match self.bound.ints(name) {
+                Some(ints) => Ok(ints.into_iter().map(Size::Known).collect()),
+                None => fault(format!("{name} is not given")),
+            },
+        }
+    }
+
+    /// A list of known integers.
+    pub fn ints(&self, name: &str) -> Rule<Vec<i64>> {
+        self.sizes(name)?.into_iter().map(|s| s.known().ok_or(Stop::Undecided)).collect()
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.bound.bool(name).unwrap_or(false)
+    }
+
+    pub fn word(&self, name: &str) -> Option<&'a str> {
+        self.bound.text(name)
+    }
+
+    /// The dtype argument, if one is given.
+    pub fn dtype(&self, name: &str) -> Option<Dtype> {
+        self.bound.dtype(name)
+    }
+
+    /// A dimension of a tensor of `rank` dimensions, counted from the front. A tensor without dimensions is
+    /// spoken of as if it had one.
+    pub fn wrap(&self, dim: i64, rank: usize) -> Rule<usize> {
+        let n = rank.max(1) as i64;
+        if dim < -n || dim >= n {
+            return fault(format!("dimension {dim} of a tensor of {rank} dimensions"));
+        }
+        Ok(if dim < 0 { dim + n } else { dim } as usize)
+    }
+
+    /// The argument `name` as a dimension.
+    pub fn dim(&self, name: &str, rank: usize) -> Rule<usize> {
+        self.wrap(self.int(name)?, rank)
+    }
+
+    /// `shapes` broadcast together.
+    pub fn broadcast(&self, shapes: &[&[Size]]) -> Rule<Vec<Size>> {
+        let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+        let mut result = vec![Size::Known(1); rank];
+        for shape in shapes {
+            let missing = rank - shape.len();
+            for (slot, &size) in result[missing..].iter_mut().zip(*shape) {
+                *slot = match (*slot, size) {
+                    (x, Size::Known(1)) | (Size::Known(1), x) => x,
+                    (a, b) => match a.same(b) {
+                        Some(true) => a,
+                        // A symbol that meets a number other than 1 is 1 or that number.
+                        None if a.known().is_some() => a,
+                        None if b.known().is_some() => b,
+                        None => Size::Unknown,
+                        Some(false) => {
+                            let all: Vec<String> = shapes.iter().map(|s| self.text(s)).collect();
+                            return fault(format!("cannot broadcast {} together", all.join(" and ")));
+                        }
+                    },
+                };
+            }
+        }
+        Ok(result)
+    }
+}
+
+impl TensorMeta {
+    /// What a graph records about a tensor.
+    pub(super) fn recorded(graph: &Graph, tensor: &Tensor) -> TensorMeta {
+        let sizes = |id| graph.dims(id).iter().map(|&d| Size::from(d)).collect::<Vec<_>>();
+        TensorMeta {
+            shape: sizes(tensor.shape),
+            stride: Some(sizes(tensor.stride)),
+            offset: Size::Known(tensor.offset),
+            dtype: Some(tensor.dtype),
+        }
+    }
+
+    /// A fresh tensor in row-major order.
+    pub(super) fn fresh(shape: Vec<Size>, dtype: Option<Dtype>) -> TensorMeta {
+        let stride = Some(contiguous(&shape));
+        TensorMeta { shape, stride, offset: Size::Known(0), dtype }
+    }
+
+    /// A fresh tensor whose strides the rule does not fix.
+    pub(super) fn loose(shape: Vec<Size>, dtype: Option<Dtype>) -> TensorMeta {
+        TensorMeta { shape, stride: None, offset: Size::Unknown, dtype }
+    }
+
+    /// The strides; undecided where they are not known.
+    pub(super) fn strides(&self) -> Rule<&[Size]> {
+        self.stride.as_deref().filter(|s| s.len() == self.shape.len()).ok_or(Stop::Undecided)
+    }
+}
+
+impl Output {
+    pub(super) fn recorded(graph: &Graph, out: Out) -> Output {
+        match out {
+            Out::Tensor(tensor) => Output::Tensor(TensorMeta::recorded(graph, graph.tensor(tensor))),
+            Out::Int(n) => Output::Number(Size::Known(n)),
+            Out::SymInt(expr) => Output::Number(Size::Symbol(expr)),
+            Out::None => Output::None,
+            _ => Output::Undecided,
+        }
+    }
+
+    fn tensor(self) -> Rule<TensorMeta> {
+        match self {
+            Output::Tensor(tensor) => Ok(tensor),
+            _ => Err(Stop::Undecided),
+        }
+    }
+}

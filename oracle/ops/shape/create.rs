@@ -1,0 +1,131 @@
+//! Rules of operators that make tensors of one value, sequences and random draws.
+
+use super::call::{Call, Operand, Rule, Stop, fault};
+use super::moves::packed;
+use super::pointwise::like;
+use super::promote::DEFAULT_FLOAT;
+use super::size::{Size, numel};
+use super::{Inferred, TensorMeta, many, one};
+use crate::graph::{Dtype, DtypeClass, Value};
+use crate::ops::{Fill, Random};
+
+pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
+    let name = call.name();
+    if name == "scalar_tensor" {
+        return one(TensorMeta::fresh(Vec::new(), Some(call.dtype("dtype").unwrap_or(DEFAULT_FLOAT))));
+    }
+    if name.trim_end_matches('_') == "fill" || name.trim_end_matches('_') == "zero" {
+        if let Operand::Tensor(value) = call.operand("value")?
+            && !value.shape.is_empty()
+        {
+            return fault(format!("the value of fill has no dimensions, got {}", call.text(&value.shape)));
+        }
+        return one(packed(&call.tensor("self")?));
+    }
+    let default = match kind {
+        Fill::Full => full_dtype(call)?,
+        _ => Some(DEFAULT_FLOAT),
+    };
+    sized(call, default)
+}
+
+pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
+    match kind {
+        Random::Bernoulli => one(packed(&call.tensor("self")?)),
+        Random::NativeDropout => {
+            let input = call.tensor("input")?;
+            // Of a tensor without elements, the mask is a copy.
+            let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
+            let mask = like(std::slice::from_ref(&input), input.shape.clone(), dtype);
+            many([like(std::slice::from_ref(&input), input.shape.clone(), input.dtype), mask])
+        }
+        _ => sized(call, Some(DEFAULT_FLOAT)),
+    }
+}
+
+/// The dtype of `full` where none is given: that of its value.
+fn full_dtype(call: &Call) -> Rule<Option<Dtype>> {
+    Ok(match call.operand("fill_value")? {
+        Operand::Number(DtypeClass::Bool) => Some(Dtype::Bool),
+        Operand::Number(DtypeClass::Int) => Some(Dtype::I64),
+        Operand::Number(DtypeClass::Float) => Some(DEFAULT_FLOAT),
+        Operand::Number(DtypeClass::Complex) => Some(Dtype::C64),
+        Operand::Tensor(value) => value.dtype,
+        Operand::Absent => None,
+    })
+}
+
+/// A fresh tensor of the shape that `size` says, else of that of `self`; `self` gives the dtype, else `default`.
+fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
+    let model = if call.schema.param("self").is_some() { Some(call.tensor("self")?) } else { None };
+    let dtype = call.dtype("dtype").or(match &model {
+        Some(tensor) => tensor.dtype,
+        None => default,
+    });
+    let formatted = !matches!(
+        call.word("memory_format"),
+        None | Some(
+            "contiguous_format" | "torch.contiguous_format" | "preserve_format" | "torch.preserve_format"
+        )
+    );
+    if call.schema.param("size").is_some() {
+        let shape = call.sizes("size")?;
+        if shape.iter().any(|s| s.known().is_some_and(|n| n < 0)) {
+            return fault(format!("{} of {}", call.name(), call.text(&shape)));
+        }
+        if call.schema.param("stride").is_some() {
+            let stride = call.sizes("stride")?;
+            if stride.len() != shape.len() {
+                return fault(format!(
+                    "{} of {} with strides {}",
+                    call.name(),
+                    call.text(&shape),
+                    call.text(&stride)
+                ));
+            }
+            return one(TensorMeta { shape, stride: Some(stride), offset: Size::Known(0), dtype });
+        }
+        return one(if formatted {
+            TensorMeta::loose(shape, dtype)
+        } else {
+            TensorMeta::fresh(shape, dtype)
+        });
+    }
+    let Some(model) = model else { return Err(Stop::Undecided) };
+    let shape = model.shape.clone();
+    one(match call.word("memory_format") {
+        Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
+        _ if formatted => TensorMeta::loose(shape, dtype),
+        _ => like(&[model], shape, dtype),
+    })
+}
+
+pub(super) fn arange(call: &Call) -> Rule<Inferred> {
+    let names = ["start", "end", "step"].map(|name| call.schema.param(name).map(|_| name));
+    let mut float = false;
+    let mut parts = [Some(0i64), None, Some(1i64)];
+    for (name, part) in names.into_iter().zip(&mut parts) {
+        let Some(name) = name else { continue };
+        match call.value(name) {
+            Some(Value::Float(_)) => {
+                float = true;
+                *part = None;
+            }
+            Some(_) => *part = call.size(name)?.known(),
+            None => {}
+        }
+    }
+    let dtype = call.dtype("dtype").unwrap_or(if float { DEFAULT_FLOAT } else { Dtype::I64 });
+    let [Some(start), Some(end), Some(step)] = parts else {
+        return one(TensorMeta::fresh(vec![Size::Unknown], Some(dtype)));
+    };
+    let span = end.checked_sub(start);
+    if step == 0 || span.is_some_and(|s| s != 0 && (s < 0) != (step < 0)) {
+        return fault(format!("arange from {start} to {end} by {step}"));
+    }
+    let count = span.and_then(|s| {
+        let whole = s.checked_div(step)?;
+        Some(whole + i64::from(whole.checked_mul(step)? != s))
+    });
+    one(TensorMeta::fresh(vec![count.into()], Some(dtype)))
+}

@@ -1,0 +1,131 @@
+//! Strides of results. Sources: `aten/src/ATen/TensorIterator.cpp` (`reorder_dimensions`), `aten/src/ATen/
+//! TensorUtils.cpp` (`computeStride`), `c10/core/Contiguity.h`.
+
+use super::size::{Size, contiguous, known, numel};
+
+/// The strides of a fresh result of an elementwise operator, or of a copy that preserves its format: dense, with
+/// the dimensions in the order that the operands' strides have. `operands` are (shape, strides) before
+/// broadcasting to `shape`. `None` where eager and traced PyTorch differ (operands that disagree, or of several
+/// dimensions that are broadcast into another order), and where it depends on a stride that is not known.
+pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Vec<Size>> {
+    let all = |test: fn(&[Size], &[Size]) -> Option<bool>| operands.iter().all(|(of, s)| test(of, s) == Some(true));
+    if all(is_contiguous) {
+        let strides = contiguous(shape);
+        return (!strides.contains(&Size::Unknown)).then_some(strides);
+    }
+    let sizes = known(shape)?;
+    let (full, others): (Vec<_>, Vec<_>) = operands.iter().partition(|(of, _)| *of == shape);
+    let orders = full.iter().map(|(_, strides)| order(&sizes, &known(strides)?)).collect::<Option<Vec<_>>>()?;
+    let first = orders.first()?;
+    let dense = |strides: &[Size]| known(strides).is_some_and(|s| is_dense(&sizes, &s, first));
+    let agree = full.len() == 1 || (orders.iter().all(|o| o == first) && full.iter().all(|(_, s)| dense(s)));
+    if !agree || !others.iter().all(|(of, _)| of.is_empty()) || (!others.is_empty() && !dense(full[0].1)) {
+        return None;
+    }
+    let mut result = vec![0i64; sizes.len()];
+    let mut next = 1i64;
+    for &dim in first {
+        result[dim] = next;
+        next = next.checked_mul(sizes[dim].max(1))?;
+    }
+    Some(result.into_iter().map(Size::Known).collect())
+}
+
+/// The dimensions from fast to slow, as `TensorIterator` sorts them for one operand: an insertion sort, since
+/// strides of 0 make the comparison no total order.
+fn order(sizes: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    if sizes.len() != strides.len() {
+        return None;
+    }
+    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
+        (0, _) | (_, 0) => Equal,
+        (x, y) if x == y && sizes[a] > sizes[b] => Greater,
+        (x, y) => x.cmp(&y),
+    };
+    let mut order: Vec<usize> = (0..sizes.len()).rev().collect();
+    for i in 1..order.len() {
+        let mut moving = i;
+        for earlier in (0..i).rev() {
+            match compare(order[earlier], order[moving]) {
+                Greater => {
+                    order.swap(earlier, moving);
+                    moving = earlier;
+                }
+                Less => break,
+                Equal => {}
+            }
+        }
+    }
+    Some(order)
+}
+
+/// Whether the elements lie without gaps in this order of dimensions.
+fn is_dense(sizes: &[i64], strides: &[i64], order: &[usize]) -> bool {
+    let mut next = Some(1i64);
+    order.iter().all(|&dim| {
+        let fits = sizes[dim] == 1 || Some(strides[dim]) == next;
+        next = next.and_then(|n| n.checked_mul(sizes[dim].max(1)));
+        fits
+    })
+}
+
+/// The strides under which `new` shows the elements of a tensor in row-major order without moving them:
+/// `Some(None)` where there are none, `None` where that is not decided.
+pub fn view(shape: &[Size], strides: &[Size], new: &[Size]) -> Option<Option<Vec<Size>>> {
+    let (Some(old), Some(of), Some(new_known)) = (known(shape), known(strides), known(new)) else {
+        let is_contiguous = strides == contiguous(shape) && !strides.contains(&Size::Unknown);
+        let result = contiguous(new);
+        return (is_contiguous && !result.contains(&Size::Unknown)).then_some(Some(result));
+    };
+    Some(view_known(&old, &of, &new_known).map(|s| s.into_iter().map(Size::Known).collect()))
+}
+
+fn view_known(shape: &[i64], strides: &[i64], new: &[i64]) -> Option<Vec<i64>> {
+    if shape.contains(&0) {
+        if shape == new {
+            return Some(strides.to_vec());
+        }
+        return Some(crate::graph::contiguous_strides(new));
+    }
+    let mut result = vec![1i64; new.len()];
+    let Some(&last) = strides.last() else { return Some(result) };
+    // Runs of dimensions that one stride spans, from the last to the first; each must be a run of new dimensions.
+    let (mut base, mut run, mut taken, mut at) = (last, 1i64, 1i64, new.len());
+    for i in (0..shape.len()).rev() {
+        run = run.checked_mul(shape[i])?;
+        let ends = i == 0 || (shape[i - 1] != 1 && Some(strides[i - 1]) != run.checked_mul(base));
+        if !ends {
+            continue;
+        }
+        while at > 0 && (taken < run || new[at - 1] == 1) {
+            at -= 1;
+            result[at] = taken.checked_mul(base)?;
+            taken = taken.checked_mul(new[at])?;
+        }
+        if taken != run {
+            return None;
+        }
+        if i > 0 {
+            (base, run, taken) = (strides[i - 1], 1, 1);
+        }
+    }
+    (at == 0).then_some(result)
+}
+
+/// Whether the elements lie row-major without gaps; `None` where that is not decided.
+pub fn is_contiguous(shape: &[Size], strides: &[Size]) -> Option<bool> {
+    if numel(shape) == Size::Known(0) {
+        return Some(true);
+    }
+    let wanted = contiguous(shape);
+    let mut all = Some(true);
+    for ((&size, &stride), &want) in shape.iter().zip(strides).zip(&wanted) {
+        match (size, stride.same(want)) {
+            (Size::Known(1), _) | (_, Some(true)) => {}
+            (_, Some(false)) => return Some(false),
+            (_, None) => all = None,
+        }
+    }
+    all
+}

@@ -1,0 +1,465 @@
+//! Rules of operators that move elements or convert them. Sources: `aten/src/ATen/native/TensorShape.cpp`,
+//! `IndexingUtils.h`, `torch/_inductor/fx_passes/bucketing.py`, `torch/distributed/fsdp`.
+
+use super::call::{Call, Rule, Stop, fault};
+use super::layout::is_contiguous;
+use super::pointwise::like;
+use super::promote::ResultType;
+use super::size::{Size, numel};
+use super::view::{narrow, slice_extent, split_with_sizes};
+use super::{Inferred, TensorMeta, many, one};
+use crate::graph::{Dtype, DtypeClass};
+use crate::ops::{Move, dtype_of_bucketing_id};
+
+pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
+    match kind {
+        Move::Clone => clone(call),
+        Move::Cat => cat(call),
+        Move::Stack => stack(call),
+        Move::Copy => copy(call),
+        Move::ForeachCopy => foreach_copy(call),
+        Move::SliceScatter => slice_scatter(call),
+        Move::SelectScatter => select_scatter(call),
+        Move::Pad => pad(call),
+        Move::Repeat => repeat(call),
+        Move::Flip => {
+            let tensor = call.tensor("self")?;
+            for dim in call.ints("dims")? {
+                call.wrap(dim, tensor.shape.len())?;
+            }
+            one(like(std::slice::from_ref(&tensor), tensor.shape.clone(), tensor.dtype))
+        }
+        Move::Roll => one(packed(&call.tensor("self")?)),
+        Move::Index => index(call),
+        Move::IndexSelect => index_select(call),
+        Move::IndexPut => {
+            let tensor = call.tensor("self")?;
+            let part = indexed(call, &tensor)?;
+            fits(call, "values", &call.tensor("values")?.shape, &part)?;
+            one(packed(&tensor))
+        }
+        Move::Gather => {
+            let tensor = call.tensor("self")?;
+            let index = indices(call, &tensor)?;
+            one(TensorMeta::fresh(index.shape, tensor.dtype))
+        }
+        Move::Scatter | Move::ScatterAdd => {
+            let tensor = call.tensor("self")?;
+            indices(call, &tensor)?;
+            one(packed(&tensor))
+        }
+        Move::Embedding => {
+            let (weight, indices) = (call.tensor("weight")?, call.tensor("indices")?);
+            let [_, width] = weight.shape[..] else {
+                return fault(format!(
+                    "the weight of embedding has 2 dimensions, got {}",
+                    call.text(&weight.shape)
+                ));
+            };
+            let mut shape = indices.shape;
+            shape.push(width);
+            one(TensorMeta::fresh(shape, weight.dtype))
+        }
+        Move::ChunkCat => chunk_cat(call),
+        Move::SplitWithSizesCopy => split_with_sizes_copy(call),
+        Move::PreBucketAllGather => pre_bucket_all_gather(call),
+        Move::PreBucketReduceScatter => pre_bucket_reduce_scatter(call),
+        Move::AllGatherCopyIn => {
+            let buffer = call.tensor("all_gather_output")?;
+            let (length, rank) = (call.size("all_gather_input_numel")?, call.size("rank")?);
+            let slot = narrow(call, &buffer, 0, length.times(rank), length)?;
+            many([slot, buffer])
+        }
+    }
+}
+
+pub(super) fn cast(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor(call.param(0))?;
+    let dtype = call.dtype("dtype").or(tensor.dtype);
+    // `to` hands its argument back where there is nothing to convert.
+    if call.schema.returns.first().is_some_and(|r| r.alias.is_some()) && dtype == tensor.dtype {
+        return if call.flag("copy") { one(packed(&tensor)) } else { one(tensor) };
+    }
+    one(formatted(call, tensor, dtype))
+}
+
+/// A copy in the memory format that the call asks for.
+fn formatted(call: &Call, tensor: TensorMeta, dtype: Option<Dtype>) -> TensorMeta {
+    let shape = tensor.shape.clone();
+    match call.word("memory_format") {
+        None | Some("preserve_format" | "torch.preserve_format") => like(&[tensor], shape, dtype),
+        Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
+        Some(_) => TensorMeta::loose(shape, dtype),
+    }
+}
+
+/// A copy that is contiguous if the original is; else PyTorch's implementations differ in the strides.
+pub(super) fn packed(tensor: &TensorMeta) -> TensorMeta {
+    let contiguous = tensor.stride.as_ref().and_then(|s| is_contiguous(&tensor.shape, s));
+    match contiguous {
+        Some(true) => TensorMeta::fresh(tensor.shape.clone(), tensor.dtype),
+        _ => TensorMeta::loose(tensor.shape.clone(), tensor.dtype),
+    }
+}
+
+/// Refuses a source that does not broadcast to the shape of what it is written to.
+fn fits(call: &Call, name: &str, source: &[Size], target: &[Size]) -> Rule<()> {
+    let together = call.broadcast(&[source, target]);
+    let exact =
+        together.is_ok_and(|t| t.len() == target.len() && !t.iter().zip(target).any(|(&a, &b)| a.differs(b)));
+    if exact {
+        Ok(())
+    } else {
+        fault(format!("{name} {} does not fit {}", call.text(source), call.text(target)))
+    }
+}
+
+fn clone(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor(call.param(0))?;
+    let contiguous = is_contiguous(&tensor.shape, tensor.strides()?);
+    match call.name() {
+        "resolve_conj" => one(packed(&tensor)),
+        "contiguous" => match contiguous {
+            Some(true) => one(tensor),
+            Some(false) => one(TensorMeta::fresh(tensor.shape, tensor.dtype)),
+            None => one(TensorMeta::loose(tensor.shape, tensor.dtype)),
+        },
+        _ => {
+            let dtype = tensor.dtype;
+            one(formatted(call, tensor, dtype))
+        }
+    }
+}
+
+/// The dtype of several tensors together.
+fn common_dtype(call: &Call, tensors: &[TensorMeta]) -> Rule<Option<Dtype>> {
+    let mut result = ResultType::default();
+    for tensor in tensors {
+        let Some(dtype) = tensor.dtype else { return Ok(None) };
+        result.tensor(dtype, tensor.shape.len());
+    }
+    match result.result() {
+        Some(dtype) => Ok(Some(dtype)),
+        None => fault(format!("the tensors of {} have no common dtype", call.name())),
+    }
+}
+
+fn cat(call: &Call) -> Rule<Inferred> {
+    let tensors = call.tensors(call.param(0))?;
+    let dtype = common_dtype(call, &tensors)?;
+    // A tensor of shape [0] joins any others, by tradition.
+    let mut parts = tensors.iter().filter(|t| t.shape != [Size::Known(0)]);
+    let Some(first) = parts.next() else { return one(TensorMeta::fresh(vec![Size::Known(0)], dtype)) };
+    let rank = first.shape.len();
+    if rank == 0 || tensors.iter().any(|t| t.shape.is_empty()) {
+        return fault("cat of tensors without dimensions".to_string());
+    }
+    let dim = call.dim("dim", rank)?;
+    let mut shape = first.shape.clone();
+    for part in parts {
+        let agrees =
+            part.shape.len() == rank && (0..rank).all(|d| d == dim || !part.shape[d].differs(shape[d]));
+        if !agrees {
+            let (a, b) = (call.text(&first.shape), call.text(&part.shape));
+            return fault(format!("cat of {a} and {b} along dimension {dim}"));
+        }
+        for d in 0..rank {
+            if d == dim {
+                shape[d] = shape[d].plus(part.shape[d]);
+            } else if shape[d].known().is_none() && part.shape[d].known().is_some() {
+                shape[d] = part.shape[d];
+            }
+        }
+    }
+    // Images may keep their channels last.
+    let plain = !(4..=5).contains(&rank) || tensors.iter().all(|t| packed(t).stride.is_some());
+    one(if plain { TensorMeta::fresh(shape, dtype) } else { TensorMeta::loose(shape, dtype) })
+}
+
+fn stack(call: &Call) -> Rule<Inferred> {
+    let tensors = call.tensors(call.param(0))?;
+    let dtype = common_dtype(call, &tensors)?;
+    let Some(first) = tensors.first() else { return fault("stack of no tensors".to_string()) };
+    for other in &tensors {
+        let same = other.shape.len() == first.shape.len()
+            && !other.shape.iter().zip(&first.shape).any(|(&a, &b)| a.differs(b));
+        if !same {
+            return fault(format!("stack of {} and {}", call.text(&first.shape), call.text(&other.shape)));
+        }
+    }
+    let dim = call.dim("dim", first.shape.len() + 1)?;
+    let mut shape = first.shape.clone();
+    shape.insert(dim, Size::Known(tensors.len() as i64));
+    one(TensorMeta::fresh(shape, dtype))
+}
+
+fn copy(call: &Call) -> Rule<Inferred> {
+    let (into, from) = (call.tensor(call.param(0))?, call.tensor(call.param(1))?);
+    fits(call, "the source", &from.shape, &into.shape)?;
+    one(packed(&into))
+}
+
+fn foreach_copy(call: &Call) -> Rule<Inferred> {
+    let (into, from) = (call.tensors("self")?, call.tensors("src")?);
+    if into.len() != from.len() {
+        return fault(format!("_foreach_copy of {} tensors into {}", from.len(), into.len()));
+    }
+    for (into, from) in into.iter().zip(&from) {
+        fits(call, "the source", &from.shape, &into.shape)?;
+    }
+    many(into.iter().map(packed))
+}
+
+/// Checks that `src` has the shape of the part that it replaces.
+fn replaces(call: &Call, part: &[Size]) -> Rule<()> {
+    let src = call.tensor("src")?.shape;
+    if src.len() != part.len() || src.iter().zip(part).any(|(&a, &b)| a.differs(b)) {
+        return fault(format!("src is {}, but the part is {}", call.text(&src), call.text(part)));
+    }
+    Ok(())
+}
+
+fn slice_scatter(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    let dim = call.dim("dim", tensor.shape.len())?;
+    let (start, end, step) = (call.optional_size("start")?, call.optional_size("end")?, call.int("step")?);
+    if step <= 0 || tensor.shape.is_empty() {
+        return fault(format!("slice_scatter of {} with step {step}", call.text(&tensor.shape)));
+    }
+    let mut part = tensor.shape.clone();
+    let (start, end) = (start.unwrap_or(Size::Known(0)), end.unwrap_or(Size::Known(i64::MAX)));
+    part[dim] = slice_extent(part[dim], start, end, step).0;
+    replaces(call, &part)?;
+    one(packed(&tensor))
+}
+
+fn select_scatter(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    let dim = call.dim("dim", tensor.shape.len())?;
+    let mut part = tensor.shape.clone();
+    if part.is_empty() {
+        return fault("select_scatter of a tensor without dimensions".to_string());
+    }
+    if let (Size::Known(size), Size::Known(index)) = (part.remove(dim), call.size("index")?)
+        && (index >= size || index < size.saturating_neg())
+    {
+        return fault(format!("index {index} of dimension {dim} of {}", call.text(&tensor.shape)));
+    }
+    replaces(call, &part)?;
+    one(packed(&tensor))
+}
+
+fn pad(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    let pad = call.sizes("pad")?;
+    let mut shape = tensor.shape.clone();
+    if pad.len() % 2 != 0 || pad.len() / 2 > shape.len() {
+        return fault(format!("cannot pad {} by {}", call.text(&shape), call.text(&pad)));
+    }
+    let rank = shape.len();
+    for (i, pair) in pad.chunks_exact(2).enumerate() {
+        let dim = rank - 1 - i;
+        // What is cut off is cut off first.
+        let cut = pair.iter().fold(shape[dim], |n, &p| n.plus(p.known().map(|p| p.min(0)).into()));
+        shape[dim] = shape[dim].plus(pair[0]).plus(pair[1]);
+        if cut.known().is_some_and(|n| n < 0) {
+            return fault(format!("cannot pad {} by {}", call.text(&tensor.shape), call.text(&pad)));
+        }
+    }
+    let dtype = tensor.dtype;
+    one(match packed(&tensor).stride {
+        Some(_) => TensorMeta::fresh(shape, dtype),
+        None => TensorMeta::loose(shape, dtype),
+    })
+}
+
+fn repeat(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    let repeats = call.sizes("repeats")?;
+    let Some(added) = repeats.len().checked_sub(tensor.shape.len()) else {
+        return fault(format!("cannot repeat {} by {}", call.text(&tensor.shape), call.text(&repeats)));
+    };
+    let old = std::iter::repeat_n(Size::Known(1), added).chain(tensor.shape.iter().copied());
+    let shape = old.zip(&repeats).map(|(size, &by)| size.times(by)).collect();
+    one(TensorMeta::fresh(shape, tensor.dtype))
+}
+
+/// The shape that `tensor[indices]` has. Tensors of indices are broadcast together; their dimensions stand where
+/// the indexed ones stood, or in front where these are not adjacent. A mask stands for the indices of its true
+/// elements, whose number is not known.
+fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
+    let mut taken: Vec<(usize, Vec<Size>)> = Vec::new();
+    let mut dim = 0;
+    for index in call.optional_tensors("indices")? {
+        let Some(index) = index else {
+            dim += 1;
+            continue;
+        };
+        match index.dtype {
+            Some(dtype) if matches!(dtype, Dtype::Bool | Dtype::U8) => {
+                for _ in 0..index.shape.len() {
+                    taken.push((dim, vec![Size::Unknown]));
+                    dim += 1;
+                }
+                if index.shape.is_empty() {
+                    return Err(Stop::Undecided);
+                }
+            }
+            Some(dtype) if dtype.class() == DtypeClass::Int => {
+                taken.push((dim, index.shape));
+                dim += 1;
+            }
+            Some(dtype) => return fault(format!("indices are integers or masks, not {}", dtype.name())),
+            None => return Err(Stop::Undecided),
+        }
+    }
+    let rank = tensor.shape.len();
+    if dim > rank {
+        return fault(format!("{dim} indices for {}", call.text(&tensor.shape)));
+    }
+    let shapes: Vec<&[Size]> = taken.iter().map(|(_, shape)| shape.as_slice()).collect();
+    let broadcast = call.broadcast(&shapes)?;
+    let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Ok(tensor.shape.clone()) };
+    let adjacent = last.0 - first.0 + 1 == taken.len();
+    let mut shape: Vec<Size> =
+        (0..rank).filter(|d| !taken.iter().any(|(t, _)| t == d)).map(|d| tensor.shape[d]).collect();
+    let at = if adjacent { first.0 } else { 0 };
+    shape.splice(at..at, broadcast);
+    Ok(shape)
+}
+
+fn index(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    let shape = indexed(call, &tensor)?;
+    one(TensorMeta::loose(shape, tensor.dtype))
+}
+
+/// The index tensor of `gather` and `scatter`: as many dimensions as the tensor, and integers.
+fn indices(call: &Call, tensor: &TensorMeta) -> Rule<TensorMeta> {
+    let index = call.tensor("index")?;
+    call.dim("dim", tensor.shape.len())?;
+    if index.dtype.is_some_and(|d| d.class() != DtypeClass::Int) {
+        return fault(format!("the index of {} is not of integers", call.name()));
+    }
+    if index.shape.len().max(1) != tensor.shape.len().max(1) && numel(&index.shape) != Size::Known(0) {
+        let (a, b) = (call.text(&tensor.shape), call.text(&index.shape));
+        return fault(format!("{} of {a} with an index of {b}", call.name()));
+    }
+    Ok(index)
+}
+
+fn index_select(call: &Call) -> Rule<Inferred> {
+    let (tensor, index) = (call.tensor("self")?, call.tensor("index")?);
+    let dim = call.dim("dim", tensor.shape.len())?;
+    if index.shape.len() > 1 {
+        return fault(format!(
+            "the index of index_select has at most 1 dimension, got {}",
+            call.text(&index.shape)
+        ));
+    }
+    let count = numel(&index.shape);
+    let mut shape = tensor.shape.clone();
+    match shape.get_mut(dim) {
+        Some(slot) => *slot = count,
+        None if count.differs(Size::Known(1)) => {
+            return fault(format!("index_select by {} of a tensor without dimensions", call.text(&index.shape)));
+        }
+        None => {}
+    }
+    one(match packed(&tensor).stride {
+        Some(_) => TensorMeta::fresh(shape, tensor.dtype),
+        None => TensorMeta::loose(shape, tensor.dtype),
+    })
+}
+
+/// Each tensor is padded along `dim` to a multiple of the number of chunks; the chunks' elements are joined.
+fn chunk_cat(call: &Call) -> Rule<Inferred> {
+    let tensors = call.tensors("tensors")?;
+    let Some(first) = tensors.first() else { return fault(format!("{} of no tensors", call.name())) };
+    let (dim, chunks) = (call.dim("dim", first.shape.len())?, call.int("num_chunks")?);
+    if chunks < 1 {
+        return fault(format!("{} in {chunks} chunks", call.name()));
+    }
+    let mut width = Size::Known(0);
+    for tensor in &tensors {
+        let leading = tensor.shape.len() > dim && tensor.shape[..dim] == first.shape[..dim];
+        if !leading {
+            let (a, b) = (call.text(&first.shape), call.text(&tensor.shape));
+            return fault(format!("{} of {a} and {b} along dimension {dim}", call.name()));
+        }
+        let per_chunk = match tensor.shape[dim] {
+            Size::Known(n) => n.checked_add(chunks - 1).map(|n| n / chunks).into(),
+            _ => Size::Unknown,
+        };
+        width = width.plus(per_chunk.times(numel(&tensor.shape[dim + 1..])));
+    }
+    let mut shape = first.shape[..dim].to_vec();
+    shape.extend([Size::Known(chunks), width]);
+    let plain = tensors.iter().all(|t| packed(t).stride.is_some());
+    one(if plain { TensorMeta::fresh(shape, first.dtype) } else { TensorMeta::loose(shape, first.dtype) })
+}
+
+fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {
+    let tensor = call.tensor(call.param(0))?;
+    let dim = call.dim("dim", tensor.shape.len())?;
+    let pieces = split_with_sizes(call, &tensor, dim, &call.sizes(call.param(1))?)?;
+    if call.has("out") {
+        let out = call.tensors("out")?;
+        if out.len() != pieces.len() {
+            return fault(format!("{} pieces into {} tensors", pieces.len(), out.len()));
+        }
+        for (piece, into) in pieces.iter().zip(&out) {
+            // Some callers pass flat buffers of the same number of elements.
+            if numel(&piece.shape).differs(numel(&into.shape)) {
+                let (a, b) = (call.text(&piece.shape), call.text(&into.shape));
+                return fault(format!("a piece is {a}, but its out is {b}"));
+            }
+        }
+    }
+    many(pieces.into_iter().map(|p| TensorMeta::fresh(p.shape, p.dtype)))
+}
+
+/// A flat buffer of `group_size` times the inputs, each in the dtype that it is converted to, in units of `dtype`.
+fn pre_bucket_all_gather(call: &Call) -> Rule<Inferred> {
+    let inputs = call.tensors("ag_ins")?;
+    let ids = call.ints("out_dtype_ints")?;
+    let Some(dtype) = call.dtype("dtype") else { return Err(Stop::Undecided) };
+    if ids.len() != inputs.len() {
+        return fault(format!("{} inputs, but {} dtypes", inputs.len(), ids.len()));
+    }
+    let mut total = Size::Known(0);
+    for (input, &id) in inputs.iter().zip(&ids) {
+        let Some(of) = dtype_of_bucketing_id(id) else { return Err(Stop::Undecided) };
+        let bytes = numel(&input.shape).scaled(i64::from(of.itemsize()));
+        let units: Size = match bytes {
+            Size::Known(bytes) => Size::Known(bytes / i64::from(dtype.itemsize())),
+            _ => Size::Unknown,
+        };
+        total = total.plus(units);
+    }
+    one(TensorMeta::fresh(vec![total.times(call.size("group_size")?)], Some(dtype)))
+}
+
+/// A flat buffer of all inputs; those that lost their padding are padded to a multiple of the group size.
+fn pre_bucket_reduce_scatter(call: &Call) -> Rule<Inferred> {
+    let inputs = call.tensors("rs_ins")?;
+    let group = call.int("group_size")?;
+    let unpadded =
+        if call.has("unpadded_input_indices") { call.ints("unpadded_input_indices")? } else { Vec::new() };
+    let Some(first) = inputs.first() else { return fault(format!("{} of no tensors", call.name())) };
+    if group < 1 {
+        return fault(format!("{} over a group of {group}", call.name()));
+    }
+    let mut total = Size::Known(0);
+    for (i, input) in inputs.iter().enumerate() {
+        let padded = match input.shape.split_first() {
+            Some((&Size::Known(rows), rest)) if unpadded.contains(&(i as i64)) => {
+                let rows = rows.checked_add(group - 1).and_then(|n| (n / group).checked_mul(group));
+                Size::from(rows).times(numel(rest))
+            }
+            _ => numel(&input.shape),
+        };
+        total = total.plus(padded);
+    }
+    one(TensorMeta::fresh(vec![total], first.dtype))
+}

@@ -1,0 +1,79 @@
+//! What is derived once from the graph as it comes in: operators, storages, what depends on what.
+//!
+//! The ids are those of the editor too, which begins with the same nodes.
+
+use super::member::Member;
+use crate::analysis::dependences::Options;
+use crate::analysis::storages::{Mode, StorageIndex};
+use crate::analysis::{Collectives, Dependences, Edges, Origin, Storages};
+use crate::graph::{Graph, NodeId, Op, OrderingEdge};
+use crate::ops::Ops;
+
+/// Facts about one graph.
+pub struct Facts {
+    /// Data and ordering edges.
+    pub edges: Edges,
+    /// Storages, as at run time.
+    pub storages: Storages,
+    /// Everything that orders two nodes.
+    pub dependences: Dependences,
+}
+
+impl Facts {
+    /// Derives them. Linear in the size of the graph.
+    pub fn of(graph: &Graph, ops: &Ops) -> Facts {
+        let edges = Edges::new(graph);
+        let collectives = Collectives::new(graph, ops);
+        let storages = Storages::new(graph, ops, &edges, &collectives, Mode::Physical);
+        let dependences = Dependences::new(graph, ops, &edges, &storages, &collectives, Options::default());
+        Facts { edges, storages, dependences }
+    }
+
+    /// What must come before what although no edge of the graph says so: conflicting accesses of storage, random
+    /// draws, effects.
+    pub fn hazards(&self) -> Vec<OrderingEdge> {
+        let mut hazards = Vec::new();
+        for after in (0..self.dependences.len() as u32).map(NodeId) {
+            for (before, origin) in self.dependences.before(after) {
+                if !matches!(origin, Origin::Data | Origin::Ordering) {
+                    hazards.push(OrderingEdge { before, after });
+                }
+            }
+        }
+        hazards
+    }
+
+    /// Who would miss what a gather writes into its `out=` buffer, if it wrote elsewhere: a later node that
+    /// touches the buffer other than through the gather's result, or the gather itself where the buffer lives
+    /// outside the graph.
+    pub fn misses(&self, graph: &Graph, gather: &Member) -> Option<NodeId> {
+        let out = gather.out?;
+        let buffers: Vec<StorageIndex> = self.storages.all_parts(out).map(|part| part.storage).collect();
+        let shows = |id: NodeId| self.storages.all_parts(id).any(|part| buffers.contains(&part.storage));
+        if buffers.iter().any(|&buffer| self.storages.storage(buffer).external) {
+            return Some(gather.start);
+        }
+        // Every node that shows the buffer, from its allocation on, in list order; the gather's result and what
+        // is made from it are other names of the new buffer.
+        let mut stack = vec![self.storages.storage(*buffers.first()?).by];
+        let mut seen = stack.clone();
+        let mut misses: Option<NodeId> = None;
+        while let Some(id) = stack.pop() {
+            for &user in self.edges.users(id) {
+                if user == gather.start || seen.contains(&user) {
+                    continue;
+                }
+                let touches =
+                    graph.node(user).op == Op::Output || !self.storages.accesses_by(user).is_empty();
+                if touches && user > gather.start && misses.is_none_or(|m| user < m) {
+                    misses = Some(user);
+                }
+                if shows(user) {
+                    seen.push(user);
+                    stack.push(user);
+                }
+            }
+        }
+        misses
+    }
+}

@@ -1,0 +1,138 @@
+//! Casts in front of gathers, folded into the packing.
+//!
+//! A cast that only a gather uses is taken off: the packing copies the uncast values and converts them on the
+//! way. Only a pure change of dtype is folded, and only if each value still comes out as the cast would have
+//! made it. (PyTorch 2.15 folds any `_to_copy`, also one that changes the device, and does not look at what the
+//! concatenation of different dtypes does to the values.)
+
+use super::emit::Piece;
+use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Value};
+use crate::passes::bucketing::Mode;
+use crate::passes::bucketing::member::Targets;
+
+/// The cast in front of a gather that may be folded, and what it casts. One level only.
+pub fn foldable(
+    editor: &Editor,
+    targets: &Targets,
+    input: NodeId,
+    start: NodeId,
+) -> Option<(NodeId, NodeId)> {
+    let graph = editor.graph();
+    if !Targets::calls(graph, input, &[targets.convert, targets.to_copy]) || editor.users(input) != [start] {
+        return None;
+    }
+    let Some(Value::Node(from)) = graph.arg(input, 0) else { return None };
+    is_pure(graph, input, from).then_some((input, from))
+}
+
+/// Whether a cast changes nothing but the dtype.
+fn is_pure(graph: &Graph, cast: NodeId, from: NodeId) -> bool {
+    let (Some(before), Some(after)) = (graph.tensor_of(from), graph.tensor_of(cast)) else { return false };
+    let same_place = before.device == after.device && before.shape == after.shape;
+    same_place
+        && graph.kwargs(cast).all(|(key, value)| match (key, value) {
+            ("dtype" | "memory_format" | "non_blocking", _) | (_, Value::None) => true,
+            ("device", Value::Device(device)) => device == before.device,
+            ("layout", Value::Layout(layout)) => graph.text(layout) == "strided",
+            ("pin_memory", Value::Bool(pin)) => !pin,
+            _ => false,
+        })
+}
+
+/// Whether packing `inputs` by a body of this mode gives each the value that a cast to `to` would.
+pub fn packs_exactly(mode: Mode, inputs: &[Piece], to: Dtype) -> bool {
+    let Some(common) = promoted(inputs.iter().map(|x| x.layout.dtype)) else { return false };
+    match mode {
+        // Each piece is converted on its own.
+        Mode::CustomOps | Mode::CustomOpsMultidtype | Mode::Functional { copy_in: true } => true,
+        // The concatenation is sent as it is.
+        Mode::Functional { copy_in: false } => common == to,
+        // The concatenation is converted to the common dtype, and then to the result's.
+        Mode::Default | Mode::Coalesced => {
+            common == to || inputs.iter().all(|x| embeds(x.layout.dtype, common))
+        }
+    }
+}
+
+/// The dtype of a concatenation; `None` where PyTorch has none.
+pub fn promoted(dtypes: impl Iterator<Item = Dtype>) -> Option<Dtype> {
+    let mut common = None;
+    for dtype in dtypes {
+        common = Some(match common {
+            None => dtype,
+            Some(common) => crate::ops::shape::promote(common, dtype)?,
+        });
+    }
+    common
+}
+
+/// Whether every value of `from` is one of `to`.
+fn embeds(from: Dtype, to: Dtype) -> bool {
+    if from == to {
+        return true;
+    }
+    /// Significant bits, and the range as a power of two.
+    fn precision(dtype: Dtype) -> (u32, u32) {
+        match dtype {
+            Dtype::F64 | Dtype::C128 => (53, 1023),
+            Dtype::F32 | Dtype::C64 => (24, 127),
+            Dtype::BF16 => (8, 127),
+            Dtype::F16 => (11, 15),
+            Dtype::F8E5M2 => (3, 15),
+            Dtype::F8E4M3 => (4, 8),
+            Dtype::I64 => (63, 63),
+            Dtype::I32 => (31, 31),
+            Dtype::I16 => (15, 15),
+            Dtype::I8 => (7, 7),
+            Dtype::U64 => (64, 64),
+            Dtype::U32 => (32, 32),
+            Dtype::U16 => (16, 16),
+            Dtype::U8 => (8, 8),
+            Dtype::Bool => (1, 1),
+        }
+    }
+    let fits = || {
+        let ((bits, range), (to_bits, to_range)) = (precision(from), precision(to));
+        bits <= to_bits && range <= to_range
+    };
+    let unsigned = |dtype: Dtype| matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64);
+    match (from.class(), to.class()) {
+        (DtypeClass::Bool, _) => true,
+        (DtypeClass::Int, DtypeClass::Int) => fits() && (unsigned(from) || !unsigned(to)),
+        (DtypeClass::Int, DtypeClass::Float | DtypeClass::Complex) => fits(),
+        (DtypeClass::Float, DtypeClass::Float | DtypeClass::Complex) => fits(),
+        (DtypeClass::Complex, DtypeClass::Complex) => fits(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_survive() {
+        for (from, to) in [
+            (Dtype::BF16, Dtype::F32),
+            (Dtype::F8E4M3, Dtype::F16),
+            (Dtype::I8, Dtype::BF16),
+            (Dtype::U8, Dtype::I16),
+            (Dtype::Bool, Dtype::F8E5M2),
+            (Dtype::F32, Dtype::C64),
+        ] {
+            assert!(embeds(from, to), "{from:?} {to:?}");
+        }
+        for (from, to) in [
+            (Dtype::BF16, Dtype::F16),
+            (Dtype::F16, Dtype::BF16),
+            (Dtype::I32, Dtype::F32),
+            (Dtype::I16, Dtype::F16),
+            (Dtype::I8, Dtype::U16),
+            (Dtype::U8, Dtype::I8),
+            (Dtype::F32, Dtype::I64),
+            (Dtype::C64, Dtype::F64),
+        ] {
+            assert!(!embeds(from, to), "{from:?} {to:?}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One bucket becomes one collective.
+//!
+//! # The procedure
+//!
+//! 1. The inputs are the members' inputs; casts in front of gathers and padded packing in front of
+//!    reduce-scatters are taken off where the packing does the same.
+//! 2. The body is written right after the last member in wait order, inputs in bucket order.
+//! 3. Users of each old wait read the member's result instead; metadata behind changed layouts is renewed.
+//! 4. The new nodes are marked with where they come from.
+//! 5. Waits, collectives and folded casts are erased.
+//! 6. The region between the body and its farthest input is sorted; what the packing has left without users
+//!    is erased.
+//!
+//! Source: `process_collective_bucket` in `torch._inductor.fx_passes.bucketing`, PyTorch 2.15.
+
+mod all_gather;
+mod all_reduce;
+mod body;
+mod cast;
+mod emit;
+mod layout;
+mod metadata;
+mod moved;
+mod padding;
+mod propagate;
+mod reduce_scatter;
+
+pub use body::{Body, Merged, Parcel};
+pub use cast::{foldable, packs_exactly, promoted};
+pub use emit::{Emitter, Piece};
+pub use layout::Layout;
+pub use moved::Moved;
+
+use super::config::{Config, Mode};
+use super::member::{Group, Member, Targets};
+use super::plan::{Bucket, Refusal};
+use super::policy::{Context, Policy};
+use super::positions::Positions;
+use super::select::Chosen;
+use crate::graph::{Editor, NodeId, Op, Tensor, Value};
+use crate::ops::Collective;
+use crate::passes::repair::{self, Sorter};
+use propagate::Replaced;
+
+/// The body of a kind in a mode.
+pub fn body(kind: Collective, mode: Mode) -> Body {
+    match (kind, mode) {
+        (Collective::AllReduce, _) => all_reduce::default,
+        (Collective::ReduceScatter, Mode::Coalesced) => reduce_scatter::coalesced,
+        (Collective::ReduceScatter, mode) if mode.is_custom() => reduce_scatter::custom,
+        (Collective::ReduceScatter, _) => reduce_scatter::default,
+        (_, Mode::Functional { .. }) => all_gather::functional,
+        (_, mode) if mode.is_custom() => all_gather::custom,
+        _ => all_gather::default,
+    }
+}
+
+/// A node that fills the buffers behind some results without an edge to them.
+#[derive(Clone, Debug)]
+pub struct Filler {
+    /// The node.
+    pub node: NodeId,
+    /// The results.
+    pub results: Vec<NodeId>,
+}
+
+/// A graph on which buckets are being merged.
+pub struct Merging<'a> {
+    /// The graph.
+    pub editor: Editor,
+    /// What is asked for.
+    pub config: &'a Config,
+    /// Its targets.
+    pub targets: Targets,
+    /// Where the erased nodes' edges lead.
+    pub moved: Moved,
+    /// Nodes whose effect on results no edge shows.
+    pub fillers: Vec<Filler>,
+    positions: Positions,
+    sorter: Sorter,
+    last_placeholder: Option<NodeId>,
+    output: Option<NodeId>,
+}
+
+impl<'a> Merging<'a> {
+    /// Begins with a graph in which nothing has been merged.
+    pub fn new(editor: Editor, config: &'a Config) -> Merging<'a> {
+        let graph = editor.graph();
+        let last_placeholder = graph.ids().rev().find(|&id| graph.node(id).op == Op::Placeholder);
+        Merging {
+            targets: Targets::of(graph),
+            positions: Positions::new(&editor),
+            last_placeholder,
+            output: graph.output(),
+            moved: Moved::default(),
+            fillers: Vec::new(),
+            sorter: Sorter::default(),
+            editor,
+            config,
+        }
+    }
+
+    /// What a policy may look at.
+    pub fn context(&self) -> Context<'_> {
+        Context { editor: &self.editor, config: self.config, targets: &self.targets }
+    }
+
+    /// This rank's index in a group.
+    fn rank(&self, member: &Member) -> Result<i64, Refusal> {
+        let graph = self.editor.graph();
+        let name = member.group.name(graph);
+        let ranks = &self.config.rank;
+        let recorded = match member.group {
+            Group::Name(_) => graph.world.group(name).and_then(|group| group.recorded_rank),
+            Group::Node(_) => None,
+        };
+        let named = ranks.by_group.iter().find(|(group, _)| group == name).map(|&(_, rank)| rank);
+        let rank = named.or(ranks.all).or(recorded).unwrap_or(0);
+        match member.group_size {
+            Some(size) if i64::from(rank) >= size => {
+                Err(Refusal::Rank { group: name.to_string(), rank, size })
+            }
+            _ => Ok(i64::from(rank)),
+        }
+    }
+
+    /// Merges one bucket.
+    pub fn merge(&mut self, policy: &dyn Policy, chosen: &Chosen) -> Result<Bucket, Refusal> {
+        let members = &chosen.members;
+        let Some(first) = members.first() else { return Err(self.impossible(chosen)) };
+        let taken = self.take_inputs(policy, members).ok_or_else(|| self.impossible(chosen))?;
+        let parcel = Parcel {
+            dtypes: members.iter().map(|m| m.dtype).collect(),
+            group_size: first.group_size.unwrap_or(1),
+            group: first.group.value(),
+            reduce_op: first.reduce_op.map_or(Value::None, Value::Str),
+            rank: if first.kind == Collective::AllGather { self.rank(first)? } else { 0 },
+            mode: self.config.mode,
+            inputs: taken.inputs,
+            shapes: taken.shapes,
+            unpadded: taken.unpadded,
+        };
+        let anchor = policy.anchor(&self.context(), members);
+        let wait_anchor = policy.wait_anchor(&self.context(), members);
+        let body = policy.body(first.kind, self.config.mode);
+        let mut emitter = Emitter::new(&mut self.editor, anchor);
+        let merged = body(&mut emitter, &parcel);
+        let nodes = emitter.into_nodes();
+        let Some(merged) = merged.filter(|merged| merged.outs.len() == members.len()) else {
+            return Err(self.impossible(chosen));
+        };
+        self.positions.inserted(&self.editor, &nodes);
+        self.redirect(policy, members, &merged);
+        if let Some(at) = wait_anchor {
+            self.move_waits(&nodes, &merged, at);
+        }
+        let starts: Vec<NodeId> = members.iter().map(|m| m.start).collect();
+        if policy.keeps_metadata() {
+            metadata::mark(&mut self.editor, &starts, &nodes);
+        }
+        let graph = self.editor.graph();
+        let name = |&id: &NodeId| graph.name(id).to_string();
+        let bucket = Bucket {
+            kind: first.kind,
+            key: chosen.key.tell(graph),
+            members: starts.iter().map(name).collect(),
+            bytes: chosen.bytes,
+            collective: name(&merged.start),
+            waits: merged.waits.iter().map(name).collect(),
+        };
+        let mut gone: Vec<NodeId> = Vec::new();
+        for (i, member) in members.iter().enumerate() {
+            let wait = merged.waits.get(i).or(merged.waits.first()).copied().unwrap_or(merged.start);
+            self.moved.wait(member.wait, wait);
+            self.moved.start(member.start, merged.start, merged.packers[i]);
+            gone.extend([member.wait, member.start]);
+        }
+        for &(cast, member) in &taken.casts {
+            self.moved.start(cast, merged.start, merged.packers[member]);
+            gone.push(cast);
+        }
+        self.editor.erase_all(&gone);
+        if let Some(node) = merged.filler {
+            let results = merged.outs.iter().map(|out| out.id).collect();
+            self.fillers.push(Filler { node, results });
+        }
+        if policy.sorts_regions() {
+            let mut inputs: Vec<NodeId> = parcel.inputs.iter().map(|x| x.id).collect();
+            if let Value::Node(group) = parcel.group {
+                inputs.push(group);
+            }
+            self.sort_region(&nodes, &inputs);
+        }
+        self.erase_dead(taken.packing);
+        Ok(bucket)
+    }
+
+    fn impossible(&self, chosen: &Chosen) -> Refusal {
+        let graph = self.editor.graph();
+        let names: Vec<&str> = chosen.members.iter().map(|m| graph.name(m.start)).collect();
+        Refusal::Body { members: names.join(", ") }
+    }
+
+    /// What goes into the body.
+    fn take_inputs(&self, policy: &dyn Policy, members: &[Member]) -> Option<Taken> {
+        let (cx, graph) = (self.context(), self.editor.graph());
+        let piece = |id: NodeId| Layout::of(graph, id).map(|layout| Piece { id, layout });
+        let mut taken = Taken {
+            inputs: members.iter().map(|m| piece(m.input)).collect::<Option<_>>()?,
+            shapes: Vec::new(),
+            casts: Vec::new(),
+            unpadded: Vec::new(),
+            packing: Vec::new(),
+        };
+        taken.shapes = taken.inputs.iter().map(|x| x.layout.shape.clone()).collect();
+        let first = members.first()?;
+        if first.kind == Collective::AllGather {
+            let mut inputs = taken.inputs.clone();
+            for (i, member) in members.iter().enumerate() {
+                if let Some((cast, from)) = policy.foldable(&cx, member)
+                    && let Some(from) = piece(from)
+                {
+                    inputs[i] = from;
+                    taken.casts.push((cast, i));
+                }
+            }
+            if policy.packs_exactly(self.config.mode, &inputs, first.dtype) {
+                taken.inputs = inputs;
+            } else {
+                taken.casts.clear();
+            }
+        } else if first.kind == Collective::ReduceScatter && self.config.mode.is_custom() {
+            for (i, member) in members.iter().enumerate() {
+                let found = padding::find(&self.editor, member.input, member.group_size?);
+                if let Some(packing) = found
+                    && let Some(source) = piece(packing.source)
+                {
+                    taken.inputs[i] = source;
+                    taken.unpadded.push(i);
+                    taken.packing.extend(packing.nodes);
+                }
+            }
+        }
+        Some(taken)
+    }
+
+    /// Users of the old waits read the new results.
+    fn redirect(&mut self, policy: &dyn Policy, members: &[Member], merged: &Merged) {
+        let old = |id: NodeId, editor: &Editor| -> Option<Tensor> { editor.graph().tensor_of(id).copied() };
+        let mut replaced = Vec::new();
+        for (member, out) in members.iter().zip(&merged.outs) {
+            replaced.extend(old(member.wait, &self.editor).map(|old| Replaced { old, new: out.id }));
+            self.editor.replace_uses(member.wait, out.id);
+        }
+        if policy.keeps_metadata() {
+            propagate::propagate(&mut self.editor, &replaced);
+        }
+    }
+
+    /// Moves everything from the first wait on to before a node.
+    fn move_waits(&mut self, nodes: &[NodeId], merged: &Merged, at: NodeId) {
+        let from = nodes.iter().position(|id| merged.waits.contains(id)).unwrap_or(nodes.len());
+        for &id in &nodes[from..] {
+            self.editor.move_before(Some(at), id);
+        }
+        self.positions.inserted(&self.editor, &nodes[from..]);
+    }
+
+    /// Sorts the smallest slice of the list that holds the new nodes and those of their inputs that lie behind the
+    /// placeholders and before the output.
+    fn sort_region(&mut self, nodes: &[NodeId], inputs: &[NodeId]) {
+        let (Some(&head), Some(&tail)) = (nodes.first(), nodes.last()) else { return };
+        let at = |id: NodeId| self.positions.of(id);
+        let from = self.placeholder_before(at(head));
+        let until = self.output.map_or(u64::MAX, at);
+        let (mut first, mut last) = (head, tail);
+        for &input in inputs {
+            if self.editor.is_erased(input) || nodes.contains(&input) {
+                continue;
+            }
+            if at(input) < at(first) && at(input) > from {
+                first = input;
+            } else if at(input) > at(last) && at(input) < until {
+                last = input;
+            }
+        }
+        if first == last {
+            return;
+        }
+        let before = self.editor.prev(first);
+        let end = at(last);
+        let region: Vec<NodeId> = std::iter::successors(Some(first), |&id| self.editor.next(id))
+            .take_while(|&id| at(id) <= end)
+            .collect();
+        // A cycle shows in the final sort.
+        if repair::sort_region(&mut self.editor, &mut self.sorter, &region).is_ok() {
+            let first = before.map_or(self.editor.first(), |id| self.editor.next(id));
+            if let Some(first) = first {
+                self.positions.permuted(&self.editor, first, region.len());
+            }
+        }
+    }
+
+    /// The position of the last placeholder before a position.
+    fn placeholder_before(&self, position: u64) -> u64 {
+        let at = |id: NodeId| self.positions.of(id);
+        match self.last_placeholder {
+            None => 0,
+            Some(last) if at(last) < position => at(last),
+            // Placeholders in the middle of the list.
+            Some(_) => {
+                let graph = self.editor.graph();
+                let placeholders = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
+                placeholders.map(at).filter(|&p| p < position).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Erases packing nodes that nothing uses any more, from the end of the list.
+    fn erase_dead(&mut self, mut packing: Vec<NodeId>) {
+        packing.sort_unstable_by_key(|&id| std::cmp::Reverse(self.positions.of(id)));
+        packing.dedup();
+        for id in packing {
+            if self.editor.users(id).is_empty() {
+                self.editor.erase(id);
+            }
+        }
+    }
+}
+
+/// What goes into one body, and what becomes superfluous.
+struct Taken {
+    inputs: Vec<Piece>,
+    shapes: Vec<Vec<i64>>,
+    /// Folded casts, with the member that each was in front of.
+    casts: Vec<(NodeId, usize)>,
+    unpadded: Vec<usize>,
+    packing: Vec<NodeId>,
+}

@@ -1,0 +1,156 @@
+//! Metadata of nodes behind a value that was replaced by an equal one with another layout.
+//!
+//! From the users of the replaced value on, breadth first, each node's shape rule is applied again; where the
+//! result differs from what is recorded, it is recorded anew and the node's users follow. A node whose rule
+//! decides nothing, or cannot take the new layout, keeps its metadata. Source:
+//! `_recompute_changed_user_metadata` in `torch._inductor.fx_passes.bucketing`.
+//!
+//! Recorded storages are forgotten along the way, for as long as they are the replaced value's: that storage is
+//! gone.
+
+use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor};
+use crate::ops::Ops;
+use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
+use std::collections::VecDeque;
+
+/// A value that was replaced: its recorded result, and the node that stands for it now.
+pub struct Replaced {
+    /// What was recorded of the old value.
+    pub old: Tensor,
+    /// The new value.
+    pub new: NodeId,
+}
+
+/// Brings the metadata behind replaced values up to date.
+pub fn propagate(editor: &mut Editor, replaced: &[Replaced]) {
+    for one in replaced {
+        if let Some(storage) = one.old.storage {
+            forget(editor, one.new, storage);
+        }
+    }
+    let changed = |one: &&Replaced| {
+        let graph = editor.graph();
+        graph.tensor_of(one.new).is_some_and(|new| {
+            (new.shape, new.stride, new.offset, new.dtype, new.device)
+                != (one.old.shape, one.old.stride, one.old.offset, one.old.dtype, one.old.device)
+        })
+    };
+    let roots: Vec<NodeId> = replaced.iter().filter(changed).map(|one| one.new).collect();
+    if roots.is_empty() {
+        return;
+    }
+    let ops = Ops::of(editor.graph());
+    let mut queue: VecDeque<NodeId> = VecDeque::new();
+    let mut queued = vec![false; editor.graph().len()];
+    let push = |queue: &mut VecDeque<NodeId>, queued: &mut Vec<bool>, users: &[NodeId]| {
+        for &user in users {
+            if !std::mem::replace(&mut queued[user.index()], true) {
+                queue.push_back(user);
+            }
+        }
+    };
+    for &root in &roots {
+        push(&mut queue, &mut queued, editor.users(root));
+    }
+    while let Some(id) = queue.pop_front() {
+        queued[id.index()] = false;
+        let Ok(inferred) = infer(editor.graph(), &ops, id) else { continue };
+        if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
+            editor.graph_mut().node_mut(id).out = out;
+            push(&mut queue, &mut queued, editor.users(id));
+        }
+    }
+}
+
+/// What a node returns now, where that differs from what is recorded.
+fn renewed(graph: &mut Graph, id: NodeId, inferred: &Inferred) -> Option<Out> {
+    match (graph.node(id).out, inferred) {
+        (out @ Out::Tensor(_), Inferred::One(output)) => renew(graph, out, output),
+        (Out::Tuple(span), Inferred::Many(outputs)) if span.len() == outputs.len() => {
+            let mut outs = graph.outs(span).to_vec();
+            let mut changed = false;
+            for (out, output) in outs.iter_mut().zip(outputs) {
+                if let Some(new) = renew(graph, *out, output) {
+                    (*out, changed) = (new, true);
+                }
+            }
+            changed.then(|| Out::Tuple(graph.push_outs(&outs)))
+        }
+        _ => None,
+    }
+}
+
+fn renew(graph: &mut Graph, out: Out, output: &Output) -> Option<Out> {
+    let (Out::Tensor(id), Output::Tensor(meta)) = (out, output) else { return None };
+    let mut tensor = *graph.tensor(id);
+    let shape = dims(&meta.shape)?;
+    let stride = meta.stride.as_deref().and_then(dims);
+    let same_shape = graph.dims(tensor.shape) == shape;
+    let same_stride = stride.as_deref().is_none_or(|stride| same_strides(graph, &tensor, stride));
+    let same_rest = meta.dtype.is_none_or(|dtype| dtype == tensor.dtype)
+        && meta.offset.known().is_none_or(|offset| offset == tensor.offset);
+    if same_shape && same_stride && same_rest {
+        return None;
+    }
+    let TensorMeta { dtype, offset, .. } = meta;
+    if !same_shape || !same_stride {
+        // A shape without strides by the rule keeps the old ones if it can.
+        tensor.stride = match stride {
+            Some(stride) => graph.intern_dims(&stride),
+            None if graph.dims(tensor.stride).len() == shape.len() => tensor.stride,
+            None => return None,
+        };
+        tensor.shape = graph.intern_dims(&shape);
+    }
+    tensor.dtype = dtype.unwrap_or(tensor.dtype);
+    tensor.offset = offset.known().unwrap_or(tensor.offset);
+    (tensor.storage, tensor.storage_bytes) = (None, None);
+    Some(Out::Tensor(graph.push_tensor(tensor)))
+}
+
+fn dims(sizes: &[Size]) -> Option<Vec<Dim>> {
+    let dim = |size: &Size| match *size {
+        Size::Known(n) => Some(Dim::Static(n)),
+        Size::Symbol(expr) => Some(Dim::Symbolic(expr)),
+        Size::Unknown => None,
+    };
+    sizes.iter().map(dim).collect()
+}
+
+/// Strides of dimensions of size 1 mean nothing, nor do any without elements.
+fn same_strides(graph: &Graph, tensor: &Tensor, stride: &[Dim]) -> bool {
+    let shape = graph.dims(tensor.shape);
+    let matter = |dim: &Dim| *dim != Dim::Static(1);
+    shape.contains(&Dim::Static(0))
+        || graph.dims(tensor.stride).len() == stride.len()
+            && shape
+                .iter()
+                .zip(graph.dims(tensor.stride).iter().zip(stride))
+                .all(|(size, (old, new))| !matter(size) || old == new)
+}
+
+/// Drops a recorded storage from the nodes behind `root` that share it.
+fn forget(editor: &mut Editor, root: NodeId, storage: StorageId) {
+    let mut stack = editor.users(root).to_vec();
+    while let Some(id) = stack.pop() {
+        let graph = editor.graph_mut();
+        let outs = match graph.node(id).out {
+            out @ Out::Tensor(_) => vec![out],
+            Out::Tuple(span) => graph.outs(span).to_vec(),
+            _ => continue,
+        };
+        let mut found = false;
+        for out in outs {
+            if let Out::Tensor(tensor) = out
+                && graph.tensor(tensor).storage == Some(storage)
+            {
+                let tensor = graph.tensor_mut(tensor);
+                (tensor.storage, tensor.storage_bytes) = (None, None);
+                found = true;
+            }
+        }
+        if found {
+            stack.extend_from_slice(editor.users(id));
+        }
+    }
+}

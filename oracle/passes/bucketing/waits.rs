@@ -1,0 +1,45 @@
+//! One wait per value: the first wait on a value is kept, the others and waits of waits are folded into it.
+//!
+//! Source: `torch._inductor.fx_passes.bucketing.deduplicate_wait_tensors`.
+
+use super::member::Targets;
+use crate::graph::{Editor, NodeId, Value};
+use rustc_hash::FxHashMap;
+
+/// The waits of a list that are not needed, each with the wait that is kept in its place.
+fn redundant(editor: &Editor, targets: &Targets) -> Vec<(NodeId, NodeId)> {
+    let graph = editor.graph();
+    // For each wait the wait that is kept for the same value; waits in list order, so the first one is kept.
+    let mut kept: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut first: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut redundant = Vec::new();
+    let mut next = editor.first();
+    while let Some(wait) = next {
+        next = editor.next(wait);
+        if !Targets::calls(graph, wait, &[targets.wait]) {
+            continue;
+        }
+        let Some(Value::Node(value)) = graph.arg(wait, 0) else { continue };
+        let keep = match kept.get(&value) {
+            Some(&keep) => keep,
+            None => *first.entry(value).or_insert(wait),
+        };
+        kept.insert(wait, keep);
+        if keep != wait {
+            redundant.push((wait, keep));
+        }
+    }
+    redundant
+}
+
+/// Folds the waits of a sorted list. Returns how many went.
+pub fn deduplicate(editor: &mut Editor, targets: &Targets) -> usize {
+    let redundant = redundant(editor, targets);
+    for &(wait, keep) in &redundant {
+        editor.replace_uses(wait, keep);
+    }
+    // A wait of a wait has become a wait of itself's elder; nothing uses it any more.
+    let gone: Vec<NodeId> = redundant.iter().map(|&(wait, _)| wait).collect();
+    editor.erase_all(&gone);
+    gone.len()
+}

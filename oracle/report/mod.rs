@@ -1,0 +1,7 @@
+//! Verdicts for people and for machines, from one value: the [`Judgement`](crate::judge::Judgement).
+
+mod json;
+mod text;
+
+pub use json::json;
+pub use text::text;

@@ -1,0 +1,116 @@
+//! The report for people: verdict first, then each finding with its explanation, then what was and was not
+//! checked, and last the command that repeats it.
+
+use crate::judge::{Judgement, Verdict};
+use crate::rules::{Finding, RuleStatus, Severity};
+use std::fmt::Write;
+
+/// Findings told in full before the rest is only listed, unless asked for.
+const IN_FULL: usize = 20;
+
+/// The report. `subject` says what was judged, `replay` is the command that repeats it.
+pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose: bool) -> String {
+    let mut out = String::new();
+    headline(&mut out, judgement, subject);
+    if let Verdict::Violated(findings) = &judgement.verdict {
+        for (i, finding) in findings.iter().enumerate() {
+            if i < IN_FULL || verbose {
+                out.push('\n');
+                tell(&mut out, finding, i + 1, 0);
+            } else {
+                let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, finding.title);
+            }
+        }
+        if findings.len() > IN_FULL && !verbose {
+            let _ = writeln!(out, "({IN_FULL} of {} findings told in full; --verbose tells all)", findings.len());
+        }
+    }
+    out.push('\n');
+    for line in &judgement.notes {
+        let _ = writeln!(out, "{line}");
+    }
+    summary(&mut out, judgement, verbose);
+    if let Some(replay) = replay {
+        let _ = writeln!(out, "repeat with: {replay}");
+    }
+    out
+}
+
+fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
+    let _ = match &judgement.verdict {
+        Verdict::Sound => writeln!(out, "SOUND: {subject}"),
+        Verdict::Violated(findings) => {
+            let rules = judgement.violated_rules();
+            let all: usize = findings.iter().map(|f| f.all().len()).sum();
+            let plural = if all == 1 { "" } else { "s" };
+            writeln!(out, "VIOLATED {}: {subject} ({all} finding{plural})", rules.join(", "))
+        }
+        Verdict::Refused(reason) => writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason}"),
+        Verdict::Undecided(reasons) => {
+            let _ = writeln!(out, "UNDECIDED: {subject}");
+            reasons.iter().try_for_each(|reason| writeln!(out, "  {reason}"))
+        }
+    };
+}
+
+fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize) {
+    let pad = "  ".repeat(depth);
+    let severity = match finding.severity {
+        Severity::Soundness => "",
+        Severity::Policy => " (policy)",
+    };
+    let _ = writeln!(out, "{pad}{number}. {}{severity}: {}", finding.rule, finding.title);
+    if !finding.nodes.is_empty() {
+        const SHOWN: usize = 8;
+        let mut nodes: Vec<String> = finding.nodes.iter().take(SHOWN).map(ToString::to_string).collect();
+        if finding.nodes.len() > SHOWN {
+            nodes.push(format!("and {} more", finding.nodes.len() - SHOWN));
+        }
+        let _ = writeln!(out, "{pad}   where:   {}", nodes.join(", "));
+    }
+    for (i, fact) in finding.facts.iter().enumerate() {
+        let _ = writeln!(out, "{pad}   {:8} {fact}", if i == 0 { "let:" } else { "" });
+    }
+    if let Some(then) = &finding.then {
+        let _ = writeln!(out, "{pad}   then:    {then}.");
+    }
+    if let Some(however) = &finding.however {
+        let mut lines = however.lines();
+        let first = lines.next().unwrap_or("");
+        let rest: Vec<&str> = lines.collect();
+        let end = if rest.is_empty() && finding.then.is_some() { ": a contradiction." } else { "" };
+        let _ = writeln!(out, "{pad}   however: {first}{end}");
+        for (i, line) in rest.iter().enumerate() {
+            let end = if i + 1 == rest.len() && finding.then.is_some() { ": a contradiction." } else { "" };
+            let _ = writeln!(out, "{pad}            {line}{end}");
+        }
+    }
+    if !finding.consequences.is_empty() {
+        let _ = writeln!(out, "{pad}   It follows that:");
+        for (i, consequence) in finding.consequences.iter().enumerate() {
+            tell(out, consequence, i + 1, depth + 2);
+        }
+    }
+}
+
+fn summary(out: &mut String, judgement: &Judgement, verbose: bool) {
+    let count = |wanted: fn(&RuleStatus) -> bool| judgement.rules.iter().filter(|(_, s)| wanted(s)).count();
+    let holds = count(|s| matches!(s, RuleStatus::Holds));
+    let violated = count(|s| matches!(s, RuleStatus::Violated(_)));
+    let undecided = count(|s| matches!(s, RuleStatus::Undecided(_)));
+    let skipped = count(|s| matches!(s, RuleStatus::NotChecked(_)));
+    let _ = writeln!(
+        out,
+        "{} rules: {holds} hold, {violated} violated, {undecided} undecided, {skipped} not checked",
+        judgement.rules.len()
+    );
+    for (id, status) in &judgement.rules {
+        let _ = match status {
+            RuleStatus::NotChecked(why) => writeln!(out, "  not checked  {id}: {why}"),
+            RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why}"),
+            RuleStatus::Holds if verbose => writeln!(out, "  holds        {id}"),
+            RuleStatus::Violated(n) if verbose => writeln!(out, "  violated     {id}: {n}"),
+            _ => Ok(()),
+        };
+    }
+}

@@ -1,0 +1,292 @@
+//! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
+
+use super::{Checked, Evidence, Stage};
+use crate::analysis::contraction::check_contraction;
+use crate::graph::{Graph, NodeId, Tensor};
+use crate::ops::shape;
+
+/// On refusal the input graph is as it was.
+pub(super) fn failure_atomic(evidence: &Evidence) -> Checked {
+    let Some(refusal) = &evidence.refused else {
+        return Checked::NotChecked("the pass did not refuse".into());
+    };
+    let (before, left) = (evidence.before.graph, evidence.after.graph);
+    let Some(difference) = before.difference(left) else {
+        return Checked::Findings(Vec::new());
+    };
+    let finding = evidence
+        .finding("bucket/failure-atomic", Stage::After, "the pass refused, but changed its input".into())
+        .fact(format!("the pass refused: {refusal}"))
+        .then("the graph that it leaves is the graph that it was given")
+        .however(difference);
+    Checked::Findings(vec![finding])
+}
+
+/// No member of a bucket reaches another.
+pub(super) fn members_independent(evidence: &Evidence) -> Checked {
+    let before = &evidence.before;
+    let merges = &evidence.correspondence.merges;
+    if merges.iter().all(|merge| merge.members.len() < 2) {
+        return Checked::Findings(Vec::new());
+    }
+    let reachability = match before.launch_reachability() {
+        Ok(reachability) => reachability,
+        Err(why) => return Checked::Undecided(why),
+    };
+    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    for merge in merges {
+        for &from in &merge.members {
+            for &to in &merge.members {
+                if from == to || !reachability.reaches(from, to) {
+                    continue;
+                }
+                let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
+                let (path, doubt) = before.tell_path(a, b);
+                if let Some(doubt) = doubt {
+                    doubts.push(doubt);
+                    continue;
+                }
+                let bucket = evidence.after.collectives.calls[merge.launch].node;
+                let (name_a, name_b) = (before.graph.name(a), before.graph.name(b));
+                findings.push(
+                    evidence
+                        .finding(
+                            "bucket/members-independent",
+                            Stage::Before,
+                            format!("{name_a} and {name_b} share a bucket, but {name_b} depends on {name_a}"),
+                        )
+                        .before_nodes(evidence, [a, b])
+                        .after_nodes(evidence, [bucket])
+                        .fact(format!(
+                            "{} replaces {}",
+                            evidence.after.graph.name(bucket),
+                            evidence.member_names(merge)
+                        ))
+                        .then(format!("it starts {name_a} and {name_b} at once, so nothing that {name_b} needs may come from {name_a}"))
+                        .however(path.join(";\n")),
+                );
+            }
+        }
+    }
+    match (findings.is_empty(), doubts.first()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// With all buckets contracted, the graph before is acyclic.
+pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
+    let before = &evidence.before;
+    let groups: Vec<Vec<NodeId>> = evidence.contracted_groups();
+    if groups.is_empty() {
+        return Checked::Findings(Vec::new());
+    }
+    let Err(cycle) = check_contraction(before.dependences(), &groups) else {
+        return Checked::Findings(Vec::new());
+    };
+    let uncertain = cycle.steps.iter().find_map(|step| before.doubt(step.from, step.to));
+    if let Some(doubt) = uncertain {
+        return Checked::Undecided(doubt);
+    }
+    let mut nodes: Vec<NodeId> = Vec::new();
+    for step in &cycle.steps {
+        nodes.extend([step.from, step.to]);
+    }
+    let finding = evidence
+        .finding("bucket/contracted-acyclic", Stage::Before, "the buckets depend on each other in a circle".into())
+        .before_nodes(evidence, nodes.iter().copied())
+        .facts(evidence.tell_buckets(&nodes))
+        .then("with each bucket as one node, some order starts every bucket after all that it needs")
+        .however(cycle.reasons(before.graph, before.dependences()).join(";\n"));
+    Checked::Findings(vec![finding])
+}
+
+/// Members and the bucket's collective agree.
+pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let mut findings = Vec::new();
+    for merge in &evidence.correspondence.merges {
+        let bucket = &after.collectives.calls[merge.launch];
+        for &member in &merge.members {
+            let call = &before.collectives.calls[member];
+            let device = |graph: &Graph, node: NodeId| {
+                graph.tensor_of(node).or_else(|| graph.tensor_at(node, 0)).map(|t| graph.text(t.device).to_string())
+            };
+            let dtype = |graph: &Graph, node: NodeId| {
+                graph.tensor_of(node).or_else(|| graph.tensor_at(node, 0)).map(|t| t.dtype)
+            };
+            let mut differences = Vec::new();
+            let mut differ = |what: &str, member: String, bucket: String| {
+                if member != bucket {
+                    differences.push(format!("{what} {member}, the bucket {bucket}"));
+                }
+            };
+            differ("kind", call.kind.name().into(), bucket.kind.name().into());
+            differ("process group", call.group.to_string(), bucket.group.to_string());
+            let size = |size: Option<i64>| size.map_or("unstated".to_string(), |n| n.to_string());
+            differ("group size", size(call.group_size), size(bucket.group_size));
+            differ("reduction", call.reduce_op.unwrap_or("none").into(), bucket.reduce_op.unwrap_or("none").into());
+            if let (Some(m), Some(b)) = (device(before.graph, call.node), device(after.graph, bucket.node)) {
+                differ("device", m, b);
+            }
+            if let (Some(m), Some(b)) = (dtype(before.graph, call.node), dtype(after.graph, bucket.node))
+                && m != b
+            {
+                // Bytes may be packed where nothing is computed and each piece starts at a multiple of its size.
+                let packs_bytes = bucket.kind == crate::ops::Collective::AllGather
+                    && evidence.policies.multidtype
+                    && aligned(evidence, merge);
+                if !packs_bytes {
+                    differ("dtype", m.name().into(), b.name().into());
+                }
+            }
+            if differences.is_empty() {
+                continue;
+            }
+            let (name, into) = (before.graph.name(call.node), after.graph.name(bucket.node));
+            findings.push(
+                evidence
+                    .finding("bucket/homogeneous", Stage::After, format!("{name} does not fit its bucket {into}"))
+                    .before_nodes(evidence, [call.node])
+                    .after_nodes(evidence, [bucket.node])
+                    .fact(format!("{into} replaces {}", evidence.member_names(merge)))
+                    .then("one collective serves all members, so they agree with it")
+                    .however(format!("{name} has {}", differences.join("; "))),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Whether every member's piece, in bucket order, starts at a multiple of its own item size.
+fn aligned(evidence: &Evidence, merge: &super::Merge) -> bool {
+    let before = &evidence.before;
+    let mut offset = 0i64;
+    for &member in &merge.members {
+        let call = &before.collectives.calls[member];
+        let (Some(input), Some(result)) =
+            (call.inputs.first().and_then(|&i| before.graph.tensor_of(i)), before.graph.tensor_of(call.node))
+        else {
+            return false;
+        };
+        let item = i64::from(result.dtype.itemsize());
+        let Some(bytes) = before.graph.numel(input).and_then(|n| n.checked_mul(item)) else { return false };
+        if offset % item != 0 {
+            return false;
+        }
+        let Some(next) = offset.checked_add(bytes) else { return false };
+        offset = next;
+    }
+    true
+}
+
+/// Whoever read a removed node reads its piece, with the same metadata and contents.
+pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
+    let (before, c) = (&evidence.before, &evidence.correspondence);
+    let mut findings = Vec::new();
+    for (side, stage) in evidence.stages() {
+        for id in side.graph.ids() {
+            side.graph.for_each_dangling(id, &mut |name| {
+                let erased = before.graph.find(name);
+                let title = format!("{} refers to {name}, which is gone", side.graph.name(id));
+                let finding = evidence
+                    .finding("bucket/users-rewired", stage, title)
+                    .side_nodes(evidence, side, [id])
+                    .before_nodes(evidence, erased)
+                    .then("every reference after names a node of the graph after")
+                    .however(match erased {
+                        Some(_) => format!("the pass erased {name} and left this use of it"),
+                        None => format!("no graph has a node {name}"),
+                    });
+                if !findings.iter().any(|f: &super::Finding| f.title == finding.title) {
+                    findings.push(finding);
+                }
+            });
+        }
+    }
+    let after = &evidence.after;
+    for &id in &c.changed {
+        let name = before.graph.name(id);
+        findings.push(
+            evidence
+                .finding("bucket/users-rewired", Stage::After, format!("the pass changed the arguments of {name}"))
+                .before_nodes(evidence, [id])
+                .then("a surviving node keeps its arguments, except that removed values are replaced")
+                .however("its arguments do not line up with those before"),
+        );
+    }
+    let mut told = Vec::new();
+    for rewire in &c.rewires {
+        // Metadata of the value itself, once per pair; contents through values.
+        if told.contains(&(rewire.old, rewire.new)) {
+            continue;
+        }
+        told.push((rewire.old, rewire.new));
+        let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));
+        let user = before.graph.name(rewire.user);
+        let mut wrong = Vec::new();
+        if let (Some(p), Some(q)) = (before.graph.tensor_of(rewire.old), after.graph.tensor_of(rewire.new)) {
+            let (s, t) = (tell_tensor(before.graph, p), tell_tensor(after.graph, q));
+            if s != t {
+                wrong.push(format!("{new} is {t}, {old} was {s}"));
+            }
+        }
+        wrong.extend(evidence.values.rewired_contents(rewire));
+        if wrong.is_empty() {
+            continue;
+        }
+        findings.push(
+            evidence
+                .finding("bucket/users-rewired", Stage::After, format!("{user} reads {new}, which is not what {old} was"))
+                .before_nodes(evidence, [rewire.user, rewire.old])
+                .after_nodes(evidence, [rewire.new])
+                .fact(format!("before, {user} reads {old}; after, it reads {new}"))
+                .then(format!("{new} holds what {old} held, with the same shape, dtype and device"))
+                .however(wrong.join("; ")),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Shape, dtype and device in words; symbolic sizes by their expressions.
+pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
+    let dims: Vec<String> = graph
+        .dims(tensor.shape)
+        .iter()
+        .map(|&d| match d {
+            crate::graph::Dim::Static(n) => n.to_string(),
+            crate::graph::Dim::Symbolic(e) => graph.text(graph.expr(e).text).to_string(),
+        })
+        .collect();
+    format!("{}[{}] on {}", tensor.dtype.short(), dims.join(", "), graph.text(tensor.device))
+}
+
+/// Recorded results of new and changed nodes follow from their operators.
+pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
+    let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
+    let mut touched: Vec<bool> = c.before_of.iter().map(Option::is_none).collect();
+    for rewire in &c.rewires {
+        if let Some(twin) = c.after_of[rewire.user.index()] {
+            touched[twin.index()] = true;
+        }
+    }
+    let mut findings = Vec::new();
+    for id in after.graph.ids().filter(|id| touched[id.index()]) {
+        let excused = c.before_of[id.index()]
+            .is_some_and(|old| !shape::check(before.graph, &before.ops, old).is_empty());
+        if excused {
+            continue;
+        }
+        for fault in shape::check(after.graph, &after.ops, id) {
+            let name = after.graph.name(id);
+            findings.push(
+                evidence
+                    .finding("bucket/metadata-true", Stage::After, format!("the recorded result of {name} is not true"))
+                    .after_nodes(evidence, [id])
+                    .fact(format!("{name} calls {}", after.graph.target(id)))
+                    .however(fault.to_string()),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}

@@ -1,0 +1,93 @@
+//! A finding: one way in which an outcome breaks a rule, explained the way a person would.
+//!
+//! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): *let* the facts be named, *then* what
+//! follows on one side, *however* what holds on the other: a contradiction.
+
+use std::fmt;
+
+/// How much a rule's violation matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    /// Holds for every correct implementation: a violation is an error.
+    Soundness,
+    /// Holds where the pass promises it, within a budget.
+    Policy,
+}
+
+/// Which graph a finding is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    /// The input.
+    Before,
+    /// The result before its topological repair.
+    Unrepaired,
+    /// The final result.
+    After,
+}
+
+impl Stage {
+    /// The word for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Before => "before",
+            Stage::Unrepaired => "after, not yet repaired",
+            Stage::After => "after",
+        }
+    }
+}
+
+/// A node that a finding names, with its list position in each graph that has it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct NodeMention {
+    /// Its name.
+    pub name: String,
+    /// Position in the graph before the pass.
+    pub before: Option<u32>,
+    /// Position in the graph after the pass.
+    pub after: Option<u32>,
+}
+
+impl fmt::Display for NodeMention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        match (self.before, self.after) {
+            (Some(b), Some(a)) if a == b => write!(f, " (#{b})"),
+            (Some(b), Some(a)) => write!(f, " (#{b} before, #{a} after)"),
+            (Some(b), None) => write!(f, " (#{b} before)"),
+            (None, Some(a)) => write!(f, " (#{a} after)"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// One violation of one rule.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// The rule's id.
+    pub rule: &'static str,
+    /// The rule's severity.
+    pub severity: Severity,
+    /// The graph in which it shows.
+    pub stage: Stage,
+    /// One line that says what is wrong.
+    pub title: String,
+    /// The nodes involved, the most important first.
+    pub nodes: Vec<NodeMention>,
+    /// The facts that the explanation builds on.
+    pub facts: Vec<String>,
+    /// What follows on one side.
+    pub then: Option<String>,
+    /// What holds on the other side.
+    pub however: Option<String>,
+    /// Findings that follow from this one.
+    pub consequences: Vec<Finding>,
+}
+
+impl Finding {
+    /// This finding and all that follow from it.
+    pub fn all(&self) -> Vec<&Finding> {
+        let mut all = vec![self];
+        all.extend(self.consequences.iter().flat_map(Finding::all));
+        all
+    }
+}

@@ -1,0 +1,53 @@
+//! `graph/*`: the result is a graph at all.
+
+use super::{Checked, Evidence};
+use crate::analysis::validate::{FaultKind, validate};
+
+/// The result has no faults that the input had not.
+///
+/// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references
+/// to erased nodes (`bucket/users-rewired`) and recorded results (`bucket/metadata-true`).
+pub(super) fn well_formed(evidence: &Evidence) -> Checked {
+    let excused: Vec<String> = validate(evidence.before.graph).iter().map(|f| f.to_string()).collect();
+    let mut findings: Vec<super::Finding> = Vec::new();
+    for (side, stage) in evidence.stages() {
+        for fault in validate(side.graph) {
+            let elsewhere = matches!(
+                fault.kind,
+                FaultKind::ForwardReference { .. }
+                    | FaultKind::SelfReference
+                    | FaultKind::Cycle { .. }
+                    | FaultKind::Dangling { .. }
+                    | FaultKind::Shape { .. }
+                    | FaultKind::Position { .. }
+            );
+            let title = fault.to_string();
+            if elsewhere || excused.contains(&title) || findings.iter().any(|f| f.title == title) {
+                continue;
+            }
+            findings.push(
+                evidence
+                    .finding("graph/well-formed", stage, title)
+                    .side_nodes(evidence, side, fault.node),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// The input's recorded results follow from their operators.
+pub(super) fn input_shapes(evidence: &Evidence) -> Checked {
+    let before = &evidence.before;
+    let mut findings = Vec::new();
+    for fault in validate(before.graph) {
+        if !matches!(fault.kind, FaultKind::Shape { .. }) {
+            continue;
+        }
+        findings.push(
+            evidence
+                .finding("graph/input-shapes", super::Stage::Before, fault.to_string())
+                .before_nodes(evidence, fault.node),
+        );
+    }
+    Checked::Findings(findings)
+}

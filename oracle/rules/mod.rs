@@ -1,0 +1,411 @@
+//! The rules: statements with stable ids about what a pass did to a graph.
+//!
+//! # The idea
+//!
+//! A rule sees only the [`Evidence`]: the graph before, the graph before and after repair, and what follows from
+//! them (edges, storages, launches, which launches were merged into which, values). It never sees an
+//! implementation, the reference included, so a verdict needs no trust in any of them.
+//!
+//! Soundness rules hold for every correct implementation. Policy rules hold where the pass promises them: they
+//! are switched on by the case's configuration and say what budget they compared with.
+//!
+//! All findings are reported. [`arrange`] puts the most fundamental first and groups under each finding those
+//! that merely follow from it.
+//!
+//! # What they do not do
+//!
+//! Rules do not run a pass, generate or shrink. Where a rule lacks evidence it says what it lacks
+//! ([`RuleStatus::NotChecked`]) instead of passing.
+
+mod bucket;
+mod comm;
+mod correspondence;
+mod evidence;
+mod exposure;
+mod finding;
+mod graph;
+mod order;
+mod policies;
+mod policy;
+mod side;
+mod values;
+
+pub use correspondence::{Correspondence, Merge};
+pub use evidence::{Evidence, RankOutcome};
+pub use exposure::CostModel;
+pub use finding::{Finding, NodeMention, Severity, Stage};
+pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
+pub use side::{LaunchReachability, Side};
+pub use values::{Asked, ValueEvidence, ValueMethod};
+
+/// The passes that rules speak about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PassKind {
+    /// Bucketing of collectives, with or without its repair.
+    Bucketing,
+    /// Topological repair alone.
+    Repair,
+}
+
+impl PassKind {
+    /// All of them.
+    pub const ALL: &'static [PassKind] = &[PassKind::Bucketing, PassKind::Repair];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            PassKind::Bucketing => "bucketing",
+            PassKind::Repair => "repair",
+        }
+    }
+
+    /// The pass with this name.
+    pub fn parse(name: &str) -> Option<PassKind> {
+        PassKind::ALL.iter().copied().find(|p| p.name() == name)
+    }
+}
+
+/// A rule.
+pub struct Rule {
+    /// Its stable id, `family/name`.
+    pub id: &'static str,
+    /// How much its violation matters.
+    pub severity: Severity,
+    /// The passes whose outcomes it judges.
+    pub passes: &'static [PassKind],
+    /// What it states.
+    pub statement: &'static str,
+    /// Why it must hold.
+    pub reason: &'static str,
+    /// Looks for violations.
+    pub check: fn(&Evidence) -> Checked,
+}
+
+/// What looking for violations of one rule gave.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Checked {
+    /// The rule was applied; these are its violations.
+    Findings(Vec<Finding>),
+    /// The rule does not apply or was not asked for, and why.
+    NotChecked(String),
+    /// The rule applies, but could not be decided, and why.
+    Undecided(String),
+}
+
+/// What became of one rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RuleStatus {
+    /// Applied, nothing found.
+    Holds,
+    /// Applied, so many findings.
+    Violated(usize),
+    /// Not applied, and why.
+    NotChecked(String),
+    /// Applied without a decision, and why.
+    Undecided(String),
+}
+
+const BUCKETING: &[PassKind] = &[PassKind::Bucketing];
+const REPAIR: &[PassKind] = &[PassKind::Repair];
+const BOTH: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair];
+
+/// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
+pub static CATALOGUE: &[Rule] = &[
+    Rule {
+        id: "bucket/failure-atomic",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "When the pass refuses or fails, the input graph is unchanged.",
+        reason: "Callers may go on without the pass.",
+        check: bucket::failure_atomic,
+    },
+    Rule {
+        id: "graph/input-shapes",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "The recorded result of every node of the input is what its operator makes of its inputs.",
+        reason: "A pass that is given false sizes cannot be judged by them.",
+        check: graph::input_shapes,
+    },
+    Rule {
+        id: "graph/well-formed",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "The result is a graph: unique names, existing references, arguments that fit the operator, one \
+                    output, a consistent world.",
+        reason: "What is not a graph cannot be executed.",
+        check: graph::well_formed,
+    },
+    Rule {
+        id: "bucket/members-independent",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "No member of a bucket reaches another member's issue in the graph before, through arguments at \
+                    any depth, keyword arguments, ordering edges, mutations and waits.",
+        reason: "A collective cannot depend on itself.",
+        check: bucket::members_independent,
+    },
+    Rule {
+        id: "bucket/contracted-acyclic",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "The graph before, with all buckets contracted jointly, is acyclic.",
+        reason: "Buckets that are fine one by one can depend on each other.",
+        check: bucket::contracted_acyclic,
+    },
+    Rule {
+        id: "bucket/homogeneous",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "The members of a bucket and its collective agree in kind, process group, group size, reduction \
+                    and device, and in dtype unless the bucket packs bytes with every piece aligned.",
+        reason: "One collective serves all members.",
+        check: bucket::homogeneous,
+    },
+    Rule {
+        id: "comm/moved-exactly-once",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "Every collective before is found after exactly once: as itself, or as one member of one bucket.",
+        reason: "Nothing may be lost or sent twice.",
+        check: comm::moved_exactly_once,
+    },
+    Rule {
+        id: "comm/rank-invariant-choice",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "All ranks choose the same buckets: the choice depends on rank-invariant data only.",
+        reason: "Ranks that choose differently wait for each other for ever.",
+        check: comm::rank_invariant_choice,
+    },
+    Rule {
+        id: "comm/same-order-across-ranks",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "For each process group the sequence (kind, reduction, dtype, sizes) is the same on all its ranks, \
+                    and no ranks wait for each other in a circle.",
+        reason: "A mismatch is a deadlock or mixed-up data.",
+        check: comm::same_order_across_ranks,
+    },
+    Rule {
+        id: "order/same-nodes",
+        severity: Severity::Soundness,
+        passes: REPAIR,
+        statement: "A repair changes the order of the nodes and nothing else.",
+        reason: "A repair that edits nodes is another pass.",
+        check: order::same_nodes,
+    },
+    Rule {
+        id: "order/acyclic",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "The graph after is acyclic over arguments at any depth, keyword arguments and ordering edges.",
+        reason: "Otherwise there is no order to execute it in.",
+        check: order::acyclic,
+    },
+    Rule {
+        id: "order/list-topological",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "After repair the list is topological: inputs first, definitions before uses, the output last.",
+        reason: "The list is what is executed.",
+        check: order::list_topological,
+    },
+    Rule {
+        id: "comm/wait-before-use",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "Every collective is waited for exactly once, before any use of its value.",
+        reason: "Its value is undefined until then.",
+        check: comm::wait_before_use,
+    },
+    Rule {
+        id: "order/write-before-aliased-read",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "Every new write to a storage that is read through another alias is a graph ancestor of that read, \
+                    and every new read of one that is written later an ancestor of that write.",
+        reason: "Otherwise the next topological sort may swap them.",
+        check: order::write_before_aliased_read,
+    },
+    Rule {
+        id: "order/effects-preserved",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "Conflicting nodes (one storage and at least one write, random draws, other effects) keep their \
+                    relative order.",
+        reason: "State must come out the same.",
+        check: order::effects_preserved,
+    },
+    Rule {
+        id: "bucket/users-rewired",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "Whoever read a removed node reads a value of the same shape, dtype, device and contents.",
+        reason: "Values must not move.",
+        check: bucket::users_rewired,
+    },
+    Rule {
+        id: "bucket/metadata-true",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "The recorded result of every new or changed node is what its operator makes of its inputs.",
+        reason: "Later passes trust the metadata.",
+        check: bucket::metadata_true,
+    },
+    Rule {
+        id: "bucket/rank-semantics-equal",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs, mutations \
+                    and effects are equal before and after, bit for bit.",
+        reason: "This is what the program computes.",
+        check: values::rank_semantics_equal,
+    },
+    Rule {
+        id: "order/sort-idempotent",
+        severity: Severity::Soundness,
+        passes: REPAIR,
+        statement: "Repairing twice is repairing once, and a sorted list is left alone.",
+        reason: "Determinism.",
+        check: order::sort_idempotent,
+    },
+    Rule {
+        id: "order/position-equal-reference",
+        severity: Severity::Policy,
+        passes: REPAIR,
+        statement: "The repaired order is exactly that of the stable topological sort.",
+        reason: "Reproducibility.",
+        check: order::position_equal_reference,
+    },
+    Rule {
+        id: "bucket/policy-cap",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The bytes of a bucket of at least 2 members stay within the cap, counting for each member the \
+                    larger of its input and its output.",
+        reason: "Bounds the memory of a bucket.",
+        check: policy::cap,
+    },
+    Rule {
+        id: "bucket/policy-min-size",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "A bucket has at least 2 members.",
+        reason: "A bucket of one is pure overhead.",
+        check: policy::min_size,
+    },
+    Rule {
+        id: "bucket/policy-adjacency",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The members of a bucket are neighbours, in wait order, among the collectives of their kind.",
+        reason: "Keeps the order of communication stable.",
+        check: policy::adjacency,
+    },
+    Rule {
+        id: "bucket/policy-topo-span",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The list distance between the first and the last member of a bucket is at most max_topo_span.",
+        reason: "Bounds how much lifetimes grow.",
+        check: policy::topo_span,
+    },
+    Rule {
+        id: "bucket/policy-maximal",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "No collective was left out that could have joined a bucket when it was its turn.",
+        reason: "A missed merge is lost bandwidth.",
+        check: policy::maximal,
+    },
+    Rule {
+        id: "bucket/policy-peak-memory",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The peak of live storage bytes after is within the budget.",
+        reason: "A bucket keeps all its members alive until the last use of any.",
+        check: policy::peak_memory,
+    },
+    Rule {
+        id: "bucket/policy-exposed-time",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The time that communication is not hidden behind computation grows by no more than the budget.",
+        reason: "Overlap is the purpose.",
+        check: policy::exposed_time,
+    },
+    Rule {
+        id: "bucket/policy-deterministic",
+        severity: Severity::Policy,
+        passes: BUCKETING,
+        statement: "The choice of buckets is the same when nodes are renamed and independent inputs are permuted.",
+        reason: "Reproducibility, and agreement between ranks.",
+        check: policy::deterministic,
+    },
+];
+
+/// The rule with this id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    CATALOGUE.iter().find(|rule| rule.id == id)
+}
+
+/// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.
+pub fn check_all(evidence: &Evidence, pass: PassKind) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+    check_where(evidence, &|rule| rule.passes.contains(&pass))
+}
+
+fn check_where(
+    evidence: &Evidence,
+    wanted: &dyn Fn(&Rule) -> bool,
+) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+    let mut findings = Vec::new();
+    let mut statuses = Vec::new();
+    for rule in CATALOGUE.iter().filter(|rule| wanted(rule)) {
+        let status = match (rule.check)(evidence) {
+            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
+            Checked::Findings(found) => {
+                let count = found.len();
+                findings.extend(found);
+                RuleStatus::Violated(count)
+            }
+            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
+            Checked::Undecided(why) => RuleStatus::Undecided(why),
+        };
+        statuses.push((rule.id, status));
+    }
+    (arrange(findings), statuses)
+}
+
+/// Applies one rule.
+pub fn check_only(
+    evidence: &Evidence,
+    pass: PassKind,
+    id: &str,
+) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+    check_where(evidence, &|rule| rule.id == id && rule.passes.contains(&pass))
+}
+
+/// Puts the most fundamental findings first and each consequence under its cause.
+///
+/// A finding follows from an earlier one of a more fundamental rule if the two share a node: the broken bucket,
+/// its collective, or a user of it. Rules come in order of the catalogue, so a cause always precedes.
+pub fn arrange(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut roots: Vec<Finding> = Vec::new();
+    let mut owner: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    for finding in findings {
+        let cause = finding.nodes.iter().find_map(|node| owner.get(&node.name).copied());
+        let cause = cause.filter(|&i| {
+            roots[i].rule != finding.rule && roots[i].severity == Severity::Soundness
+        });
+        let root = cause.unwrap_or(roots.len());
+        for node in &finding.nodes {
+            owner.entry(node.name.clone()).or_insert(root);
+        }
+        match cause {
+            Some(i) => roots[i].consequences.push(finding),
+            None => roots.push(finding),
+        }
+    }
+    roots
+}

@@ -1,0 +1,220 @@
+//! `order/*`: the list after is an order in which the graph may be executed, and the right one.
+
+use super::correspondence::same_constants;
+use super::{Checked, Evidence, Finding, Side, Stage};
+use crate::analysis::cycle::shortest_cycle;
+use crate::analysis::origin::Hazard;
+use crate::analysis::topological::violations;
+use crate::graph::NodeId;
+
+/// No cycle over arguments and ordering edges.
+pub(super) fn acyclic(evidence: &Evidence) -> Checked {
+    let mut findings: Vec<Finding> = Vec::new();
+    for (side, stage) in evidence.stages() {
+        let Some(cycle) = shortest_cycle(&side.edges) else { continue };
+        let names: Vec<&str> = cycle.nodes.iter().map(|&n| side.graph.name(n)).collect();
+        let finding = evidence
+            .finding("order/acyclic", stage, format!("{} form a cycle", names.join(", ")))
+            .side_nodes(evidence, side, cycle.nodes.iter().copied())
+            .then("some order runs each of them after all that it needs")
+            .however(cycle.reasons(side.graph, &side.edges).join(";\n"));
+        if !findings.iter().any(|f| f.title == finding.title) {
+            findings.push(finding);
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// The repaired list is topological.
+pub(super) fn list_topological(evidence: &Evidence) -> Checked {
+    let after = &evidence.after;
+    let findings = violations(after.graph, &after.edges).into_iter().map(|violation| {
+        evidence
+            .finding("order/list-topological", Stage::After, violation.tell(after.graph))
+            .after_nodes(evidence, [violation.node()])
+            .fact("the list is executed from top to bottom")
+    });
+    Checked::Findings(findings.collect())
+}
+
+/// New writes are ordered against aliased reads by graph edges, not by luck.
+pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
+    let mut findings: Vec<Finding> = Vec::new();
+    for (side, stage) in evidence.stages() {
+        let is_new = |id: NodeId| !evidence.is_survivor(side, id);
+        for (first, second, hazard) in side.certain_conflicts() {
+            if (!is_new(first) && !is_new(second)) || side.has_path(first, second) {
+                continue;
+            }
+            let (a, b) = (side.graph.name(first), side.graph.name(second));
+            let what = match hazard {
+                Hazard::ReadAfterWrite => format!("{b} reads what {a} writes"),
+                Hazard::WriteAfterRead => format!("{b} overwrites what {a} reads"),
+                Hazard::WriteAfterWrite => format!("{b} overwrites what {a} writes"),
+            };
+            let title = format!("{what}, but no edge leads from {a} to {b}");
+            let finding = evidence
+                .finding("order/write-before-aliased-read", stage, title)
+                .side_nodes(evidence, side, [first, second])
+                .fact(format!("{a} and {b} reach one storage through different aliases"))
+                .then("every topological order of the graph keeps them in this order")
+                .however(format!("a sort is free to put {b} before {a}"));
+            if !findings.iter().any(|f| f.title == finding.title) {
+                findings.push(finding);
+            }
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Surviving nodes that conflict keep their order.
+pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
+    let (before, c) = (&evidence.before, &evidence.correspondence);
+    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    for (first, second, origin) in before.conflicts_among(&|id| c.after_of[id.index()].is_some()) {
+        let (Some(a), Some(b)) = (c.after_of[first.index()], c.after_of[second.index()]) else { continue };
+        if a < b {
+            continue;
+        }
+        let reason = origin.tell(before.graph, first, second);
+        if !origin.certain() {
+            doubts.push(format!("{reason}; after, their order is reversed"));
+            continue;
+        }
+        let (x, y) = (before.graph.name(first), before.graph.name(second));
+        findings.push(
+            evidence
+                .finding("order/effects-preserved", Stage::After, format!("{y} now runs before {x}"))
+                .before_nodes(evidence, [first, second])
+                .fact(reason)
+                .then(format!("{x} stays before {y}"))
+                .however(format!("after, {y} is at #{} and {x} at #{}", b.0, a.0)),
+        );
+    }
+    // An effect that is gone is no longer in any order.
+    for id in before.graph.ids() {
+        let gone = c.after_of[id.index()].is_none();
+        if gone && before.has_own_effect(id) && before.collectives.launch_at(id).is_none() {
+            let name = before.graph.name(id);
+            findings.push(
+                evidence
+                    .finding("order/effects-preserved", Stage::After, format!("the effect of {name} is lost"))
+                    .before_nodes(evidence, [id])
+                    .fact(format!("{name} calls {}, which has an effect", before.graph.target(id)))
+                    .then("effects stay")
+                    .however(format!("no node after is {name}")),
+            );
+        }
+    }
+    match (findings.is_empty(), doubts.first()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// A repair keeps the nodes.
+pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
+    let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
+    let mut findings = Vec::new();
+    let mut report = |title: String, old: Option<NodeId>, new: Option<NodeId>, however: String| {
+        findings.push(
+            evidence
+                .finding("order/same-nodes", Stage::After, title)
+                .before_nodes(evidence, old)
+                .after_nodes(evidence, new)
+                .then("a repair changes positions only")
+                .however(however),
+        );
+    };
+    for id in before.graph.ids() {
+        let name = before.graph.name(id);
+        match c.after_of[id.index()] {
+            None => report(format!("{name} is gone"), Some(id), None, "no node after is it".into()),
+            Some(twin) => {
+                let refs = |side: &Side, id: NodeId| {
+                    let mut names = Vec::new();
+                    side.graph.for_each_input(id, &mut |n| names.push(side.graph.name(n).to_string()));
+                    side.graph.for_each_dangling(id, &mut |n| names.push(n.to_string()));
+                    names
+                };
+                if refs(before, id) != refs(after, twin)
+                    || !same_constants(before.graph, id, after.graph, twin)
+                {
+                    report(format!("{name} was changed"), Some(id), None, "its arguments differ".into());
+                }
+            }
+        }
+    }
+    for id in after.graph.ids().filter(|id| c.before_of[id.index()].is_none()) {
+        let name = after.graph.name(id);
+        report(format!("{name} was added"), None, Some(id), "no node before is it".into());
+    }
+    Checked::Findings(findings)
+}
+
+/// Repairing twice is repairing once, and a sorted list is left alone.
+pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let mut findings = Vec::new();
+    let sorted = violations(before.graph, &before.edges).is_empty();
+    if sorted && let Some((expected, found)) = first_move(before, after) {
+        findings.push(
+            evidence
+                .finding("order/sort-idempotent", Stage::After, "a sorted list was reordered".into())
+                .before_nodes(evidence, before.graph.find(&expected))
+                .fact("the list before is topological")
+                .then(format!("it is left alone: {expected} comes next"))
+                .however(format!("{found} comes next")),
+        );
+    }
+    match &evidence.again {
+        Some(again) => {
+            let again = Side::new(again);
+            if let Some((expected, found)) = first_move(after, &again) {
+                findings.push(
+                    evidence
+                        .finding("order/sort-idempotent", Stage::After, "repairing again moves nodes".into())
+                        .before_nodes(evidence, before.graph.find(&expected))
+                        .then(format!("a second repair changes nothing: {expected} comes next"))
+                        .however(format!("it puts {found} there")),
+                );
+            }
+            Checked::Findings(findings)
+        }
+        None if findings.is_empty() && !sorted => {
+            Checked::NotChecked("the candidate was not run on its own result, and the list before is not sorted".into())
+        }
+        None => Checked::Findings(findings),
+    }
+}
+
+/// The first place where two lists differ: the names there.
+fn first_move(a: &Side, b: &Side) -> Option<(String, String)> {
+    let n = a.graph.len().max(b.graph.len());
+    let name = |side: &Side, i: usize| match i < side.graph.len() {
+        true => side.graph.name(NodeId(i as u32)).to_string(),
+        false => "the end".to_string(),
+    };
+    (0..n).map(|i| (name(a, i), name(b, i))).find(|(x, y)| x != y)
+}
+
+/// The order is the reference's.
+pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
+    let Some(expected) = &evidence.expected_order else {
+        return Checked::NotChecked("the exact order was not asked for".into());
+    };
+    let after = &evidence.after;
+    let found: Vec<&str> = after.graph.ids().map(|id| after.graph.name(id)).collect();
+    let n = expected.len().max(found.len());
+    let at = (0..n).find(|&i| expected.get(i).map(String::as_str) != found.get(i).copied());
+    let Some(at) = at else { return Checked::Findings(Vec::new()) };
+    let show = |name: Option<&str>| name.unwrap_or("the end").to_string();
+    let (e, f) = (show(expected.get(at).map(String::as_str)), show(found.get(at).copied()));
+    let finding = evidence
+        .finding("order/position-equal-reference", Stage::After, format!("{f} stands where {e} belongs"))
+        .after_nodes(evidence, [&e, &f].into_iter().filter_map(|name| after.graph.find(name)))
+        .fact(format!("position {at} of the list"))
+        .then(format!("the stable topological sort puts {e} there"))
+        .however(format!("the list has {f}"));
+    Checked::Findings(vec![finding])
+}

@@ -1,0 +1,179 @@
+//! What a pass promises beyond being right, read from its options.
+//!
+//! The reference keeps all promises of the selection that it is asked for. Of anybody else only what the options
+//! state is demanded: `promises=[cap adjacency]` names policies, and budgets are stated by giving them.
+
+use super::exposure::CostModel;
+use crate::case::{PassConfig, Setting};
+
+/// Caps on the bytes of buckets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Caps {
+    /// By bucket index; the last one holds for all further buckets.
+    pub by_index: Vec<i64>,
+    /// Whether the index counts. Inductor asks for index 0 only.
+    pub per_index: bool,
+}
+
+impl Caps {
+    /// The most that bucket `index` of a run, or a later one, may hold. Buckets that were dropped count in the
+    /// pass's index but are not seen from outside, so the largest cap from `index` on is what can be promised.
+    pub fn at(&self, index: usize) -> i64 {
+        let last = self.by_index.len().saturating_sub(1);
+        match self.per_index {
+            true => self.by_index.get(index.min(last)..).and_then(|caps| caps.iter().copied().max()).unwrap_or(i64::MAX),
+            false => self.by_index.first().copied().unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// A budget relative to before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Budget {
+    /// At most so much.
+    Absolute(f64),
+    /// At most so many times what it was before.
+    Factor(f64),
+}
+
+impl Budget {
+    /// The limit, given the value before.
+    pub fn limit<T: Quantity>(self, before: T) -> T {
+        T::from_f64(match self {
+            Budget::Absolute(limit) => limit,
+            Budget::Factor(factor) => before.to_f64() * factor,
+        })
+    }
+}
+
+/// What a budget may be about.
+pub trait Quantity {
+    /// As a float.
+    fn to_f64(self) -> f64;
+    /// From a float.
+    fn from_f64(x: f64) -> Self;
+}
+
+impl Quantity for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn from_f64(x: f64) -> f64 {
+        x
+    }
+}
+
+impl Quantity for i64 {
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    fn from_f64(x: f64) -> i64 {
+        x as i64
+    }
+}
+
+/// What the pass promises beyond being right.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Policies {
+    /// Caps on buckets.
+    pub caps: Option<Caps>,
+    /// At least two members.
+    pub min_size: bool,
+    /// Members are neighbours in wait order.
+    pub adjacency: bool,
+    /// The list distance of members.
+    pub max_topo_span: Option<u64>,
+    /// Nothing that could join is left out.
+    pub maximal: bool,
+    /// Gathers of different dtypes may share a bucket.
+    pub multidtype: bool,
+    /// Peak memory, bytes.
+    pub peak_memory: Option<Budget>,
+    /// Exposed communication, seconds.
+    pub exposed_time: Option<Budget>,
+    /// The model behind exposed time.
+    pub cost: CostModel,
+    /// The repaired order is exactly the stable sort's.
+    pub exact_order: bool,
+}
+
+/// Options that concern the judge and not the pass.
+pub const JUDGE_OPTIONS: &[&str] = &["promises", "peak_budget", "exposed_budget"];
+
+/// Names that `promises=` takes.
+const PROMISES: &[&str] = &["all", "cap", "min_size", "adjacency", "topo_span", "maximal", "order"];
+
+/// Inductor's cap, bytes. Source: `torch._inductor.fx_passes.bucketing`, `bucket_cap_mb_by_bucket_idx_default`.
+const DEFAULT_CAP: i64 = 2000 << 20;
+
+/// AutoParallel's span.
+const DEFAULT_SPAN: u64 = 1500;
+
+impl Policies {
+    /// The promises of a pass with these options; `all`: every one that its selection makes.
+    pub fn from_pass(config: &PassConfig, all: bool) -> Result<Policies, String> {
+        let text = |error: crate::case::SettingError| error.to_string();
+        let promises = config.words("promises").map_err(text)?.unwrap_or_default();
+        if let Some(unknown) = promises.iter().find(|name| !PROMISES.contains(name)) {
+            return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
+        }
+        let all = all || promises.contains(&"all");
+        let promised = |name: &str| all || promises.contains(&name);
+        let autoparallel = config.word("selection").map_err(text)? == Some("autoparallel");
+        // Which launches a filter leaves out is not seen from outside, so neighbours are not known.
+        let filtered = config.word("filter").map_err(text)?.is_some_and(|filter| filter != "none");
+        let caps = caps(config)?;
+        let span = match config.word("max_topo_span").map_err(text)? {
+            Some("off" | "none") => None,
+            Some(_) => config.int("max_topo_span").map_err(text)?.and_then(|n| u64::try_from(n).ok()),
+            None => Some(DEFAULT_SPAN),
+        };
+        let mode = config.word("mode").map_err(text)?.unwrap_or("default");
+        Ok(Policies {
+            caps: caps.filter(|_| promised("cap")).map(|by_index| Caps { by_index, per_index: autoparallel }),
+            min_size: promised("min_size"),
+            adjacency: promised("adjacency") && !autoparallel && !filtered,
+            max_topo_span: span.filter(|_| promised("topo_span") && autoparallel),
+            maximal: promised("maximal") && !filtered && !autoparallel,
+            multidtype: mode.contains("multidtype"),
+            peak_memory: budget(config, "peak_budget")?,
+            exposed_time: budget(config, "exposed_budget")?,
+            cost: CostModel::default(),
+            exact_order: promised("order"),
+        })
+    }
+}
+
+/// The caps in bytes. A number without a unit counts MB = 1024 * 1024 bytes, as PyTorch's cap functions do. `None`
+/// where the pass works out its own.
+fn caps(config: &PassConfig) -> Result<Option<Vec<i64>>, String> {
+    let Some(setting) = config.get("cap") else { return Ok(Some(vec![DEFAULT_CAP])) };
+    if setting.word() == Some("auto") {
+        return Ok(None);
+    }
+    let cap = |setting: &Setting| {
+        let bytes = match setting.number() {
+            Some(megabytes) => (megabytes * f64::from(1 << 20)) as i64,
+            None => i64::try_from(setting.size()?).unwrap_or(i64::MAX),
+        };
+        Some(bytes)
+    };
+    let caps: Option<Vec<i64>> = setting.items().iter().map(cap).collect();
+    caps.map(Some).ok_or_else(|| format!("option cap should be sizes such as 64MiB, not {setting}"))
+}
+
+/// `1.1x` is a factor of what it was before; a size or a number of seconds is absolute.
+fn budget(config: &PassConfig, key: &str) -> Result<Option<Budget>, String> {
+    let Some(setting) = config.get(key) else { return Ok(None) };
+    let text = setting.word().unwrap_or("");
+    let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
+    if let Some(factor) = text.strip_suffix('x').and_then(number) {
+        return Ok(Some(Budget::Factor(factor)));
+    }
+    match number(text).or_else(|| setting.size().map(|n| n as f64)) {
+        Some(limit) => Ok(Some(Budget::Absolute(limit))),
+        None => Err(format!("option {key} should be a factor such as 1.1x or an amount, not {setting}")),
+    }
+}

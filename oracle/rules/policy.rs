@@ -1,0 +1,375 @@
+//! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
+
+use super::{Checked, Evidence, Merge, Side, Stage};
+use crate::analysis::collectives::bucket_bytes;
+use crate::analysis::contraction::check_contraction;
+use crate::graph::NodeId;
+use crate::ops::Collective;
+
+fn not_asked(what: &str) -> Checked {
+    Checked::NotChecked(format!("{what} was not asked for"))
+}
+
+/// Buckets stay within the cap.
+///
+/// Buckets of one run are numbered in wait order; where caps are given per index, that number counts. A bucket may
+/// reach its cap.
+pub(super) fn cap(evidence: &Evidence) -> Checked {
+    let Some(caps) = &evidence.policies.caps else { return not_asked("a cap") };
+    let before = &evidence.before;
+    let mut findings = Vec::new();
+    for run in runs(evidence) {
+        let mut index = 0;
+        let mut told: Vec<usize> = Vec::new();
+        for &launch in &run {
+            let Some(merge) = evidence.correspondence.merge_of(launch) else { continue };
+            if told.contains(&merge) {
+                continue;
+            }
+            told.push(merge);
+            let members = &evidence.correspondence.merges[merge].members;
+            let limit = caps.at(index);
+            let number = index;
+            index += 1;
+            if members.len() < 2 {
+                continue;
+            }
+            let sizes: Option<Vec<i64>> =
+                members.iter().map(|&m| bucket_bytes(before.graph, &before.collectives.calls[m])).collect();
+            let Some(sizes) = sizes else {
+                return Checked::Undecided("a symbolic size has no hint".into());
+            };
+            let sum = sizes.iter().fold(0i64, |a, &b| a.saturating_add(b));
+            if sum <= limit {
+                continue;
+            }
+            let bucket = evidence.after.collectives.calls[evidence.correspondence.merges[merge].launch].node;
+            findings.push(
+                evidence
+                    .finding(
+                        "bucket/policy-cap",
+                        Stage::After,
+                        format!("bucket {} holds {sum} bytes", evidence.after.graph.name(bucket)),
+                    )
+                    .after_nodes(evidence, [bucket])
+                    .before_nodes(evidence, members.iter().map(|&m| before.collectives.calls[m].node))
+                    .fact(format!(
+                        "it replaces {} ({} bytes)",
+                        evidence.member_names(&evidence.correspondence.merges[merge]),
+                        sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" + ")
+                    ))
+                    .then(format!("the cap for bucket {number} of its run is {limit} bytes"))
+                    .however(format!("the bucket exceeds it by {}", sum - limit)),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Buckets have at least two members.
+pub(super) fn min_size(evidence: &Evidence) -> Checked {
+    if !evidence.policies.min_size {
+        return not_asked("a least number of members");
+    }
+    let mut findings = Vec::new();
+    for merge in evidence.correspondence.merges.iter().filter(|m| m.members.len() == 1) {
+        let bucket = evidence.after.collectives.calls[merge.launch].node;
+        let title = format!("bucket {} has one member", evidence.after.graph.name(bucket));
+        findings.push(
+            evidence
+                .finding("bucket/policy-min-size", Stage::After, title)
+                .after_nodes(evidence, [bucket])
+                .then("a bucket merges at least 2 collectives")
+                .however(format!("this one replaces {} alone", evidence.member_names(merge))),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Members of a bucket are neighbours among the collectives of their kind, in wait order.
+pub(super) fn adjacency(evidence: &Evidence) -> Checked {
+    if !evidence.policies.adjacency {
+        return not_asked("adjacency");
+    }
+    if let Some(why) = several_kinds(evidence) {
+        return Checked::NotChecked(why);
+    }
+    let before = &evidence.before;
+    let runs = runs(evidence);
+    let run_of = |launch: usize| runs.iter().position(|run| run.contains(&launch));
+    let mut findings = Vec::new();
+    for merge in &evidence.correspondence.merges {
+        let apart = merge.members.windows(2).find(|pair| run_of(pair[0]) != run_of(pair[1]));
+        let Some(&[a, b]) = apart.and_then(|pair| pair.first_chunk::<2>()) else { continue };
+        let order = wait_order(evidence, before.collectives.calls[a].kind);
+        let place = |launch: usize| order.iter().position(|&l| l == launch).unwrap_or(0);
+        let between = order[place(a)..place(b)].iter().copied().find(|&l| key(evidence, l) != key(evidence, a));
+        let (a, b) = (before.collectives.calls[a].node, before.collectives.calls[b].node);
+        let bucket = evidence.after.collectives.calls[merge.launch].node;
+        let mut finding = evidence
+            .finding(
+                "bucket/policy-adjacency",
+                Stage::Before,
+                format!("{} and {} are merged across another key", before.graph.name(a), before.graph.name(b)),
+            )
+            .before_nodes(evidence, [a, b])
+            .after_nodes(evidence, [bucket])
+            .then("members of a bucket are neighbours in wait order among the collectives of their kind");
+        finding = match between {
+            Some(l) => finding.however(format!(
+                "the wait of {} ({}) comes between them",
+                before.graph.name(before.collectives.calls[l].node),
+                super::comm::describe(before.graph, &before.collectives.calls[l])
+            )),
+            None => finding.however("their keys differ"),
+        };
+        findings.push(finding);
+    }
+    Checked::Findings(findings)
+}
+
+/// First and last member are near each other in the list.
+pub(super) fn topo_span(evidence: &Evidence) -> Checked {
+    let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
+    let before = &evidence.before;
+    let mut findings = Vec::new();
+    for merge in &evidence.correspondence.merges {
+        let nodes = merge.members.iter().map(|&m| before.collectives.calls[m].node);
+        let (Some(first), Some(last)) = (nodes.clone().min(), nodes.max()) else { continue };
+        let span = u64::from(last.0 - first.0);
+        if span <= limit {
+            continue;
+        }
+        let (a, b) = (before.graph.name(first), before.graph.name(last));
+        findings.push(
+            evidence
+                .finding("bucket/policy-topo-span", Stage::Before, format!("{a} and {b} are {span} nodes apart"))
+                .before_nodes(evidence, [first, last])
+                .then(format!("members of a bucket are at most {limit} nodes apart"))
+                .however(format!("#{} and #{} share a bucket", first.0, last.0)),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// No collective was left out that could have joined when it was its turn.
+///
+/// Its turn: a bucket is open from its first member on, in wait order, until a collective comes that does not fit
+/// under the cap or belongs to a later bucket. Whoever comes while it is open, fits, and depends on no member (nor
+/// they on it), and keeps the contracted graph acyclic, could have joined.
+pub(super) fn maximal(evidence: &Evidence) -> Checked {
+    if !evidence.policies.maximal {
+        return not_asked("maximality");
+    }
+    if let Some(why) = several_kinds(evidence) {
+        return Checked::NotChecked(why);
+    }
+    let before = &evidence.before;
+    let reachability = match before.launch_reachability() {
+        Ok(reachability) => reachability,
+        Err(why) => return Checked::Undecided(why),
+    };
+    let limit = evidence.policies.caps.as_ref().map_or(i64::MAX, |caps| caps.at(0));
+    let mut findings = Vec::new();
+    for run in runs(evidence) {
+        for (i, &first) in run.iter().enumerate() {
+            let Some(merge) = evidence.correspondence.merge_of(first) else { continue };
+            let members = &evidence.correspondence.merges[merge].members;
+            if members.first() != Some(&first) {
+                continue;
+            }
+            let sizes = |launches: &[usize]| {
+                launches.iter().try_fold(0i64, |sum, &l| {
+                    sum.checked_add(bucket_bytes(before.graph, &before.collectives.calls[l])?)
+                })
+            };
+            let Some(sum) = sizes(members) else { continue };
+            for &other in &run[i + 1..] {
+                if members.contains(&other) {
+                    continue;
+                }
+                let fits = sizes(&[other]).is_some_and(|size| sum.saturating_add(size) <= limit);
+                if !fits || evidence.correspondence.merge_of(other).is_some() {
+                    break;
+                }
+                let free = members.iter().all(|&m| !reachability.reaches(m, other) && !reachability.reaches(other, m));
+                if !free || !stays_acyclic(evidence, merge, other) {
+                    continue;
+                }
+                let node = before.collectives.calls[other].node;
+                let bucket = evidence.after.collectives.calls[evidence.correspondence.merges[merge].launch].node;
+                let (name, into) = (before.graph.name(node), evidence.after.graph.name(bucket));
+                findings.push(
+                    evidence
+                        .finding("bucket/policy-maximal", Stage::After, format!("{name} could have joined bucket {into}"))
+                        .before_nodes(evidence, [node])
+                        .after_nodes(evidence, [bucket])
+                        .fact(format!("{into} replaces {}", evidence.member_names(&evidence.correspondence.merges[merge])))
+                        .then(format!("{name} has their key, its wait comes while the bucket is open, it fits under the cap and depends on none of them"))
+                        .however("it was left alone"),
+                );
+            }
+        }
+    }
+    Checked::Findings(findings)
+}
+
+fn stays_acyclic(evidence: &Evidence, merge: usize, other: usize) -> bool {
+    let before = &evidence.before;
+    let mut merges: Vec<Merge> = evidence.correspondence.merges.clone();
+    merges[merge].members.push(other);
+    let groups = evidence.groups_of(&merges);
+    check_contraction(before.dependences(), &groups).is_ok()
+}
+
+/// The peak of live storage bytes stays within the budget.
+pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
+    let Some(budget) = evidence.policies.peak_memory else { return not_asked("a memory budget") };
+    let (Some(before), Some(after)) = (evidence.before.peak_bytes(), evidence.after.peak_bytes()) else {
+        return Checked::Undecided("a symbolic size has no hint".into());
+    };
+    let limit = budget.limit(before.bytes);
+    if after.bytes <= limit {
+        return Checked::Findings(Vec::new());
+    }
+    let name = evidence.after.graph.name(after.at);
+    let finding = evidence
+        .finding("bucket/policy-peak-memory", Stage::After, format!("peak memory is {} bytes", after.bytes))
+        .after_nodes(evidence, [after.at])
+        .fact(format!("before, the peak is {} bytes, at {}", before.bytes, evidence.before.graph.name(before.at)))
+        .then(format!("the budget is {limit} bytes"))
+        .however(format!("after, {} bytes are live at {name}", after.bytes));
+    Checked::Findings(vec![finding])
+}
+
+/// Exposed communication does not grow beyond the budget.
+pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
+    let Some(budget) = evidence.policies.exposed_time else { return not_asked("a budget for exposed time") };
+    let model = evidence.policies.cost;
+    let (Some(before), Some(after)) = (evidence.before.exposed_seconds(&model), evidence.after.exposed_seconds(&model))
+    else {
+        return Checked::Undecided("a symbolic size has no hint".into());
+    };
+    let limit = budget.limit(before);
+    if after <= limit {
+        return Checked::Findings(Vec::new());
+    }
+    let finding = evidence
+        .finding("bucket/policy-exposed-time", Stage::After, format!("{:.1} us of communication are exposed", after * 1e6))
+        .fact(format!("by the cost model {model}"))
+        .fact(format!("before, {:.1} us are exposed", before * 1e6))
+        .then(format!("the budget is {:.1} us", limit * 1e6))
+        .however(format!("after, {:.1} us are exposed", after * 1e6));
+    Checked::Findings(vec![finding])
+}
+
+/// The same buckets under other names and another order of inputs.
+pub(super) fn deterministic(evidence: &Evidence) -> Checked {
+    let Some(other) = &evidence.renamed_plan else {
+        return Checked::NotChecked("the candidate was not run on a renamed graph".into());
+    };
+    let before = &evidence.before;
+    let mut plan: Vec<Vec<String>> = evidence
+        .correspondence
+        .merges
+        .iter()
+        .map(|merge| {
+            let node = |&m: &usize| before.collectives.calls[m].node;
+            merge.members.iter().map(|m| before.graph.name(node(m)).to_string()).collect()
+        })
+        .collect();
+    plan.sort();
+    let mut other = other.clone();
+    other.sort();
+    if plan == other {
+        return Checked::Findings(Vec::new());
+    }
+    let only = |a: &[Vec<String>], b: &[Vec<String>]| {
+        a.iter().find(|x| !b.contains(x)).map_or("no bucket of its own".to_string(), |x| format!("bucket {{{}}}", x.join(", ")))
+    };
+    let nodes: Vec<NodeId> = plan
+        .iter()
+        .filter(|bucket| !other.contains(bucket))
+        .flatten()
+        .filter_map(|name| before.graph.find(name))
+        .collect();
+    let finding = evidence
+        .finding("bucket/policy-deterministic", Stage::After, "the choice of buckets depends on names or input order".into())
+        .before_nodes(evidence, nodes)
+        .then(format!("with the names as given: {}", only(&plan, &other)))
+        .however(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
+    Checked::Findings(vec![finding])
+}
+
+/// Kinds are merged one after another, and merging one may move the waits of the next: then the wait order that
+/// counted for the later kinds is not known from outside.
+fn several_kinds(evidence: &Evidence) -> Option<String> {
+    let calls = &evidence.after.collectives.calls;
+    let mut kinds: Vec<Collective> = evidence.correspondence.merges.iter().map(|m| calls[m.launch].kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    (kinds.len() > 1).then(|| "several kinds of collectives were merged one after another".to_string())
+}
+
+/// The key under which launches may be merged (spec: bucketing, 2.1).
+fn key(evidence: &Evidence, launch: usize) -> (String, Option<String>, Option<crate::graph::Dtype>) {
+    let before = &evidence.before;
+    let call = &before.collectives.calls[launch];
+    let dtype = before.graph.tensor_of(call.node).map(|t| t.dtype);
+    let mixes = evidence.policies.multidtype && call.kind == Collective::AllGather;
+    (call.group.to_string(), call.reduce_op.map(str::to_string), if mixes { None } else { dtype })
+}
+
+/// The launches of one kind that may be bucketed, in the order of their waits.
+fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
+    let before = &evidence.before;
+    let mut waits: Vec<(NodeId, usize)> = Vec::new();
+    for (launch, call) in before.collectives.calls.iter().enumerate() {
+        let eligible = call.kind == kind && !call.coalesced && !call.in_place && before.is_inductor_candidate(call.node);
+        if eligible && let Some(&wait) = before.collectives.waits[launch].first() {
+            waits.push((wait, launch));
+        }
+    }
+    waits.sort();
+    waits.into_iter().map(|(_, launch)| launch).collect()
+}
+
+/// Runs of launches with one key, in wait order, for each kind.
+fn runs(evidence: &Evidence) -> Vec<Vec<usize>> {
+    let mut runs: Vec<Vec<usize>> = Vec::new();
+    for kind in [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce] {
+        let order = wait_order(evidence, kind);
+        if evidence.policies.adjacency {
+            for (i, &launch) in order.iter().enumerate() {
+                match i > 0 && key(evidence, order[i - 1]) == key(evidence, launch) {
+                    true => runs.last_mut().into_iter().for_each(|run| run.push(launch)),
+                    false => runs.push(vec![launch]),
+                }
+            }
+        } else {
+            let mut by_key: Vec<(_, Vec<usize>)> = Vec::new();
+            for launch in order {
+                let key = key(evidence, launch);
+                match by_key.iter_mut().find(|(k, _)| *k == key) {
+                    Some((_, run)) => run.push(launch),
+                    None => by_key.push((key, vec![launch])),
+                }
+            }
+            runs.extend(by_key.into_iter().map(|(_, run)| run));
+        }
+    }
+    runs
+}
+
+impl Side<'_> {
+    /// Whether Inductor's bucketing looks at this launch: the plain functional forms, and gathers with `out=`.
+    fn is_inductor_candidate(&self, launch: NodeId) -> bool {
+        matches!(
+            self.graph.target(launch),
+            "_c10d_functional.all_gather_into_tensor.default"
+                | "_c10d_functional.all_gather_into_tensor_out.default"
+                | "_c10d_functional.reduce_scatter_tensor.default"
+                | "_c10d_functional.all_reduce.default"
+        )
+    }
+}

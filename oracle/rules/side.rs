@@ -1,0 +1,304 @@
+//! One graph and what follows from it, as rules ask for it.
+
+use crate::analysis::conflicts::conflicts;
+use crate::analysis::dependences::{self, Dependences};
+use crate::analysis::origin::{Hazard, Origin, Origins};
+use crate::analysis::reachability::Reachability;
+use crate::analysis::storages::{Access, Mode, Storages, Touch};
+use crate::analysis::bytes::Overlap;
+use crate::analysis::{Collectives, Edges};
+use crate::graph::{Graph, NodeId, Op};
+use crate::ops::Ops;
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+
+/// One graph and what follows from it.
+pub struct Side<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Its operators.
+    pub ops: Ops,
+    /// Its edges.
+    pub edges: Edges,
+    /// Its communication.
+    pub collectives: Collectives<'a>,
+    storages: OnceCell<Storages>,
+    dependences: OnceCell<Dependences>,
+    reachability: OnceCell<Result<LaunchReachability, String>>,
+    shown_by: OnceCell<Vec<Vec<NodeId>>>,
+}
+
+impl<'a> Side<'a> {
+    /// Looks at a graph. What is costly is computed when first asked for.
+    pub fn new(graph: &'a Graph) -> Side<'a> {
+        let ops = Ops::of(graph);
+        let collectives = Collectives::new(graph, &ops);
+        Side {
+            graph,
+            edges: Edges::new(graph),
+            ops,
+            collectives,
+            storages: OnceCell::new(),
+            dependences: OnceCell::new(),
+            reachability: OnceCell::new(),
+            shown_by: OnceCell::new(),
+        }
+    }
+
+    /// The storages, by run-time aliasing.
+    pub fn storages(&self) -> &Storages {
+        self.storages.get_or_init(|| {
+            Storages::new(self.graph, &self.ops, &self.edges, &self.collectives, Mode::Physical)
+        })
+    }
+
+    /// All reasons why one node must come before another.
+    pub fn dependences(&self) -> &Dependences {
+        self.dependences.get_or_init(|| {
+            let options = dependences::Options::default();
+            Dependences::new(self.graph, &self.ops, &self.edges, self.storages(), &self.collectives, options)
+        })
+    }
+
+    /// Who of the launches reaches whom, through every kind of dependence.
+    pub fn launch_reachability(&self) -> Result<&LaunchReachability, String> {
+        self.reachability.get_or_init(|| LaunchReachability::new(self)).as_ref().map_err(Clone::clone)
+    }
+
+    /// For each storage the nodes that show part of it, in list order.
+    fn shown_by(&self) -> &[Vec<NodeId>] {
+        self.shown_by.get_or_init(|| {
+            let storages = self.storages();
+            let mut shown = vec![Vec::new(); storages.len()];
+            for id in self.graph.ids() {
+                for part in storages.all_parts(id) {
+                    let nodes: &mut Vec<NodeId> = &mut shown[part.storage.index()];
+                    if nodes.last() != Some(&id) {
+                        nodes.push(id);
+                    }
+                }
+            }
+            shown
+        })
+    }
+
+    fn is_launch_write(&self, access: &Access) -> bool {
+        access.touch.writes() && self.collectives.launch_at(access.node).is_some()
+    }
+
+    /// The nodes that show a storage that `id` writes. Buffers that a collective fills are left out: what such a
+    /// buffer shows afterwards is the collective's.
+    pub(super) fn showing_writes_of(&self, id: NodeId) -> Vec<NodeId> {
+        let storages = self.storages();
+        let mut nodes = Vec::new();
+        for access in storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write) {
+            let storage = access.part.storage;
+            if !storages.accesses_of(storage).any(|a| self.is_launch_write(a)) {
+                nodes.extend(self.shown_by()[storage.index()].iter().copied().filter(|&n| n != id));
+            }
+        }
+        nodes
+    }
+
+    /// The nodes, launches aside, that write a storage that `id` shows.
+    pub(super) fn writers_of(&self, id: NodeId) -> Vec<NodeId> {
+        let storages = self.storages();
+        let mut writers: Vec<NodeId> = storages
+            .all_parts(id)
+            .flat_map(|part| storages.accesses_of(part.storage))
+            .filter(|access| access.touch == Touch::Write && !self.is_launch_write(access) && access.node != id)
+            .map(|access| access.node)
+            .collect();
+        writers.dedup();
+        writers
+    }
+
+    /// Why the dependence of `second` on `first` is not certain, in words; `None` if it is certain.
+    pub(super) fn doubt(&self, first: NodeId, second: NodeId) -> Option<String> {
+        let origin = self.dependences().origin(first, second)?;
+        (!origin.certain()).then(|| origin.tell(self.graph, first, second))
+    }
+
+    /// How `to` depends on `from`: the reason of each step, along a shortest path of certain dependences. Where
+    /// there is none, a path with uncertain ones, and the first doubt.
+    pub(super) fn tell_path(&self, from: NodeId, to: NodeId) -> (Vec<String>, Option<String>) {
+        let certain = self.path(from, to, true);
+        let path = certain.clone().or_else(|| self.path(from, to, false)).unwrap_or_default();
+        let dependences = self.dependences();
+        let reasons = path.windows(2).map(|step| dependences.reason(self.graph, step[0], step[1])).collect();
+        let doubt = match certain {
+            Some(_) => None,
+            None => path.windows(2).find_map(|step| self.doubt(step[0], step[1])),
+        };
+        (reasons, doubt)
+    }
+
+    fn path(&self, from: NodeId, to: NodeId, certain_only: bool) -> Option<Vec<NodeId>> {
+        let dependences = self.dependences();
+        let usable = |a: NodeId, b: NodeId| {
+            !certain_only || dependences.origin(a, b).is_none_or(Origin::certain)
+        };
+        search(self.graph.len(), from, to, |id| dependences.after(id).iter().copied().filter(move |&next| usable(id, next)))
+    }
+
+    /// Whether arguments and ordering edges lead from `from` to `to`.
+    pub(super) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
+        self.edges.inputs(to).contains(&from)
+            || search(self.graph.len(), from, to, |id| self.edges.successors(id)).is_some()
+    }
+
+    /// Pairs that certainly touch the same bytes, one of them writing, in list order; enough of them that every
+    /// other such pair follows.
+    pub(super) fn certain_conflicts(&self) -> Vec<(NodeId, NodeId, Hazard)> {
+        let certain = conflicts(self.storages()).into_iter().filter(|conflict| conflict.certain);
+        certain.map(|conflict| (conflict.before, conflict.after, conflict.hazard)).collect()
+    }
+
+    /// Pairs of kept nodes that conflict (one storage and at least one write, random draws, effects), in list
+    /// order; enough of them that every other such pair follows.
+    pub(super) fn conflicts_among(&self, keep: &dyn Fn(NodeId) -> bool) -> Vec<(NodeId, NodeId, Origin)> {
+        let storages = self.storages();
+        let mut conflicts = Vec::new();
+        for storage in storages.ids() {
+            let kept: Vec<&Access> = storages.accesses_of(storage).filter(|a| keep(a.node)).collect();
+            if !kept.iter().any(|access| access.touch.writes()) {
+                continue;
+            }
+            for (i, second) in kept.iter().enumerate() {
+                for first in kept[..i].iter().rev() {
+                    let hazard = match (first.touch.writes(), second.touch.writes()) {
+                        (false, false) => continue,
+                        (true, false) => Hazard::ReadAfterWrite,
+                        (false, true) => Hazard::WriteAfterRead,
+                        (true, true) => Hazard::WriteAfterWrite,
+                    };
+                    let overlap = first.part.bytes.overlap(second.part.bytes);
+                    if overlap == Overlap::No || first.node == second.node {
+                        continue;
+                    }
+                    let certain = overlap == Overlap::Yes && first.part.certain && second.part.certain;
+                    let of = storages.storage(storage).by;
+                    let landed = first.touch == Touch::Land || first.touch == Touch::Release;
+                    conflicts.push((first.node, second.node, Origin::Storage { hazard, of, landed, certain }));
+                    // What came before a certain write of the same bytes is ordered through it.
+                    if certain && first.touch == Touch::Write && first.part.bytes == second.part.bytes {
+                        break;
+                    }
+                }
+            }
+        }
+        let (mut random, mut effect) = (None, None);
+        for id in self.graph.ids().filter(|&id| keep(id)) {
+            let Some(info) = self.ops.call(self.graph, id) else { continue };
+            let certain = !matches!(info.kind, crate::ops::Kind::Unknown);
+            if info.is_random() && let Some(before) = random.replace(id) {
+                conflicts.push((before, id, Origin::Random { certain }));
+            }
+            if info.effect && let Some(before) = effect.replace(id) {
+                conflicts.push((before, id, Origin::Effect { certain }));
+            }
+        }
+        conflicts
+    }
+
+    /// Whether running a node has an effect of its own, beyond its results.
+    pub(super) fn has_own_effect(&self, id: NodeId) -> bool {
+        self.ops.call(self.graph, id).is_some_and(|info| info.effect || info.is_random())
+    }
+
+    /// The most bytes of storage that are live at once, and where; `None` where a size is not known.
+    ///
+    /// A storage lives from its first node to the last use of any node that shows it. Inputs and constants live
+    /// throughout, what the output returns to the end.
+    pub(super) fn peak_bytes(&self) -> Option<Peak> {
+        let storages = self.storages();
+        let n = self.graph.len();
+        let mut change = vec![0i64; n + 1];
+        let mut live = 0i64;
+        for (storage, nodes) in storages.ids().zip(self.shown_by()) {
+            let info = storages.storage(storage);
+            let bytes = info.bytes?;
+            if info.external {
+                live = live.checked_add(bytes)?;
+                continue;
+            }
+            let last_use = |&id: &NodeId| {
+                let users = self.edges.users(id).iter();
+                users.map(|u| if self.graph.node(*u).op == Op::Output { n } else { u.index() }).max()
+            };
+            let last = nodes.iter().filter_map(last_use).max().unwrap_or(info.by.index()).max(info.by.index());
+            change[info.by.index()] = change[info.by.index()].checked_add(bytes)?;
+            if last < n {
+                change[last + 1] = change[last + 1].checked_sub(bytes)?;
+            }
+        }
+        let mut peak = Peak { bytes: live, at: NodeId(0) };
+        for id in self.graph.ids() {
+            live = live.checked_add(change[id.index()])?;
+            if live > peak.bytes {
+                peak = Peak { bytes: live, at: id };
+            }
+        }
+        Some(peak)
+    }
+}
+
+/// The most bytes that are live at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Peak {
+    /// Bytes.
+    pub(super) bytes: i64,
+    /// The first node at which they are live.
+    pub(super) at: NodeId,
+}
+
+/// A shortest path, both ends included.
+fn search<I: Iterator<Item = NodeId>>(
+    nodes: usize,
+    from: NodeId,
+    to: NodeId,
+    successors: impl Fn(NodeId) -> I,
+) -> Option<Vec<NodeId>> {
+    let mut came_from: Vec<Option<NodeId>> = vec![None; nodes];
+    let mut queue = VecDeque::from([from]);
+    while let Some(id) = queue.pop_front() {
+        for next in successors(id) {
+            if came_from[next.index()].is_some() {
+                continue;
+            }
+            came_from[next.index()] = Some(id);
+            if next == to {
+                let mut path = vec![to];
+                while let Some(&last) = path.last()
+                    && (last != from || path.len() == 1)
+                {
+                    path.push(came_from[last.index()]?);
+                }
+                path.reverse();
+                return Some(path);
+            }
+            queue.push_back(next);
+        }
+    }
+    None
+}
+
+/// Who of the launches of a graph depends on whom.
+pub struct LaunchReachability {
+    marked: Reachability,
+    nodes: Vec<NodeId>,
+}
+
+impl LaunchReachability {
+    fn new(side: &Side) -> Result<LaunchReachability, String> {
+        let nodes: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
+        let marked = Reachability::new(side.dependences(), &nodes)
+            .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(side.graph)))?;
+        Ok(LaunchReachability { marked, nodes })
+    }
+
+    /// Whether launch `from` must be issued before launch `to`.
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        self.marked.reaches(self.nodes[from], self.nodes[to]) == Some(true)
+    }
+}

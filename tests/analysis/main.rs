@@ -1,0 +1,6 @@
+//! The analyses together: against a slow model on random programs, on cases written by hand, and on recorded
+//! graphs.
+
+mod model;
+mod programs;
+mod storages;

@@ -1,0 +1,177 @@
+//! Every text case under tests/cases/ and corpus/ is judged as its `expect` lines say.
+//!
+//! Each case is first put through identity checks, so that a false alarm is caught before anything else: its graph,
+//! taken as its own outcome, is sound, and its text survives printing and parsing.
+
+use graph_oracle::candidates::{self, Outcome};
+use graph_oracle::case::{Case, Expectation, Expected, Subject};
+use graph_oracle::format::text;
+use graph_oracle::graph::Graph;
+use graph_oracle::judge::{self, Judgement, Options, Verdict};
+use graph_oracle::rules::{CATALOGUE, PassKind};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn case_files() -> Vec<PathBuf> {
+    fn walk(folder: &Path, into: &mut Vec<PathBuf>) {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                walk(&path, into);
+            } else if path.extension().is_some_and(|e| e == "graph") {
+                into.push(path);
+            }
+        }
+    }
+    let mut files = Vec::new();
+    walk(&root().join("tests/cases"), &mut files);
+    walk(&root().join("corpus"), &mut files);
+    files
+}
+
+fn read(path: &Path) -> Case {
+    let bytes = std::fs::read(path).unwrap();
+    text::parse(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn options() -> Options {
+    Options { run_again: true, ..Options::default() }
+}
+
+#[test]
+fn every_case_is_judged_as_it_expects() {
+    let mut failures = Vec::new();
+    let files = case_files();
+    let mut expectations = 0;
+    for path in &files {
+        let case = read(path);
+        for expectation in &case.expectations {
+            expectations += 1;
+            if let Err(why) = meets(&case, expectation) {
+                failures.push(format!("{}: {why}", path.strip_prefix(root()).unwrap_or(path).display()));
+            }
+        }
+        if case.expectations.is_empty() {
+            failures.push(format!("{}: expects nothing", path.display()));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {expectations} fail:\n{}", failures.len(), failures.join("\n"));
+    assert!(files.len() >= 12, "found only {} case files", files.len());
+}
+
+fn meets(case: &Case, expectation: &Expectation) -> Result<(), String> {
+    match expectation {
+        Expectation::Fault(kind) => {
+            let faults = graph_oracle::analysis::validate::validate(&case.graph);
+            let found: Vec<&str> = faults.iter().map(|fault| fault.kind.name()).collect();
+            found
+                .contains(&kind.as_str())
+                .then_some(())
+                .ok_or_else(|| format!("expected fault {kind}, found {found:?}"))
+        }
+        Expectation::Verdict { of, is } => {
+            let judgement = match of {
+                Subject::Outcome => judge::judge_recorded(case, &options()),
+                Subject::Reference => judge_candidate(case, "reference"),
+                Subject::Candidate(name) => judge_candidate(case, name),
+            };
+            let judgement = judgement.map_err(|error| error.to_string())?;
+            agrees(&judgement, is).map_err(|why| format!("{of:?}: {why}"))
+        }
+    }
+}
+
+fn judge_candidate(case: &Case, name: &str) -> Result<Judgement, judge::CannotJudge> {
+    let candidate = candidates::find(name).map_err(judge::CannotJudge::Pass)?;
+    judge::judge(case, candidate.as_ref(), &options())
+}
+
+fn agrees(judgement: &Judgement, expected: &Expected) -> Result<(), String> {
+    let report = || graph_oracle::report::text(judgement, "the case", None, true);
+    let right = match (expected, &judgement.verdict) {
+        (Expected::Sound, Verdict::Sound)
+        | (Expected::Refused, Verdict::Refused(_))
+        | (Expected::Undecided, Verdict::Undecided(_)) => true,
+        (Expected::Violates(rules), Verdict::Violated(_)) => {
+            let found = judgement.violated_rules();
+            rules.iter().all(|rule| found.contains(&rule.as_str()))
+        }
+        _ => false,
+    };
+    right.then_some(()).ok_or_else(|| format!("expected {expected:?}, but\n{}", report()))
+}
+
+#[test]
+fn every_graph_is_its_own_sound_outcome() {
+    let mut judged = 0;
+    for path in case_files() {
+        let case = read(&path);
+        let Some(pass) = &case.pass else { continue };
+        let kind = PassKind::parse(&pass.name).unwrap();
+        let sorted = graph_oracle::analysis::topological::violations(
+            &case.graph,
+            &graph_oracle::analysis::Edges::new(&case.graph),
+        );
+        if !judge::input_faults(&case.graph, kind).is_empty() || !sorted.is_empty() {
+            continue;
+        }
+        if case.expectations.iter().any(|e| matches!(e, Expectation::Fault(_))) {
+            continue;
+        }
+        let same = |graph: &Graph| Outcome { unrepaired: Some(graph.clone()), repaired: graph.clone() };
+        let judgement =
+            judge::judge_outcomes(&case.graph, pass, &[(None, same(&case.graph))], &Options::default())
+                .unwrap();
+        let report = graph_oracle::report::text(&judgement, "identity", None, false);
+        assert_eq!(judgement.verdict, Verdict::Sound, "{}:\n{report}", path.display());
+        judged += 1;
+    }
+    assert!(judged >= 12, "only {judged} cases were judged against themselves");
+}
+
+#[test]
+fn every_case_survives_printing_and_parsing() {
+    for path in case_files() {
+        let printed = read(&path).to_string();
+        let again =
+            text::parse(printed.as_bytes()).unwrap_or_else(|e| panic!("{}: {e}\n{printed}", path.display()));
+        assert_eq!(printed, again.to_string(), "{}", path.display());
+    }
+}
+
+/// Each rule has a case that violates it and a case in which it was applied and holds.
+#[test]
+fn every_rule_has_an_accepting_and_a_rejecting_case() {
+    let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut violated: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in case_files() {
+        let case = read(&path);
+        for expectation in &case.expectations {
+            let Expectation::Verdict { of, .. } = expectation else { continue };
+            let judgement = match of {
+                Subject::Outcome => judge::judge_recorded(&case, &options()),
+                Subject::Reference => judge_candidate(&case, "reference"),
+                Subject::Candidate(name) => judge_candidate(&case, name),
+            };
+            let Ok(judgement) = judgement else { continue };
+            for (id, status) in &judgement.rules {
+                match status {
+                    graph_oracle::rules::RuleStatus::Holds => *holds.entry(id).or_default() += 1,
+                    graph_oracle::rules::RuleStatus::Violated(_) => *violated.entry(id).or_default() += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+    let lacking = |counts: &BTreeMap<&str, usize>| -> Vec<&str> {
+        CATALOGUE.iter().map(|rule| rule.id).filter(|id| !counts.contains_key(id)).collect()
+    };
+    assert_eq!(lacking(&holds), [""; 0], "rules that no case accepts");
+    assert_eq!(lacking(&violated), [""; 0], "rules that no case rejects");
+}
