@@ -13,6 +13,7 @@ use crate::graph::{
     Dim, Dtype, Expr, Graph, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Symbol, TagsId, TargetId, Tensor,
     TensorId, Value, World,
 };
+use crate::ops::Collective;
 
 /// The device of every tensor: the one that the text format leaves out.
 const DEVICE: &str = "cuda:0";
@@ -101,7 +102,7 @@ pub(super) struct Flight {
 /// A collective that a pass may bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
-    pub kind: crate::ops::Collective,
+    pub kind: Collective,
     pub bytes: i64,
 }
 
@@ -133,6 +134,8 @@ pub(super) struct Builder<'a, S> {
     /// Candidates in the order of their waits.
     pub candidates: Vec<Candidate>,
     pub origin: Origin,
+    /// The one kind that the pass is to bucket, if it is one.
+    pub focus: Option<Collective>,
     /// Choices for the end of the graph, when the source may be used up.
     pub late: Seeded,
     /// Whether values of this step become outputs, unused and used.
@@ -167,6 +170,7 @@ impl<'a, S: Source> Builder<'a, S> {
             landed: Vec::new(),
             candidates: Vec::new(),
             origin: Origin::default(),
+            focus: None,
             late,
             output: (true, false),
             odd_names: false,

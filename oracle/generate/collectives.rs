@@ -73,8 +73,11 @@ impl<S: Source> Builder<'_, S> {
     /// values are used at once, users of an early wait stand before the inputs of late members.
     pub fn step_burst(&mut self) {
         let kinds = [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce];
-        let on = [1, self.config.scatter, self.config.reduce];
-        let kind = kinds[self.source.weighted(&[3, on[1].min(2), on[2].min(2)])];
+        let weights = [3, self.config.scatter.min(2), self.config.reduce.min(2)];
+        let kind = match self.focus {
+            Some(kind) if self.source.percent(60) => kind,
+            _ => kinds[self.source.weighted(&weights)],
+        };
         let key = self.keys.key(self.source, self.config, kind);
         let count = self.source.between(2, 4);
         let (at_once, reversed, used) =

@@ -88,7 +88,10 @@ impl Keys {
         let ranks = i64::from(world.ranks.unwrap_or(1));
         let mut keys = Keys { groups, ranks, main, reductions, first: [plain; 3] };
         for kind in [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce] {
-            keys.first[slot(kind)] = keys.other(source, config, kind);
+            let key = keys.other(source, config, kind);
+            // Groups of one rank are the exception.
+            let group = if key.group.size == 1 { keys.groups[0] } else { key.group };
+            keys.first[slot(kind)] = Key { group, ..key };
         }
         keys
     }

@@ -24,25 +24,43 @@ mod builder;
 mod collectives;
 mod compute;
 mod config;
+mod edits;
 mod effects;
+mod features;
 mod keys;
+mod layers;
 mod neighbours;
 mod operands;
 mod order;
 mod pass;
 mod pool;
+mod propagate;
+mod resize;
 mod source;
 mod steps;
+#[cfg(any(test, feature = "proptest"))]
+pub mod strategy;
+mod survey;
 mod target;
+mod traits;
 mod types;
+#[cfg(feature = "arbitrary")]
+mod unstructured;
 mod views;
+mod window;
 mod world;
 
 pub use config::{Config, Knob, Swarm};
+pub use edits::{Edit, edit};
+pub use features::{Feature, Features};
+pub use layers::{Layers, Parallelism};
 pub use pass::{Bucketing, Pass, Selection};
+pub use resize::shrink;
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Seeded, Source};
+pub use survey::Survey;
+pub use window::window;
 
 use crate::case::Case;
 use crate::graph::{Graph, Value};
@@ -62,6 +80,11 @@ pub struct Generated {
 }
 
 impl Generated {
+    /// What it has in it.
+    pub fn survey(&self) -> Survey {
+        Survey::of(&self.graph, &self.pass)
+    }
+
     /// As a case, without expectations.
     pub fn into_case(self) -> Case {
         Case { pass: Some(self.pass.config()), ..Case::of_graph(self.graph) }
@@ -80,6 +103,7 @@ pub fn generate(source: &mut impl Source, config: &Config) -> Generated {
     source.step();
     let nodes = source.length(config.min_nodes, config.max_nodes) as usize;
     let mut builder = Builder::new(source, &config, world, nodes.min(4096));
+    builder.focus = plan.focus();
     builder.steps(nodes);
     builder.end(&plan).with(plan)
 }
@@ -148,15 +172,4 @@ impl<S: Source> Builder<'_, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn show() {
-        for seed in 0..4 {
-            let mut source = Seeded::new(seed);
-            let config = Config::swarm(&mut source);
-            println!("{}", generate(&mut source, &config).into_case());
-        }
-    }
-}
+mod tests;

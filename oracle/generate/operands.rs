@@ -89,6 +89,9 @@ impl<S: Source> Builder<'_, S> {
             Some(var) => var,
             None => self.new_input(dtype, multiple),
         };
+        if kind == Collective::ReduceScatter && self.pool.ty(var).rank() == 0 {
+            var = self.unsqueeze(var, 0);
+        }
         if self.source.percent(self.config.strided) {
             var = self.strided(var, fits);
         }

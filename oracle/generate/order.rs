@@ -10,7 +10,7 @@ pub(super) fn shuffled(source: &mut impl Source, inputs: usize, others: usize) -
         match source.below(4) {
             // A few nodes somewhere else, as a pass leaves them.
             0 | 1 => {
-                for _ in 0..source.between(1, 4) {
+                for _ in 0..source.between(2, 8) {
                     let (from, to) = (source.below(others as u32), source.below(others as u32));
                     let node = list.remove(from as usize);
                     list.insert(to as usize, node);

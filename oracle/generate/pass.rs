@@ -99,7 +99,9 @@ impl Plan {
             return Plan { pass: Pass::Repair, cap: CapPlan::Default };
         }
         let kinds = [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce];
-        let kind = source.percent(config.one_kind).then(|| kinds[source.weighted(&[5, 3, 2])]);
+        // A kind that the graph will hardly have would leave nothing to do.
+        let weights = [5, config.scatter.min(3), config.reduce.min(2)];
+        let kind = source.percent(config.one_kind).then(|| kinds[source.weighted(&weights)]);
         let mode = if source.percent(config.other_mode) {
             match kind {
                 // Only gathers mix dtypes: asking for reduce-scatters too is refused.
@@ -130,6 +132,14 @@ impl Plan {
             }
         };
         Plan { pass: Pass::Bucketing(Bucketing { kind, mode, cap: Vec::new(), selection }), cap }
+    }
+
+    /// The one kind that the pass is to bucket, if it is one.
+    pub fn focus(&self) -> Option<Collective> {
+        match &self.pass {
+            Pass::Bucketing(bucketing) => bucketing.kind,
+            Pass::Repair => None,
+        }
     }
 
     /// Whether the list is to be unsorted.
