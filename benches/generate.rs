@@ -1,7 +1,7 @@
 //! How fast cases are made, by size, and what a survey of one costs.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use graph_oracle::generate::{Config, Seeded, generate};
+use graph_oracle::generate::{Config, Layers, Parallelism, Seeded, case, generate};
 
 /// Default cases: 30 to 60 nodes, 2 to 4 ranks, a swarm each.
 fn cases(c: &mut Criterion) {
@@ -11,9 +11,7 @@ fn cases(c: &mut Criterion) {
     group.bench_function("case", |b| {
         b.iter(|| {
             index += 1;
-            let mut source = Seeded::case(1, index);
-            let config = Config::swarm(&mut source);
-            generate(&mut source, &config)
+            case(&Config::default(), 1, index)
         });
     });
     group.bench_function("swarm", |b| {
@@ -26,9 +24,7 @@ fn cases(c: &mut Criterion) {
         b.iter_batched(
             || {
                 index += 1;
-                let mut source = Seeded::case(1, index);
-                let config = Config::swarm(&mut source);
-                generate(&mut source, &config)
+                case(&Config::default(), 1, index)
             },
             |generated| generated.survey(),
             BatchSize::SmallInput,
@@ -55,5 +51,17 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cases, sizes);
+/// Layers: linear to a million nodes.
+fn layers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("generate-layers");
+    group.sample_size(10);
+    for nodes in [10_000usize, 100_000, 1_000_000] {
+        let spec = Layers { parallelism: Parallelism::ShardedTensor, ..Layers::default() }.with_nodes(nodes);
+        group.throughput(Throughput::Elements(nodes as u64));
+        group.bench_function(nodes.to_string(), |b| b.iter(|| spec.graph()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, cases, sizes, layers);
 criterion_main!(benches);

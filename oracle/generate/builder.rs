@@ -344,8 +344,7 @@ impl<'a, S: Source> Builder<'a, S> {
     /// A new graph input.
     pub fn input(&mut self, ty: Type) -> Var {
         let name = self.name(Prefix::Input);
-        let text = self.graph.text(name).to_string();
-        let target = self.graph.intern_target(&text);
+        let target = self.graph.target_named(name);
         let out = Out::Tensor(self.tensor(&ty));
         self.inputs.push(Node {
             name,

@@ -91,6 +91,13 @@ impl Generated {
     }
 }
 
+/// Case number `index` of the campaign `seed`: a swarm of `config`. Which thread or machine asks makes no difference.
+pub fn case(config: &Config, seed: u64, index: u64) -> Generated {
+    let mut source = Seeded::case(seed, index);
+    let config = config.clone().swarmed(&mut source);
+    generate(&mut source, &config)
+}
+
 /// Generates a case from the choices of `source`. Knobs out of their range count as the nearest value in it.
 pub fn generate(source: &mut impl Source, config: &Config) -> Generated {
     let mut config = config.clamped();

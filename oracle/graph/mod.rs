@@ -221,6 +221,11 @@ impl Graph {
     /// The id of a target.
     pub fn intern_target(&mut self, target: &str) -> TargetId {
         let text = self.strings.intern(target);
+        self.target_named(text)
+    }
+
+    /// The id of the target with this text.
+    pub fn target_named(&mut self, text: Str) -> TargetId {
         if self.target_of.len() <= text.index() {
             self.target_of.resize(text.index() + 1, None);
         }
