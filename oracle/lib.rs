@@ -7,6 +7,7 @@ pub mod candidates;
 pub mod case;
 pub mod cli;
 pub mod format;
+pub mod generate;
 pub mod graph;
 pub mod judge;
 pub mod ops;

@@ -222,6 +222,11 @@ impl Graph {
     /// The id of a target.
     pub fn intern_target(&mut self, target: &str) -> TargetId {
         let text = self.strings.intern(target);
+        self.target_named(text)
+    }
+
+    /// The id of the target with this text.
+    pub fn target_named(&mut self, text: Str) -> TargetId {
         if self.target_of.len() <= text.index() {
             self.target_of.resize(text.index() + 1, None);
         }
@@ -347,6 +352,28 @@ impl Graph {
             {
                 *value = Value::Node(node);
             }
+        }
+    }
+}
+
+/// Renumbering.
+impl Graph {
+    /// Replaces every reference to a node, in arguments, ordering edges, renames and clusters. A builder that
+    /// numbers nodes before it knows their positions calls this once at the end.
+    pub fn map_references(&mut self, mut position: impl FnMut(NodeId) -> NodeId) {
+        for value in &mut self.values {
+            if let Value::Node(node) = value {
+                *node = position(*node);
+            }
+        }
+        for edge in &mut self.ordering {
+            *edge = OrderingEdge { before: position(edge.before), after: position(edge.after) };
+        }
+        for rename in &mut self.renames {
+            *rename = Rename { by: position(rename.by), of: position(rename.of) };
+        }
+        for member in self.clusters.iter_mut().flat_map(|cluster| &mut cluster.members) {
+            *member = position(*member);
         }
     }
 }
