@@ -20,6 +20,10 @@ impl Candidate for Reference {
         Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
     }
 
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
@@ -31,7 +35,7 @@ impl Candidate for Reference {
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
-            Some(PassKind::Repair) => run_repair(graph),
+            Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
     }
@@ -44,15 +48,30 @@ pub(super) fn run_bucketing(
     rank: u32,
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
-    let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    run_bucketing_with(graph, pass, rank, policy, &|_| {})
+}
+
+/// Runs a bucketing algorithm with changed options.
+pub(super) fn run_bucketing_with(
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    policy: &dyn bucketing::Policy,
+    change: &dyn Fn(&mut Config),
+) -> Result<Outcome, Refusal> {
+    let mut config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    change(&mut config);
     let bucketed = bucketing::bucket_with(graph, &config, policy)
         .map_err(|refusal| Refusal::new(refusal.to_string()))?;
     Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
 }
 
-/// Repairs a graph.
-pub(super) fn run_repair(graph: &Graph) -> Result<Outcome, Refusal> {
-    match repair::stable_topological_sort(graph) {
+/// Repairs a graph by sorting it.
+pub(super) fn run_repair(
+    graph: &Graph,
+    sort: fn(&Graph) -> Result<Graph, repair::Cycle>,
+) -> Result<Outcome, Refusal> {
+    match sort(graph) {
         Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
         Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
     }

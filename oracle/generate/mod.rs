@@ -51,11 +51,14 @@ mod window;
 mod world;
 
 pub use config::{Config, Knob, Swarm};
+pub(crate) use edits::intrusions;
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
 pub use layers::{Layers, Parallelism};
 pub use pass::{Bucketing, Pass, Selection};
+pub(crate) use propagate::propagated;
 pub use resize::shrink;
+pub(crate) use resize::{with_groups, with_sizes};
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Seeded, Source};
@@ -169,7 +172,9 @@ impl<S: Source> Builder<'_, S> {
         match (outputs.first().copied(), last) {
             (None, Some(var)) => outputs.push(self.take(var)),
             // Graphs may return one value twice.
-            (Some(first), _) if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) => {
+            (Some(first), _)
+                if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) =>
+            {
                 outputs.push(first);
             }
             _ => {}

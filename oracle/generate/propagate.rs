@@ -17,6 +17,13 @@ pub(super) enum Refusal {
     Undecided(NodeId),
 }
 
+/// The graph with the results of all calls recomputed; what no rule decides stays as recorded. `None` where an
+/// operator refuses its arguments.
+pub(crate) fn propagated(mut graph: Graph) -> Option<Graph> {
+    propagate(&mut graph, &mut |sizes| Some(sizes.to_vec())).ok()?;
+    Some(graph)
+}
+
 /// Recomputes the results of all calls. `guess` gives the sizes of a result that no rule decides, from those that are
 /// recorded (shape, then strides); `None` refuses.
 pub(super) fn propagate(
@@ -60,8 +67,11 @@ pub(super) fn propagate(
                     _ => Vec::new(),
                 };
                 let of = |i: usize| parts.get(i).copied().unwrap_or(Out::Absent);
-                let outs: Option<Vec<Out>> =
-                    outputs.iter().enumerate().map(|(i, output)| made(graph, of(i), output, device)).collect();
+                let outs: Option<Vec<Out>> = outputs
+                    .iter()
+                    .enumerate()
+                    .map(|(i, output)| made(graph, of(i), output, device))
+                    .collect();
                 outs.map(|outs| Out::Tuple(graph.push_outs(&outs)))
             }
         };
