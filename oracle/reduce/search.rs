@@ -5,6 +5,8 @@ use crate::analysis::validate::validate;
 use crate::case::Case;
 use crate::generate::intrusions;
 use crate::graph::Graph;
+use crate::ops::Ops;
+use crate::semantics::{self, Program, Terms};
 use rustc_hash::FxHashSet;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -94,12 +96,13 @@ fn fatal(graph: &Graph) -> Option<String> {
 pub(super) struct Validity {
     unsorted: bool,
     intrusions: usize,
+    executes: bool,
 }
 
 impl Validity {
     /// Of the graph that a reduction begins with.
     pub fn of(graph: &Graph) -> Validity {
-        Validity { unsorted: !is_sorted(graph), intrusions: intrusions(graph) }
+        Validity { unsorted: !is_sorted(graph), intrusions: intrusions(graph), executes: executes(graph) }
     }
 
     /// Whether a smaller graph is as valid.
@@ -107,11 +110,24 @@ impl Validity {
         (self.unsorted || is_sorted(graph))
             && fatal(graph).is_none()
             && (self.unsorted || intrusions(graph) <= self.intrusions)
+            && (!self.executes || executes(graph))
     }
 }
 
 fn is_sorted(graph: &Graph) -> bool {
     crate::passes::repair::first_violation(graph).is_none()
+}
+
+/// Elements that an execution may touch: a reduction executes very often.
+const MOST_ELEMENTS: u64 = 1 << 18;
+
+/// Whether the graph runs to its end on every rank, as far as terms tell.
+fn executes(graph: &Graph) -> bool {
+    let Some(world) = graph.world.assume_mesh() else { return false };
+    let ops = Ops::of(graph);
+    let Ok(program) = Program::new(graph, &ops, &world) else { return false };
+    let options = semantics::Options { max_elements: MOST_ELEMENTS, ..semantics::Options::default() };
+    semantics::run(&[program], &world, &Terms::default(), &options).is_ok()
 }
 
 struct Search<'a> {

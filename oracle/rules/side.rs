@@ -80,7 +80,7 @@ impl<'a> Side<'a> {
     }
 
     /// For each storage the nodes that show part of it, in list order.
-    fn shown_by(&self) -> &[Vec<NodeId>] {
+    pub(super) fn shown_by(&self) -> &[Vec<NodeId>] {
         self.shown_by.get_or_init(|| {
             let storages = self.storages();
             let mut shown = vec![Vec::new(); storages.len()];
@@ -208,7 +208,8 @@ impl<'a> Side<'a> {
                 }
             }
         }
-        let (mut random, mut effect) = (None, None);
+        let (mut random, mut effect): (Option<NodeId>, Option<NodeId>) = (None, None);
+        let mut assertions: Vec<NodeId> = Vec::new();
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, crate::ops::Kind::Unknown);
@@ -217,10 +218,13 @@ impl<'a> Side<'a> {
             {
                 conflicts.push((before, id, Origin::Random { certain }));
             }
-            if info.effect
-                && let Some(before) = effect.replace(id)
-            {
-                conflicts.push((before, id, Origin::Effect { certain }));
+            // Assertions among themselves may change places: they only stop the program.
+            if matches!(info.kind, crate::ops::Kind::AssertScalar) {
+                conflicts.extend(effect.map(|before| (before, id, Origin::Effect { certain })));
+                assertions.push(id);
+            } else if info.effect {
+                let before = assertions.drain(..).chain(effect.replace(id));
+                conflicts.extend(before.map(|before| (before, id, Origin::Effect { certain })));
             }
         }
         conflicts
