@@ -13,7 +13,7 @@ use super::collectives::Collectives;
 use super::sharing::{argument, receives};
 use super::storages::{Access, Mode, Part, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::ops::{Collective, Fill, Kind, Move, OpInfo, Ops, Param, Random, Schema};
+use crate::ops::{Collective, Fill, Kind, Move, OpInfo, Ops, Param, Schema};
 
 pub(super) fn collect(
     graph: &Graph,
@@ -82,7 +82,7 @@ impl Collector<'_> {
         }
         for_each_argument(graph, id, schema, &mut |param, value| {
             let unread = param.is_some_and(|(i, param)| {
-                overwrites(info.kind, param) || (i == 0 && only_shape_of_first(info.kind, schema))
+                overwrites(info.kind, param) || (i == 0 && info.kind.only_shape_of_first(schema))
             });
             if !unread {
                 self.argument(id, value, Touch::Read);
@@ -231,18 +231,6 @@ fn for_each_argument<'s>(
 
 fn reads_sizes_only(kind: Kind) -> bool {
     matches!(kind, Kind::GetItem | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Number(_))
-}
-
-/// Whether the first argument only says shape, dtype and device.
-fn only_shape_of_first(kind: Kind, schema: &Schema) -> bool {
-    match kind {
-        Kind::Fill(_) | Kind::Random(Random::Rand | Random::Randn) => schema.params[0].ty == "Tensor",
-        // Received data takes the place of what was there.
-        Kind::Collective(Collective::Recv) => true,
-        // The functional copy has the shape of its first argument.
-        Kind::Move(Move::Copy) => !schema.params[0].write,
-        _ => false,
-    }
 }
 
 /// Whether what was in a written argument does not matter.

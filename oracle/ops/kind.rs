@@ -169,6 +169,21 @@ pub enum Random {
     Opaque,
 }
 
+impl Kind {
+    /// Whether the first argument only says shape, dtype and device.
+    pub fn only_shape_of_first(self, schema: &super::Schema) -> bool {
+        let Some(first) = schema.params.first() else { return false };
+        match self {
+            Kind::Fill(_) | Kind::Random(Random::Rand | Random::Randn) => first.ty == "Tensor",
+            // Received data takes the place of what was there.
+            Kind::Collective(Collective::Recv) => true,
+            // The functional copy has the shape of its first argument.
+            Kind::Move(Move::Copy) => !first.write,
+            _ => false,
+        }
+    }
+}
+
 /// Functions of one element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]

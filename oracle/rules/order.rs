@@ -82,7 +82,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
     for (first, second, origin) in before.conflicts_among(&|id| c.after_of[id.index()].is_some()) {
         let (Some(a), Some(b)) = (c.after_of[first.index()], c.after_of[second.index()]) else { continue };
-        if a < b {
+        // What an unsorted list has in the wrong order, against its own edges, is what a repair is there for.
+        if a < b || before.has_path(second, first) {
             continue;
         }
         let reason = origin.tell(before.graph, first, second);

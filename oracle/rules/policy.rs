@@ -4,7 +4,7 @@ use super::{Checked, Evidence, Merge, Side, Stage};
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{NodeId, Op};
-use crate::ops::Collective;
+use crate::ops::{Collective, Kind};
 
 fn not_asked(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
@@ -142,8 +142,13 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
-    let folded: Vec<NodeId> =
-        before.collectives.waits.iter().flat_map(|waits| waits.iter().skip(1)).copied().collect();
+    let is_wait = |id: NodeId| before.ops.call(before.graph, id).is_some_and(|info| info.kind == Kind::Wait);
+    let is_folded = |&id: &NodeId| {
+        let waits_for = before.edges.inputs(id).first().copied();
+        let is_second = |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && is_wait(user));
+        is_wait(id) && waits_for.is_some_and(|value| is_wait(value) || is_second(value))
+    };
+    let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();
     for merge in &evidence.correspondence.merges {
         // From the first member in wait order on: one that starts before it is not limited.
@@ -204,12 +209,15 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
             };
             let Some(sum) = sizes(members) else { continue };
             for &other in &run[i + 1..] {
-                if members.contains(&other) || cannot_be_bucketed(evidence, members, other) {
+                if members.contains(&other) || cannot_be_bucketed(evidence, other) {
                     continue;
                 }
                 let fits = sizes(&[other]).is_some_and(|size| sum.saturating_add(size) <= limit);
                 if !fits || evidence.correspondence.merge_of(other).is_some() {
                     break;
+                }
+                if does_not_match(evidence, members, other) {
+                    continue;
                 }
                 let free = members
                     .iter()
@@ -373,10 +381,9 @@ fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
     waits.into_iter().map(|(_, launch)| launch).collect()
 }
 
-/// Whether a launch of the same key cannot join a bucket with `members` whatever its size: it has no rows; somebody
-/// else uses its value before the wait, or its `out=` buffer, which the merged launch would not write; its rows do not
-/// divide among the ranks; its device is another; or, where dtypes mix, its piece would not be aligned.
-fn cannot_be_bucketed(evidence: &Evidence, members: &[usize], launch: usize) -> bool {
+/// Whether a launch cannot be in any bucket: it has no rows; somebody else uses its value before the wait, or its
+/// `out=` buffer, which the merged launch would not write; its rows do not divide among the ranks.
+fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     let before = &evidence.before;
     let graph = before.graph;
     let call = &before.collectives.calls[launch];
@@ -392,11 +399,16 @@ fn cannot_be_bucketed(evidence: &Evidence, members: &[usize], launch: usize) -> 
     if before.edges.users(call.node).iter().any(|user| !waits.contains(user)) {
         return true;
     }
-    if call.out.is_some_and(|out| shows_elsewhere(before, launch, out)) {
-        return true;
-    }
-    let device = |launch: usize| tensor(before.collectives.calls[launch].node).map(|tensor| tensor.device);
-    let dtype = |launch: usize| tensor(before.collectives.calls[launch].node).map(|tensor| tensor.dtype);
+    call.out.is_some_and(|out| shows_elsewhere(before, launch, out))
+}
+
+/// Whether a launch of the same key does not go with `members` whatever its size: its device is another; or, where
+/// dtypes mix, its piece might not be aligned.
+fn does_not_match(evidence: &Evidence, members: &[usize], launch: usize) -> bool {
+    let before = &evidence.before;
+    let tensor = |launch: usize| before.graph.tensor_of(before.collectives.calls[launch].node);
+    let device = |launch: usize| tensor(launch).map(|tensor| tensor.device);
+    let dtype = |launch: usize| tensor(launch).map(|tensor| tensor.dtype);
     members.iter().any(|&member| {
         device(member) != device(launch) || evidence.policies.multidtype && dtype(member) != dtype(launch)
     })

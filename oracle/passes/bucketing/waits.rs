@@ -35,18 +35,43 @@ fn redundant(editor: &Editor, targets: &Targets) -> Vec<(NodeId, NodeId)> {
 /// Folds the waits of a sorted list. Returns how many went.
 pub fn deduplicate(editor: &mut Editor, targets: &Targets) -> usize {
     let redundant = redundant(editor, targets);
+    move_ordering(editor, &redundant);
     for &(wait, keep) in &redundant {
         editor.replace_uses(wait, keep);
     }
-    let kept: FxHashMap<NodeId, NodeId> = redundant.iter().copied().collect();
-    let now = |id: NodeId| kept.get(&id).copied().unwrap_or(id);
-    let ordering = &mut editor.graph_mut().ordering;
-    for edge in ordering.iter_mut() {
-        *edge = OrderingEdge { before: now(edge.before), after: now(edge.after) };
-    }
-    ordering.retain(|edge| edge.before != edge.after);
     // A wait of a wait has become a wait of itself's elder; nothing uses it any more.
     let gone: Vec<NodeId> = redundant.iter().map(|&(wait, _)| wait).collect();
     editor.erase_all(&gone);
     gone.len()
+}
+
+/// Takes redundant waits out of the ordering edges. What came before such a wait comes before whatever followed it; the
+/// wait that is kept stands earlier and must not be held up by it. What followed follows the kept wait.
+fn move_ordering(editor: &mut Editor, redundant: &[(NodeId, NodeId)]) {
+    for &(wait, keep) in redundant {
+        let edges = std::mem::take(&mut editor.graph_mut().ordering);
+        if edges.is_empty() {
+            return;
+        }
+        let (mut before, mut after, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+        for edge in edges {
+            match edge {
+                edge if edge.after == wait => before.push(edge.before),
+                edge if edge.before == wait => after.push(edge.after),
+                edge => moved.push(edge),
+            }
+        }
+        let users: Vec<NodeId> = editor.users(wait).to_vec();
+        for &first in &before {
+            let followers = after.iter().chain(&users);
+            moved.extend(followers.map(|&second| OrderingEdge { before: first, after: second }));
+        }
+        moved.extend(after.iter().filter(|&&second| second != keep).map(|&second| OrderingEdge {
+            before: keep,
+            after: second,
+        }));
+        moved.sort_unstable();
+        moved.dedup();
+        editor.graph_mut().ordering = moved;
+    }
 }

@@ -5,7 +5,7 @@ use super::key::Tag;
 use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use crate::graph::{NodeId, Span, Value};
-use crate::ops::{Bound, Default, OpInfo, Param, Schema};
+use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema};
 
 /// A call of an operator with a schema.
 pub(super) struct Call<'c> {
@@ -116,9 +116,22 @@ impl<'g> Machine<'_, 'g> {
 
     /// Writes the arguments of a call as words: by the numbers of their parameters, defaults left out, buffers that
     /// are only written left out.
-    pub(super) fn encode_bound(&mut self, call: &Call<'_>) -> Result<(), Reason> {
+    pub(super) fn encode_bound(&mut self, call: &Call<'_>, kind: Kind) -> Result<(), Reason> {
+        let shape_only = kind.only_shape_of_first(call.schema);
         for (index, param) in call.schema.params.iter().enumerate() {
             let Some(value) = call.bound.given(index) else { continue };
+            if index == 0
+                && shape_only
+                && let Value::Node(node) = value
+                && let Produced::Tensor(tensor, _) = self.produced(node)?
+                && !self.is_symbolic(tensor)
+            {
+                self.words.dtype(tensor.dtype);
+                for &size in self.eval.sizes(tensor) {
+                    self.words.int(size);
+                }
+                continue;
+            }
             if is_default(value, param.default.as_ref()) || is_out(param) {
                 continue;
             }

@@ -17,7 +17,7 @@ use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
 use crate::graph::{Out, Value};
-use crate::ops::Collective;
+use crate::ops::{Collective, Kind};
 
 /// One tensor of a launch.
 struct Part {
@@ -350,7 +350,7 @@ impl Machine<'_, '_> {
             self.received = self.received.wrapping_add(1);
         }
         let noted = self.eval.hazards.len();
-        self.encode_bound(start.call)?;
+        self.encode_bound(start.call, Kind::Collective(start.kind))?;
         // The inputs have been read, and their hazards noted, already.
         self.eval.hazards.truncate(noted);
         Ok(self.take_key())

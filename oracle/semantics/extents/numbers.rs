@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
         if info.kind == Kind::Item {
             self.words.0.clear();
             self.words.symbol(Tag::Target, target);
-            self.encode_bound(call)?;
+            self.encode_bound(call, info.kind)?;
             return Ok(Produced::Number(self.take_key()));
         }
         // The size of a symbolic tensor is a function of what the tensor is made of, not of what it holds; the

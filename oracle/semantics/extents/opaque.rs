@@ -46,7 +46,7 @@ impl Machine<'_, '_> {
             self.unknown_calls = self.unknown_calls.wrapping_add(1);
         }
         match call {
-            Some(call) => self.encode_bound(call)?,
+            Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
         let key = self.take_key();
