@@ -31,8 +31,15 @@ pub enum Edit {
 
 impl Edit {
     /// All of them.
-    pub const ALL: [Edit; 7] =
-        [Edit::OtherOperand, Edit::Duplicate, Edit::View, Edit::Cast, Edit::Reduction, Edit::Group, Edit::Dtype];
+    pub const ALL: [Edit; 7] = [
+        Edit::OtherOperand,
+        Edit::Duplicate,
+        Edit::View,
+        Edit::Cast,
+        Edit::Reduction,
+        Edit::Group,
+        Edit::Dtype,
+    ];
 }
 
 /// Places that are tried for one edit.
@@ -74,7 +81,9 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
             if op == "avg" && integers {
                 return None;
             }
-            argument(graph, node, call?.schema.as_ref()?.param("reduce_op")?, |graph| Value::Str(graph.intern(op)))
+            argument(graph, node, call?.schema.as_ref()?.param("reduce_op")?, |graph| {
+                Value::Str(graph.intern(op))
+            })
         }
         Edit::Group => {
             let schema = call?.schema.as_ref()?;
@@ -107,7 +116,12 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
 }
 
 /// A call with another positional argument.
-fn argument(graph: &Graph, node: NodeId, index: usize, value: impl FnOnce(&mut Graph) -> Value) -> Option<Graph> {
+fn argument(
+    graph: &Graph,
+    node: NodeId,
+    index: usize,
+    value: impl FnOnce(&mut Graph) -> Value,
+) -> Option<Graph> {
     let mut edited = graph.clone();
     let mut args = edited.args(node).to_vec();
     let value = value(&mut edited);
@@ -160,8 +174,14 @@ fn duplicate(graph: &Graph, ops: &Ops, node: NodeId) -> Option<Graph> {
     let &user = editor.users(node).first()?;
     let (args, kwargs) = (graph.args(node).to_vec(), graph.kwargs(node).collect::<Vec<_>>());
     let next = editor.next(node);
-    let twin =
-        editor.insert_before(next, graph.name(node), graph.target(node), &args, &kwargs, graph.node(node).out);
+    let twin = editor.insert_before(
+        next,
+        graph.name(node),
+        graph.target(node),
+        &args,
+        &kwargs,
+        graph.node(node).out,
+    );
     editor.replace_input(user, node, twin);
     Some(editor.finish())
 }
@@ -175,7 +195,9 @@ fn between(source: &mut impl Source, graph: &Graph, ops: &Ops, edit: Edit, node:
     let users = editor.users(node);
     let &user = users.get(source.below(users.len() as u32) as usize)?;
     // An operator that writes to the value would write to the copy.
-    if graph.node(user).op == Op::Output || ops.call(graph, user).is_some_and(|i| i.mutated().next().is_some()) {
+    if graph.node(user).op == Op::Output
+        || ops.call(graph, user).is_some_and(|i| i.mutated().next().is_some())
+    {
         return None;
     }
     let (out, dtype) = (graph.node(node).out, graph.tensor_of(node)?.dtype);

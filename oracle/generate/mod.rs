@@ -169,7 +169,9 @@ impl<S: Source> Builder<'_, S> {
         match (outputs.first().copied(), last) {
             (None, Some(var)) => outputs.push(self.take(var)),
             // Graphs may return one value twice.
-            (Some(first), _) if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) => {
+            (Some(first), _)
+                if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) =>
+            {
                 outputs.push(first);
             }
             _ => {}

@@ -60,8 +60,11 @@ pub(super) fn propagate(
                     _ => Vec::new(),
                 };
                 let of = |i: usize| parts.get(i).copied().unwrap_or(Out::Absent);
-                let outs: Option<Vec<Out>> =
-                    outputs.iter().enumerate().map(|(i, output)| made(graph, of(i), output, device)).collect();
+                let outs: Option<Vec<Out>> = outputs
+                    .iter()
+                    .enumerate()
+                    .map(|(i, output)| made(graph, of(i), output, device))
+                    .collect();
                 outs.map(|outs| Out::Tuple(graph.push_outs(&outs)))
             }
         };

@@ -47,7 +47,10 @@ pub struct Cases {
 
 impl std::fmt::Debug for Cases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cases").field("config", &self.config).field("swarm", &self.swarm).finish_non_exhaustive()
+        f.debug_struct("Cases")
+            .field("config", &self.config)
+            .field("swarm", &self.swarm)
+            .finish_non_exhaustive()
     }
 }
 

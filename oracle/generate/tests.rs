@@ -43,7 +43,8 @@ pub(super) fn graph_faults(graph: &Graph, sorted: bool) -> Vec<String> {
             faults.push(intrusion.tell(graph, &collectives));
         }
     }
-    let fatal = validate(graph).into_iter().filter(|fault| fault.is_fatal() && (sorted || !fault.concerns_order()));
+    let fatal =
+        validate(graph).into_iter().filter(|fault| fault.is_fatal() && (sorted || !fault.concerns_order()));
     faults.extend(fatal.map(|fault| fault.to_string()));
     faults
 }
@@ -83,7 +84,8 @@ fn extreme_knobs_are_valid() {
     let off = Config::KNOBS.iter().filter(|knob| knob.swarm != Swarm::Keep);
     let mut bare = Config::default();
     off.for_each(|knob| *bare.knob_mut(knob.name).unwrap() = 0);
-    for knob in Config::KNOBS.iter().filter(|knob| !knob.name.ends_with("_nodes") && knob.name != "elements") {
+    for knob in Config::KNOBS.iter().filter(|knob| !knob.name.ends_with("_nodes") && knob.name != "elements")
+    {
         for value in [knob.range.0, knob.range.1] {
             let mut config = bare.clone();
             *config.knob_mut(knob.name).unwrap() = value;
@@ -244,7 +246,10 @@ fn captured() -> Vec<PathBuf> {
         println!("skipped 1 part: no recorded graphs beside the project");
     }
     // The large ones take long to read in a debug build.
-    let small = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| m.len() < if cfg!(debug_assertions) { 60_000 } else { u64::MAX });
+    let small = |path: &PathBuf| {
+        std::fs::metadata(path)
+            .is_ok_and(|m| m.len() < if cfg!(debug_assertions) { 60_000 } else { u64::MAX })
+    };
     files.into_iter().filter(small).collect()
 }
 
@@ -259,7 +264,9 @@ fn windows_of_real_graphs_stand_alone() {
     let mut source = Seeded::new(9);
     let (mut windows, mut shrunk, mut edited) = (0, 0, 0);
     for path in captured() {
-        let Some(graph) = crate::format::json::read_path(&path).ok().and_then(|d| d.into_graph()) else { continue };
+        let Some(graph) = crate::format::json::read_path(&path).ok().and_then(|d| d.into_graph()) else {
+            continue;
+        };
         let whole = graph_faults(&graph, true).len();
         for length in [1, 12, 40] {
             let start = source.below(graph.len() as u32) as usize;

@@ -8,7 +8,8 @@
 
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{
-    Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor, Value, World,
+    Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor,
+    Value, World,
 };
 use crate::ops::{Kind, Ops};
 
@@ -63,7 +64,9 @@ pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
     let outputs: Vec<NodeId> = list
         .iter()
         .copied()
-        .filter(|&id| matches!(graph.node(id).out, Out::Tensor(_)) && collectives.launch_of_value(id).is_none())
+        .filter(|&id| {
+            matches!(graph.node(id).out, Out::Tensor(_)) && collectives.launch_of_value(id).is_none()
+        })
         .filter(|&id| {
             let users = edges.users(id);
             users.is_empty() || users.iter().any(|user| !inside[user.index()])
@@ -192,7 +195,8 @@ impl<'a> Cut<'a> {
         match out {
             Out::Tensor(id) => {
                 let old = *self.from.tensor(id);
-                let (shape, stride) = (self.dims(self.from.dims(old.shape)), self.dims(self.from.dims(old.stride)));
+                let (shape, stride) =
+                    (self.dims(self.from.dims(old.shape)), self.dims(self.from.dims(old.stride)));
                 let device = self.string(old.device);
                 let new = Tensor { shape, stride, device, storage: None, storage_bytes: None, ..old };
                 Out::Tensor(self.into.push_tensor(new))
@@ -218,7 +222,8 @@ impl<'a> Cut<'a> {
         let output = self.into.push("output", Op::Output, "output");
         self.into.node_mut(output).args = self.into.push_values(&[list]);
         for edge in &self.from.ordering {
-            if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()]) {
+            if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()])
+            {
                 self.into.ordering.push(OrderingEdge { before, after });
             }
         }
@@ -236,9 +241,8 @@ fn explicit(world: &World) -> World {
 pub(super) fn shrink_groups(graph: &mut Graph, size: u32) {
     let old = &graph.world.groups;
     let largest = (0..old.len()).max_by_key(|&i| (old[i].size, std::cmp::Reverse(i)));
-    let whole = largest.filter(|&whole| {
-        old.len() > 1 && product_without(old, whole) == Some(old[whole].size)
-    });
+    let whole =
+        largest.filter(|&whole| old.len() > 1 && product_without(old, whole) == Some(old[whole].size));
     let mut groups: Vec<Group> = old
         .iter()
         .map(|group| Group {
