@@ -3,6 +3,7 @@
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
+use crate::ops::Collective;
 use crate::passes::bucketing::{self, Config};
 use crate::passes::repair;
 use crate::rules::{JUDGE_OPTIONS, PassKind};
@@ -35,6 +36,13 @@ impl Candidate for Reference {
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
     }
+
+    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+        match PassKind::parse(&pass.name) {
+            Some(PassKind::Bucketing) => run_bucketing_on(graph, pass, ranks, &bucketing::Reference),
+            _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
+        }
+    }
 }
 
 /// Runs a bucketing algorithm as global rank `rank`.
@@ -44,10 +52,39 @@ pub(super) fn run_bucketing(
     rank: u32,
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
+    Ok(bucketed(graph, pass, rank, policy)?.0)
+}
+
+/// Runs a bucketing algorithm as each of `ranks`; once where no body names the rank.
+pub(super) fn run_bucketing_on(
+    graph: &Graph,
+    pass: &PassConfig,
+    ranks: &[u32],
+    policy: &dyn bucketing::Policy,
+) -> Result<Vec<Outcome>, Refusal> {
+    let mut outcomes = Vec::with_capacity(ranks.len());
+    for &rank in ranks {
+        let (outcome, names_rank) = bucketed(graph, pass, rank, policy)?;
+        outcomes.push(outcome);
+        if !names_rank {
+            break;
+        }
+    }
+    Ok(outcomes)
+}
+
+/// The outcome, and whether it may depend on the rank: only the bodies of gathers do.
+fn bucketed(
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    policy: &dyn bucketing::Policy,
+) -> Result<(Outcome, bool), Refusal> {
     let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
     let bucketed = bucketing::bucket_with(graph, &config, policy)
         .map_err(|refusal| Refusal::new(refusal.to_string()))?;
-    Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
+    let names_rank = bucketed.plan.iter().any(|bucket| bucket.kind == Collective::AllGather);
+    Ok((Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph }, names_rank))
 }
 
 /// Repairs a graph.

@@ -1,6 +1,7 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
 use super::{Checked, Evidence, Merge, Side, Stage};
+use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::NodeId;
@@ -169,6 +170,9 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
 pub(super) fn maximal(evidence: &Evidence) -> Checked {
     if !evidence.policies.maximal {
         return not_asked("maximality");
+    }
+    if evidence.correspondence.merges.is_empty() {
+        return Checked::Findings(Vec::new());
     }
     if let Some(why) = several_kinds(evidence) {
         return Checked::NotChecked(why);
@@ -340,12 +344,15 @@ fn several_kinds(evidence: &Evidence) -> Option<String> {
 }
 
 /// The key under which launches may be merged (spec: bucketing, 2.1).
-fn key(evidence: &Evidence, launch: usize) -> (String, Option<String>, Option<crate::graph::Dtype>) {
+fn key<'e>(
+    evidence: &'e Evidence,
+    launch: usize,
+) -> (GroupName<'e>, Option<&'e str>, Option<crate::graph::Dtype>) {
     let before = &evidence.before;
     let call = &before.collectives.calls[launch];
     let dtype = before.graph.tensor_of(call.node).map(|t| t.dtype);
     let mixes = evidence.policies.multidtype && call.kind == Collective::AllGather;
-    (call.group.to_string(), call.reduce_op.map(str::to_string), if mixes { None } else { dtype })
+    (call.group, call.reduce_op, if mixes { None } else { dtype })
 }
 
 /// The launches of one kind that may be bucketed, in the order of their waits.
@@ -363,9 +370,12 @@ fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
     waits.into_iter().map(|(_, launch)| launch).collect()
 }
 
-/// Runs of launches with one key, in wait order, for each kind.
+/// Runs of launches with one key, in wait order, for each kind; none where nothing was merged.
 fn runs(evidence: &Evidence) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
+    if evidence.correspondence.merges.is_empty() {
+        return runs;
+    }
     for kind in [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce] {
         let order = wait_order(evidence, kind);
         if evidence.policies.adjacency {
