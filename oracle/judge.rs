@@ -10,9 +10,7 @@ use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
-use crate::rules::{
-    self, Correspondence, Evidence, Finding, PassKind, Policies, RankOutcome, RuleStatus, Side,
-};
+use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Severity};
 
 /// What the oracle says about an outcome.
@@ -116,7 +114,8 @@ impl Default for Options {
 /// Runs `candidate` on the case, on every rank where that matters, and judges what it gives.
 pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
-    let faults = check_input(&case.graph, pass)?;
+    let before = Side::new(&case.graph);
+    check_input(&before, pass)?;
     let policies = policies(config, candidate.keeps_promises())?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
@@ -124,16 +123,18 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
         return Ok(refused(reason));
     }
-    let mut outcomes = Vec::new();
-    for rank in ranks_to_run(&case.graph, capabilities.bakes_rank, options) {
-        match candidate.run(&case.graph, config, rank) {
-            Ok(outcome) => outcomes.push((Some(rank), outcome)),
-            Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
-        }
-    }
-    let again = options.run_again.then(|| again(case, config, candidate, &outcomes));
-    let before = Side::with_faults(&case.graph, faults);
-    Ok(judge_outcomes_with(before, pass, policies, &outcomes, options, again.unwrap_or_default()))
+    let ranks = ranks_to_run(&case.graph, capabilities.bakes_rank, options);
+    let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
+        Ok(outcomes) => outcomes,
+        Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
+    };
+    let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?));
+    let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
+    let Some(&(_, first)) = of_ranks.first() else {
+        return Ok(refused(format!("{} gave no outcome", candidate.name())));
+    };
+    let again = options.run_again.then(|| again(case, config, candidate, first));
+    Ok(judge_outcomes_with(before, pass, policies, first, &of_ranks, options, again.unwrap_or_default()))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank.
@@ -144,13 +145,14 @@ pub fn judge_outcomes(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let pass = pass_named(&config.name)?;
-    let faults = check_input(before, pass)?;
-    if outcomes.is_empty() {
+    let before = Side::new(before);
+    check_input(&before, pass)?;
+    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();
+    let Some(&(_, first)) = outcomes.first() else {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
-    }
+    };
     let policies = policies(config, false)?;
-    let before = Side::with_faults(before, faults);
-    Ok(judge_outcomes_with(before, pass, policies, outcomes, options, Again::default()))
+    Ok(judge_outcomes_with(before, pass, policies, first, &outcomes, options, Again::default()))
 }
 
 /// Judges the outcome recorded in a case.
@@ -204,12 +206,11 @@ fn is_unfit(fault: &Fault, pass: PassKind) -> bool {
     fault.is_fatal() && !(pass == PassKind::Repair && fault.concerns_order())
 }
 
-/// The input's faults, if none of them makes it unfit.
-fn check_input(graph: &Graph, pass: PassKind) -> Result<Vec<Fault>, CannotJudge> {
-    let faults = validate(graph);
-    let unfit: Vec<String> =
-        faults.iter().filter(|fault| is_unfit(fault, pass)).map(ToString::to_string).collect();
-    if unfit.is_empty() { Ok(faults) } else { Err(CannotJudge::Input(unfit)) }
+/// Whether no fault of the input makes it unfit.
+fn check_input(before: &Side, pass: PassKind) -> Result<(), CannotJudge> {
+    let unfit = before.faults().iter().filter(|fault| is_unfit(fault, pass));
+    let unfit: Vec<String> = unfit.map(ToString::to_string).collect();
+    if unfit.is_empty() { Ok(()) } else { Err(CannotJudge::Input(unfit)) }
 }
 
 /// What the configuration promises. The reference keeps all promises of the selection that it is asked for; of
@@ -268,13 +269,7 @@ struct Again {
     renamed_plan: Option<Vec<Vec<String>>>,
 }
 
-fn again(
-    case: &Case,
-    config: &PassConfig,
-    candidate: &dyn Candidate,
-    outcomes: &[(Option<u32>, Outcome)],
-) -> Again {
-    let Some((_, first)) = outcomes.first() else { return Again::default() };
+fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Outcome) -> Again {
     let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
     let renamed = renamed(&case.graph);
     let renamed_plan = candidate.run(&renamed, config, 0).ok().map(|outcome| {
@@ -309,26 +304,25 @@ fn judge_outcomes_with(
     side: Side,
     pass: PassKind,
     policies: Policies,
-    outcomes: &[(Option<u32>, Outcome)],
+    first: &Outcome,
+    outcomes: &[(Option<u32>, &Outcome)],
     options: &Options,
     again: Again,
 ) -> Judgement {
-    let first = &outcomes[0].1;
     let before = side.graph;
     let mut evidence = Evidence::from_side(side, first.unrepaired.as_ref(), &first.repaired, policies);
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
-        let side = Side::new(&outcome.repaired);
-        let correspondence = Correspondence::new(&evidence.before, &side);
-        evidence.ranks.push(RankOutcome { rank: rank.unwrap_or(0), side, correspondence });
+        evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }
     if evidence.policies.exact_order {
         let unsorted = match pass {
             PassKind::Repair => Some(before),
             PassKind::Bucketing => first.unrepaired.as_ref(),
         };
-        let sorted = unsorted.and_then(|graph| repair::stable_topological_sort(graph).ok());
-        evidence.expected_order =
-            sorted.map(|graph| graph.ids().map(|id| graph.name(id).to_string()).collect());
+        evidence.expected_order = unsorted.and_then(|graph| {
+            let order = repair::stable_order(graph).ok()?;
+            Some(order.into_iter().map(|id| graph.name(id)).collect())
+        });
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;

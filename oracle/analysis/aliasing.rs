@@ -34,6 +34,9 @@ impl<'a> Aliasing<'a> {
     pub(super) fn new(graph: &'a Graph, ops: &'a Ops, mode: Mode) -> Aliasing<'a> {
         let mut result = Storages {
             first_place: Vec::with_capacity(graph.len() + 1),
+            places: Vec::with_capacity(graph.len()),
+            parts: Vec::with_capacity(graph.len()),
+            storages: Vec::with_capacity(graph.len()),
             allocates: FixedBitSet::with_capacity(graph.len()),
             ..Storages::default()
         };

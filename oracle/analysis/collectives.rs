@@ -81,7 +81,7 @@ impl<'a> Collectives<'a> {
             value_of: vec![NONE; n],
             idle_waits: Vec::new(),
         };
-        let mut late = Vec::new();
+        let (mut late, mut launches) = (Vec::new(), Vec::new());
         for id in graph.ids() {
             if let Some(call) = describe(graph, ops, id) {
                 this.call_at[id.index()] = this.calls.len() as u32;
@@ -99,9 +99,10 @@ impl<'a> Collectives<'a> {
         late.sort_by_key(|&id| matches!(ops.get(graph, id).kind, Kind::Wait));
         for &id in &late {
             let is_wait = matches!(ops.get(graph, id).kind, Kind::Wait);
-            let mut launches = Vec::new();
+            launches.clear();
             graph.for_each_input(id, &mut |input: NodeId| {
-                let launch = this.value_of[input.index()];
+                // A reference outside the graph is a fault that the validator reports.
+                let launch = this.value_of.get(input.index()).copied().unwrap_or(NONE);
                 if launch != NONE && !launches.contains(&launch) {
                     launches.push(launch);
                 }
@@ -113,7 +114,7 @@ impl<'a> Collectives<'a> {
             } else if launches.is_empty() {
                 this.idle_waits.push(id);
             } else {
-                for launch in launches {
+                for &launch in &launches {
                     this.waits[launch as usize].push(id);
                 }
             }

@@ -54,26 +54,52 @@ impl Conflict {
 
 /// The conflicts in all storages, by storage, then in list order of `after`.
 pub fn conflicts(storages: &Storages) -> Vec<Conflict> {
-    let mut found = Vec::new();
+    conflicts_among(storages, &|_| true)
+}
+
+/// The conflicts between the nodes that `keep` names, as if no other node accessed anything.
+pub fn conflicts_among(storages: &Storages, keep: &dyn Fn(NodeId) -> bool) -> Vec<Conflict> {
+    let (mut found, mut accesses) = (Vec::new(), Vec::new());
     for storage in storages.ids() {
-        if storages.accesses_of(storage).any(|a| a.touch.writes()) {
-            conflicts_in(storages, storage, &mut found);
+        accesses.clear();
+        accesses.extend(storages.accesses_of(storage).filter(|access| keep(access.node)));
+        conflicts_in(&accesses, storage, &mut found);
+    }
+    found
+}
+
+/// The conflicts in all storages that a node of those that `among` names accesses.
+pub fn conflicts_around(storages: &Storages, among: &dyn Fn(NodeId) -> bool) -> Vec<Conflict> {
+    let (mut found, mut accesses) = (Vec::new(), Vec::new());
+    for storage in storages.ids() {
+        if storages.accesses_of(storage).any(|access| among(access.node)) {
+            accesses.clear();
+            accesses.extend(storages.accesses_of(storage));
+            conflicts_in(&accesses, storage, &mut found);
         }
     }
     found
 }
 
-/// The conflicts in one storage.
-fn conflicts_in(storages: &Storages, storage: StorageIndex, found: &mut Vec<Conflict>) {
-    let accesses: Vec<&Access> = storages.accesses_of(storage).collect();
+/// The conflicts in one storage, of which these are the accesses in list order.
+fn conflicts_in(accesses: &[&Access], storage: StorageIndex, found: &mut Vec<Conflict>) {
+    if accesses.len() < 2 || !accesses.iter().any(|access| access.touch.writes()) {
+        return;
+    }
+    if let Some(first) = accesses.first().map(|access| access.part.bytes)
+        && first.is_interval()
+        && !first.is_empty()
+        && accesses.iter().all(|access| access.part.certain && access.part.bytes == first)
+    {
+        return whole(accesses, storage, true, found);
+    }
     let begin = found.len();
-    let mut sweep = Sweep::new(&accesses);
+    let mut sweep = Sweep::new(accesses);
     for i in 0..accesses.len() {
         sweep.access(i, storage, found);
         if sweep.tests > TESTS * (accesses.len() + TESTS) {
             found.truncate(begin);
-            coarse(&accesses, storage, found);
-            return;
+            return whole(accesses, storage, false, found);
         }
     }
 }
@@ -223,13 +249,13 @@ fn pair(before: &Access, after: &Access, storage: StorageIndex, certain: bool) -
     (before != after).then_some(Conflict { before, after, storage, hazard, landed, certain })
 }
 
-/// The conflicts without regard to bytes, all uncertain.
-fn coarse(accesses: &[&Access], storage: StorageIndex, found: &mut Vec<Conflict>) {
+/// The conflicts without regard to bytes: certain where all accesses are to the same bytes.
+fn whole(accesses: &[&Access], storage: StorageIndex, certain: bool, found: &mut Vec<Conflict>) {
     let (mut write, mut reads): (Option<&Access>, Vec<&Access>) = (None, Vec::new());
     for access in accesses {
-        found.extend(write.and_then(|write| pair(write, access, storage, false)));
+        found.extend(write.and_then(|write| pair(write, access, storage, certain)));
         if access.touch.writes() {
-            found.extend(reads.drain(..).filter_map(|read| pair(read, access, storage, false)));
+            found.extend(reads.drain(..).filter_map(|read| pair(read, access, storage, certain)));
             write = Some(access);
         } else {
             reads.push(access);

@@ -52,6 +52,10 @@ impl Cycle {
 /// is no cycle. Linear in the edges times the number of entries (see the module).
 pub fn shortest_cycle<G: EdgeSource>(edges: G) -> Option<Cycle> {
     let n = edges.node_count();
+    // Of a list that is in order nothing need be built.
+    if (0..n as u32).map(NodeId).all(|id| edges.after(id).all(|next| id < next)) {
+        return None;
+    }
     let mut pairs = Vec::new();
     for id in (0..n as u32).map(NodeId) {
         pairs.extend(edges.after(id).map(|next| (id, next)));

@@ -21,7 +21,18 @@ use rustc_hash::FxHashSet;
 /// All faults of `graph`.
 pub fn validate(graph: &Graph) -> Vec<Fault> {
     let ops = Ops::of(graph);
-    let edges = Edges::new(graph);
+    validate_with(graph, &ops, &Edges::new(graph), &Collectives::new(graph, &ops), &|_| false)
+}
+
+/// The same from what is known of `graph` already: operators, edges, communication, and nodes whose arguments and
+/// recorded results certainly fit their operators.
+pub fn validate_with(
+    graph: &Graph,
+    ops: &Ops,
+    edges: &Edges,
+    collectives: &Collectives,
+    fits: &dyn Fn(NodeId) -> bool,
+) -> Vec<Fault> {
     let mut faults = Faults { graph, list: Vec::new() };
     for fault in graph.world.faults() {
         faults.add(None, FaultKind::World(fault));
@@ -29,17 +40,17 @@ pub fn validate(graph: &Graph) -> Vec<Fault> {
     outputs(&mut faults);
     names(&mut faults);
     references(&mut faults);
-    order(&mut faults, &edges);
+    order(&mut faults, edges);
     tensors(&mut faults);
     symbols(&mut faults);
     members(&mut faults);
     // What is behind a reference past the end of the list cannot be asked.
     let whole = !faults.list.iter().any(|fault| matches!(fault.kind, FaultKind::Outside { .. }));
     if whole {
-        communication(&mut faults, &ops);
+        communication(&mut faults, ops, collectives);
     }
-    for id in graph.ids().filter(|_| whole) {
-        for fault in check(graph, &ops, id) {
+    for id in graph.ids().filter(|&id| whole && !fits(id)) {
+        for fault in check(graph, ops, id) {
             match fault {
                 ShapeFault::Refused(ShapeError::Arguments(error)) => {
                     faults.add(Some(id), FaultKind::Arguments(error));
@@ -150,9 +161,8 @@ fn order(faults: &mut Faults, edges: &Edges) {
     }
 }
 
-fn communication(faults: &mut Faults, ops: &Ops) {
+fn communication(faults: &mut Faults, ops: &Ops, collectives: &Collectives) {
     let graph = faults.graph;
-    let collectives = Collectives::new(graph, ops);
     for call in &collectives.calls {
         // The empty name is the tag of the old functional collectives, which list their ranks.
         let GroupName::Text(name) = call.group else { continue };
@@ -169,7 +179,7 @@ fn communication(faults: &mut Faults, ops: &Ops) {
         }
     }
     for &wait in &collectives.idle_waits {
-        if !waits_for_waited(graph, ops, &collectives, wait) {
+        if !waits_for_waited(graph, ops, collectives, wait) {
             let mut values = Vec::new();
             graph.for_each_input(wait, &mut |value| values.push(graph.name(value)));
             let value = if values.is_empty() { "nothing".to_string() } else { values.join(", ") };
@@ -259,6 +269,9 @@ fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind))
 /// Symbols that are used and not declared, at the first node that uses the expression.
 fn symbols(faults: &mut Faults) {
     let graph = faults.graph;
+    if !graph.has_expressions() {
+        return;
+    }
     let mut seen = FxHashSet::default();
     let mut undeclared = FxHashSet::default();
     for id in graph.ids() {
@@ -349,7 +362,8 @@ fn members(faults: &mut Faults) {
             statements.push((Some(rename.by), "renames its own buffer".to_string()));
         }
     }
-    let mut cluster_of: Vec<Option<usize>> = vec![None; graph.len()];
+    let clustered = if graph.clusters.is_empty() { 0 } else { graph.len() };
+    let mut cluster_of: Vec<Option<usize>> = vec![None; clustered];
     for (i, cluster) in graph.clusters.iter().enumerate() {
         for &member in &cluster.members {
             let Some(slot) = cluster_of.get_mut(member.index()) else {

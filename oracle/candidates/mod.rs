@@ -67,6 +67,12 @@ pub trait Candidate: Sync {
 
     /// Runs `pass` on `graph` as global rank `rank`.
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
+
+    /// Runs `pass` on `graph` as each of several global ranks: an outcome for each, or a single one where it is
+    /// known to be the same on all of them.
+    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+        ranks.iter().map(|&rank| self.run(graph, pass, rank)).collect()
+    }
 }
 
 /// The candidates that run in process.

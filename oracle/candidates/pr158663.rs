@@ -12,7 +12,7 @@
 //! All-gather buckets stand right after their first member, reduce-scatter buckets after their last; one
 //! topological sort follows. All-reduces are left alone, and only `convert_element_type` is folded.
 
-use super::reference::{bucketing_config, run_bucketing};
+use super::reference::{bucketing_config, run_bucketing, run_bucketing_on};
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::{Dtype, Graph, NodeId, OrderingEdge, Out, Value};
@@ -44,6 +44,10 @@ impl Candidate for Pr158663 {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         run_bucketing(graph, pass, rank, &Historic)
+    }
+
+    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+        run_bucketing_on(graph, pass, ranks, &Historic, &|_| {})
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
+use crate::ops::Collective;
 use crate::passes::bucketing::{self, Config};
 use crate::passes::repair;
 use crate::rules::{JUDGE_OPTIONS, PassKind};
@@ -39,6 +40,15 @@ impl Candidate for Reference {
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
     }
+
+    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+        match PassKind::parse(&pass.name) {
+            Some(PassKind::Bucketing) => {
+                run_bucketing_on(graph, pass, ranks, &bucketing::Reference, &|_| {})
+            }
+            _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
+        }
+    }
 }
 
 /// Runs a bucketing algorithm as global rank `rank`.
@@ -48,22 +58,42 @@ pub(super) fn run_bucketing(
     rank: u32,
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
-    run_bucketing_with(graph, pass, rank, policy, &|_| {})
+    Ok(bucketed(graph, pass, rank, policy, &|_| {})?.0)
 }
 
-/// Runs a bucketing algorithm with changed options.
-pub(super) fn run_bucketing_with(
+/// Runs a bucketing algorithm as each of `ranks`, with changed options; once where no body names the rank.
+pub(super) fn run_bucketing_on(
+    graph: &Graph,
+    pass: &PassConfig,
+    ranks: &[u32],
+    policy: &dyn bucketing::Policy,
+    change: &dyn Fn(&mut Config),
+) -> Result<Vec<Outcome>, Refusal> {
+    let mut outcomes = Vec::with_capacity(ranks.len());
+    for &rank in ranks {
+        let (outcome, names_rank) = bucketed(graph, pass, rank, policy, change)?;
+        outcomes.push(outcome);
+        if !names_rank {
+            break;
+        }
+    }
+    Ok(outcomes)
+}
+
+/// The outcome, and whether it may depend on the rank: only the bodies of gathers do.
+fn bucketed(
     graph: &Graph,
     pass: &PassConfig,
     rank: u32,
     policy: &dyn bucketing::Policy,
     change: &dyn Fn(&mut Config),
-) -> Result<Outcome, Refusal> {
+) -> Result<(Outcome, bool), Refusal> {
     let mut config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
     change(&mut config);
     let bucketed = bucketing::bucket_with(graph, &config, policy)
         .map_err(|refusal| Refusal::new(refusal.to_string()))?;
-    Ok(Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph })
+    let names_rank = bucketed.plan.iter().any(|bucket| bucket.kind == Collective::AllGather);
+    Ok((Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph }, names_rank))
 }
 
 /// Repairs a graph by sorting it.

@@ -11,6 +11,9 @@ use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// What came after, per rank.
+type Outcomes = Vec<(Option<u32>, Outcome)>;
+
 #[derive(Args, Debug)]
 pub(super) struct Check {
     /// The pass: bucketing or repair.
@@ -67,7 +70,8 @@ impl ValuesArgument {
 
 impl Check {
     pub(super) fn run(&self, arguments: &[String], out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let case = match files::read(&self.before)? {
+        let (before, outcomes) = self.read();
+        let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
             Input::Outcomes(_) => {
@@ -80,7 +84,7 @@ impl Check {
         let config = self.options.config(&self.pass, case.pass.as_ref())?;
         self.reject_cycles(&case.graph)?;
         let options = self.judge_options();
-        let (judgement, subject) = self.judge(case, config, &options)?;
+        let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
         let replay = replay(arguments);
         let text = match self.format {
             ReportFormat::Text => report::text(&judgement, &subject, Some(&replay), self.verbose),
@@ -94,6 +98,19 @@ impl Check {
             Verdict::Sound => Status::Sound,
             Verdict::Violated(_) => Status::Violated,
             Verdict::Refused(_) | Verdict::Undecided(_) => Status::Undecided,
+        })
+    }
+
+    /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
+    fn read(&self) -> (Result<Input, CouldNotRun>, Option<Result<Outcomes, CouldNotRun>>) {
+        if self.after.is_empty() && self.unrepaired.is_none() {
+            return (files::read(&self.before), None);
+        }
+        std::thread::scope(|scope| {
+            let before = scope.spawn(|| files::read(&self.before));
+            let outcomes = self.outcomes();
+            let before = before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (before, Some(outcomes))
         })
     }
 
@@ -118,6 +135,7 @@ impl Check {
     fn judge(
         &self,
         case: Case,
+        outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
     ) -> Result<(Judgement, String), CouldNotRun> {
@@ -129,7 +147,7 @@ impl Check {
             }
             CannotJudge::Pass(why) => CouldNotRun::new(why),
         };
-        if self.after.is_empty() && self.unrepaired.is_none() {
+        let Some(outcomes) = outcomes else {
             if case.outcome.is_some() && self.candidate == "reference" {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
@@ -139,14 +157,14 @@ impl Check {
             let case = Case { pass: Some(config), outcome: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
-        }
-        let outcomes = self.outcomes()?;
+        };
+        let outcomes = outcomes?;
         let judgement = judge::judge_outcomes(&case.graph, &config, &outcomes, options).map_err(explain)?;
         let after: Vec<String> = self.after.iter().map(|path| path.display().to_string()).collect();
         Ok((judgement, format!("{} of {before}, giving {}", self.pass, after.join(", "))))
     }
 
-    fn outcomes(&self) -> Result<Vec<(Option<u32>, Outcome)>, CouldNotRun> {
+    fn outcomes(&self) -> Result<Outcomes, CouldNotRun> {
         let graph = |path: &Path| match files::read(path)? {
             Input::Graph(graph) => Ok(*graph),
             Input::Case(case) => Ok(case.graph),

@@ -25,6 +25,14 @@ impl Graph {
     }
 }
 
+/// Nodes of two graphs.
+impl Graph {
+    /// Whether the same is recorded of what `id` returns and of what `twin` of `other` returns.
+    pub fn same_result(&self, id: NodeId, other: &Graph, twin: NodeId) -> bool {
+        Pair { a: self, b: other }.outs(self.node(id).out, other.node(twin).out)
+    }
+}
+
 fn sorted_ordering(graph: &Graph) -> Vec<(u32, u32)> {
     let mut edges: Vec<_> = graph.ordering.iter().map(|e| (e.before.0, e.after.0)).collect();
     edges.sort_unstable();

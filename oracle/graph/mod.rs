@@ -608,6 +608,11 @@ impl Graph {
         }
     }
 
+    /// Whether any size or argument is symbolic.
+    pub fn has_expressions(&self) -> bool {
+        !self.exprs.is_empty()
+    }
+
     /// The output node: the last node that is one.
     pub fn output(&self) -> Option<NodeId> {
         self.ids().rev().find(|&id| self.node(id).op == Op::Output)

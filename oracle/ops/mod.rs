@@ -22,7 +22,7 @@ pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Red
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use table::{by_short_name, by_target, rows};
 
-use crate::graph::{Dtype, Graph, NodeId, Op};
+use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
 use facts::FactsOf;
 use std::borrow::Cow;
 
@@ -152,11 +152,17 @@ impl Ops {
         if graph.targets().len() == known {
             return;
         }
-        let facts = FactsOf::new(graph);
+        let facts = std::cell::LazyCell::new(|| FactsOf::new(graph));
         self.0.extend(graph.targets().skip(known).map(|target| match by_target(target) {
             Some(info) => Cow::Borrowed(info),
             None => Cow::Owned(facts.info(target)),
         }));
+    }
+
+    /// Whether the same is known of `target` and of the target `twin` of another graph.
+    pub fn same(&self, target: TargetId, other: &Ops, twin: TargetId) -> bool {
+        let (a, b) = (&*self.0[target.0 as usize], &*other.0[twin.0 as usize]);
+        std::ptr::eq(a, b) || a == b
     }
 
     /// What `node` calls; meaningless for other nodes than calls.

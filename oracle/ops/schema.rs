@@ -286,7 +286,8 @@ impl fmt::Display for Schema {
 pub struct Bound<'a> {
     graph: &'a Graph,
     schema: &'a Schema,
-    values: Vec<Option<Value>>,
+    node: NodeId,
+    args: &'a [Value],
 }
 
 /// Why a node's arguments do not fit its schema.
@@ -311,27 +312,27 @@ impl<'a> Bound<'a> {
         if args.len() > positional {
             return Err(ArityError::TooMany { takes: positional, got: args.len() });
         }
-        let mut values: Vec<Option<Value>> = vec![None; schema.params.len()];
-        for (slot, &arg) in values.iter_mut().zip(args) {
-            *slot = Some(arg);
-        }
-        for (key, value) in graph.kwargs(node) {
+        for (i, (key, _)) in graph.kwargs(node).enumerate() {
             let index = schema.param(key).ok_or_else(|| ArityError::Unknown { name: key.to_string() })?;
-            if values[index].replace(value).is_some() {
+            if index < args.len() || graph.kwargs(node).take(i).any(|(earlier, _)| earlier == key) {
                 return Err(ArityError::Twice { name: key.to_string() });
             }
         }
-        if let Some((param, _)) =
-            schema.params.iter().zip(&values).find(|(p, v)| v.is_none() && p.default.is_none())
-        {
+        let bound = Bound { graph, schema, node, args };
+        let mut others = schema.params.iter().enumerate().skip(args.len());
+        if let Some((_, param)) = others.find(|&(i, p)| p.default.is_none() && bound.given(i).is_none()) {
             return Err(ArityError::Missing { name: param.name.clone() });
         }
-        Ok(Bound { graph, schema, values })
+        Ok(bound)
     }
 
     /// The value given for parameter `index`; `None` where the default holds.
     pub fn given(&self, index: usize) -> Option<Value> {
-        self.values.get(index).copied().flatten()
+        if let Some(&value) = self.args.get(index) {
+            return Some(value);
+        }
+        let name = &self.schema.params.get(index)?.name;
+        self.graph.kwargs(self.node).find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// The value given for the parameter called `name`.

@@ -2,7 +2,7 @@
 
 use super::{Checked, Evidence, Finding, Merge, Side, Stage};
 use crate::analysis::{CollectiveCall, GroupName};
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Dtype, Graph, NodeId};
 use crate::ops::Kind;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
     for (launch, merges) in &c.carried_by {
         let call = &before.collectives.calls[*launch];
         let name = before.graph.name(call.node);
-        let what = describe(before.graph, call);
         match merges.as_slice() {
             [_] => {}
             [] => {
@@ -21,7 +20,7 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} is lost"))
                         .before_nodes(evidence, [call.node])
-                        .fact(format!("before, {name} is {what}"))
+                        .fact(format!("before, {name} is {}", describe(before.graph, call)))
                         .then("after, it must be itself or a member of one bucket")
                         .however("no node after has its name, and no new collective packs its input or delivers its value"),
                 );
@@ -39,7 +38,7 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         )
                         .before_nodes(evidence, [call.node])
                         .after_nodes(evidence, into.iter().copied())
-                        .fact(format!("before, {name} is {what}"))
+                        .fact(format!("before, {name} is {}", describe(before.graph, call)))
                         .then("one collective after carries it")
                         .however(format!("its users read from {}", names.join(" and from "))),
                 );
@@ -55,8 +54,11 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             continue;
         };
         let (old, new) = (&before.collectives.calls[old], &after.collectives.calls[new]);
-        let (p, q) = (describe(before.graph, old), describe(after.graph, new));
-        if p != q {
+        if payload(before.graph, old).ne(payload(after.graph, new)) || !same_terms(old, new) {
+            let (p, q) = (describe(before.graph, old), describe(after.graph, new));
+            if p == q {
+                continue;
+            }
             findings.push(
                 evidence
                     .finding(
@@ -440,6 +442,22 @@ fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
         });
     }
     faults
+}
+
+/// Whether two launches agree in all but what they move.
+fn same_terms(a: &CollectiveCall, b: &CollectiveCall) -> bool {
+    let terms = |call: &CollectiveCall| (call.kind, call.group_size);
+    terms(a) == terms(b) && a.reduce_op == b.reduce_op && a.group == b.group
+}
+
+/// What a launch moves: its dtype, and the elements of each input.
+fn payload<'a>(
+    graph: &'a Graph,
+    call: &'a CollectiveCall,
+) -> impl Iterator<Item = (Option<Dtype>, Option<i64>)> + use<'a> {
+    let tensor = graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0));
+    let dtype = std::iter::once((tensor.map(|t| t.dtype), None));
+    dtype.chain(call.inputs.iter().map(|&input| (None, graph.tensor_of(input).and_then(|t| graph.numel(t)))))
 }
 
 /// What must agree: kind, group, reduction, dtype and sizes.

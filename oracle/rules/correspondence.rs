@@ -94,9 +94,11 @@ impl Correspondence {
     }
 
     fn find_rewires(&mut self, before: &Graph, after: &Graph) {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
         for id in before.ids() {
             let Some(twin) = self.after_of[id.index()] else { continue };
-            let (mut old, mut new) = (Vec::new(), Vec::new());
+            old.clear();
+            new.clear();
             before.for_each_input(id, &mut |n| old.push(n));
             after.for_each_input(twin, &mut |n| new.push(n));
             if old.len() != new.len() || !same_constants(before, id, after, twin) {

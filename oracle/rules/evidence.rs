@@ -2,28 +2,32 @@
 
 use super::values::ValueEvidence;
 use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Side, Stage};
+use crate::analysis::fault::{Fault, FaultKind};
 use crate::graph::{Graph, NodeId};
+use std::rc::Rc;
 
 /// The outcome on one rank.
 pub struct RankOutcome<'a> {
     /// The global rank.
     pub rank: u32,
-    /// Its graph after repair.
-    pub side: Side<'a>,
+    /// Its graph after repair. Ranks with the same graph share it.
+    pub side: Rc<Side<'a>>,
     /// What became of what on this rank.
-    pub correspondence: Correspondence,
+    pub correspondence: Rc<Correspondence>,
 }
 
 /// Everything that rules see.
 pub struct Evidence<'a> {
     /// The graph before.
     pub before: Side<'a>,
-    /// The graph after the pass, not yet repaired, where it is known.
+    /// The graph after the pass, not yet repaired, where it is known and another one than `after`.
     pub unrepaired: Option<Side<'a>>,
+    /// Whether it is known that there was nothing to repair.
+    pub needed_no_repair: bool,
     /// The graph after repair, on the first rank.
-    pub after: Side<'a>,
+    pub after: Rc<Side<'a>>,
     /// What became of what.
-    pub correspondence: Correspondence,
+    pub correspondence: Rc<Correspondence>,
     /// The outcome on each rank, where several are known.
     pub ranks: Vec<RankOutcome<'a>>,
     /// What the pass promises.
@@ -33,7 +37,7 @@ pub struct Evidence<'a> {
     /// The candidate's result on its own result.
     pub again: Option<Graph>,
     /// The order that the stable topological sort gives: node names.
-    pub expected_order: Option<Vec<String>>,
+    pub expected_order: Option<Vec<&'a str>>,
     /// The buckets (names of members, in the names of the graph before) that the candidate chose when nodes were
     /// renamed and independent inputs permuted.
     pub renamed_plan: Option<Vec<Vec<String>>>,
@@ -61,11 +65,13 @@ impl<'a> Evidence<'a> {
     ) -> Evidence<'a> {
         let after = Side::new(after);
         let correspondence = Correspondence::new(&before, &after);
+        let needed_no_repair = unrepaired.is_some_and(|graph| same_evidence(graph, after.graph));
         Evidence {
             before,
-            unrepaired: unrepaired.map(Side::new),
-            after,
-            correspondence,
+            unrepaired: unrepaired.filter(|_| !needed_no_repair).map(Side::new),
+            needed_no_repair,
+            after: Rc::new(after),
+            correspondence: Rc::new(correspondence),
             ranks: Vec::new(),
             policies,
             values: ValueEvidence::none("no values were compared"),
@@ -76,10 +82,47 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The graphs after the pass: unrepaired, if known, then repaired.
-    pub(super) fn stages(&self) -> Vec<(&Side<'a>, Stage)> {
+    /// Adds the graph after on one more rank, the first rank's included.
+    pub fn add_rank(&mut self, rank: u32, graph: &'a Graph) {
+        let known = self.ranks.iter().find(|other| same_evidence(other.side.graph, graph));
+        let (side, correspondence) = match known {
+            Some(other) => (other.side.clone(), other.correspondence.clone()),
+            None if same_evidence(self.after.graph, graph) => {
+                (self.after.clone(), self.correspondence.clone())
+            }
+            None => {
+                let side = Side::new(graph);
+                let correspondence = Correspondence::new(&self.before, &side);
+                (Rc::new(side), Rc::new(correspondence))
+            }
+        };
+        self.ranks.push(RankOutcome { rank, side, correspondence });
+    }
+
+    /// The distinct graphs after the pass: unrepaired, if known, then repaired.
+    pub(super) fn stages(&self) -> impl Iterator<Item = (&Side<'a>, Stage)> {
         let unrepaired = self.unrepaired.iter().map(|side| (side, Stage::Unrepaired));
-        unrepaired.chain([(&self.after, Stage::After)]).collect()
+        let after = if self.needed_no_repair { Stage::Unrepaired } else { Stage::After };
+        unrepaired.chain([(&*self.after, after)])
+    }
+
+    /// All faults of one of these graphs.
+    pub(super) fn faults_of<'s>(&'s self, side: &'s Side<'a>) -> &'s [Fault] {
+        let of_after = self.after.faults_given(&self.before);
+        if std::ptr::eq(side, &*self.after) { of_after } else { side.faults_given(&self.after) }
+    }
+
+    /// The nodes of the graph after whose arguments or recorded results do not fit their operators, in list order.
+    /// All nodes where that could not be found out.
+    pub(super) fn misfits_after(&self) -> Vec<NodeId> {
+        let faults = self.faults_of(&self.after);
+        if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Outside { .. })) {
+            return self.after.graph.ids().collect();
+        }
+        let misfit = |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::Arguments(_));
+        let mut nodes: Vec<NodeId> = faults.iter().filter(misfit).filter_map(|fault| fault.node).collect();
+        nodes.dedup();
+        nodes
     }
 
     /// Whether a node of a graph after the pass was there before.
@@ -175,6 +218,11 @@ impl<'a> Evidence<'a> {
             })
             .collect()
     }
+}
+
+/// Whether two graphs are the same to every rule.
+fn same_evidence(a: &Graph, b: &Graph) -> bool {
+    std::ptr::eq(a, b) || (a.facts == b.facts && a.difference(b).is_none())
 }
 
 /// Filling in a finding.

@@ -44,11 +44,11 @@ impl<'e> Prepared<'e> {
             return Err(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
         }
         let sides: Vec<&Side> = match evidence.ranks.len() {
-            0 | 1 => vec![&evidence.after],
+            0 | 1 => vec![&*evidence.after],
             _ => (0..ranks)
                 .map(|rank| {
                     let outcome = evidence.ranks.iter().find(|r| r.rank == rank);
-                    outcome.map(|r| &r.side).ok_or(format!("the graph of rank {rank} was not given"))
+                    outcome.map(|r| &*r.side).ok_or(format!("the graph of rank {rank} was not given"))
                 })
                 .collect::<Result<_, _>>()?,
         };
@@ -60,6 +60,11 @@ impl<'e> Prepared<'e> {
         }
         let program = |side: &'e Side| {
             Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(side.graph, &failure))
+        };
+        // One program serves ranks that run one graph.
+        let sides = match sides.split_first() {
+            Some((&first, others)) if others.iter().all(|&side| std::ptr::eq(side, first)) => vec![first],
+            _ => sides,
         };
         Ok(Prepared {
             before: program(before)?,

@@ -12,13 +12,16 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
-        for fault in side.faults() {
+        for fault in evidence.faults_of(side) {
             let elsewhere = matches!(
                 fault.kind,
                 FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
             ) || fault.concerns_order();
+            if elsewhere {
+                continue;
+            }
             let title = fault.to_string();
-            if elsewhere || excused.contains(&title) || findings.iter().any(|f| f.title == title) {
+            if excused.contains(&title) || findings.iter().any(|f| f.title == title) {
                 continue;
             }
             findings.push(

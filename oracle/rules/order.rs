@@ -42,21 +42,22 @@ pub(super) fn list_topological(evidence: &Evidence) -> Checked {
 pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
     let mut findings: Vec<Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
-        let is_new = |id: NodeId| !evidence.is_survivor(side, id);
-        for (first, second, hazard) in side.certain_conflicts() {
-            if (!is_new(first) && !is_new(second)) || side.has_path(first, second) {
+        let is_new: Vec<bool> = side.graph.ids().map(|id| !evidence.is_survivor(side, id)).collect();
+        for conflict in side.certain_conflicts_of(&|id| is_new[id.index()]) {
+            let (first, second) = (conflict.before, conflict.after);
+            if side.has_path(first, second) {
                 continue;
             }
             // A list that is not sorted yet says nothing about which of the two comes first.
             if stage == Stage::Unrepaired && side.has_path(second, first) {
                 continue;
             }
-            let survivor = [first, second].into_iter().find(|&id| !is_new(id));
+            let survivor = [first, second].into_iter().find(|&id| !is_new[id.index()]);
             if survivor.is_some_and(|id| evidence.was_left_to_the_list(side.graph.name(id))) {
                 continue;
             }
             let (a, b) = (side.graph.name(first), side.graph.name(second));
-            let what = match hazard {
+            let what = match conflict.hazard {
                 Hazard::ReadAfterWrite => format!("{b} reads what {a} writes"),
                 Hazard::WriteAfterRead => format!("{b} overwrites what {a} reads"),
                 Hazard::WriteAfterWrite => format!("{b} overwrites what {a} writes"),
@@ -80,7 +81,12 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
 pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (before, c) = (&evidence.before, &evidence.correspondence);
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    for (first, second, origin) in before.conflicts_among(&|id| c.after_of[id.index()].is_some()) {
+    // Where no two survivors have changed places, no two that conflict have.
+    let conflicts = match c.survivors().map(|(_, twin)| twin).is_sorted() {
+        true => Vec::new(),
+        false => before.conflicts_among(&|id| c.after_of[id.index()].is_some()),
+    };
+    for (first, second, origin) in conflicts {
         let (Some(a), Some(b)) = (c.after_of[first.index()], c.after_of[second.index()]) else { continue };
         // What an unsorted list has in the wrong order, against its own edges, is what a repair is there for.
         if a < b || before.has_path(second, first) {
@@ -216,10 +222,10 @@ pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
     let after = &evidence.after;
     let found: Vec<&str> = after.graph.ids().map(|id| after.graph.name(id)).collect();
     let n = expected.len().max(found.len());
-    let at = (0..n).find(|&i| expected.get(i).map(String::as_str) != found.get(i).copied());
+    let at = (0..n).find(|&i| expected.get(i) != found.get(i));
     let Some(at) = at else { return Checked::Findings(Vec::new()) };
     let show = |name: Option<&str>| name.unwrap_or("the end").to_string();
-    let (e, f) = (show(expected.get(at).map(String::as_str)), show(found.get(at).copied()));
+    let (e, f) = (show(expected.get(at).copied()), show(found.get(at).copied()));
     let finding = evidence
         .finding("order/position-equal-reference", Stage::After, format!("{f} stands where {e} belongs"))
         .after_nodes(evidence, [&e, &f].into_iter().filter_map(|name| after.graph.find(name)))

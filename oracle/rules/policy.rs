@@ -1,6 +1,7 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
 use super::{Checked, Evidence, Merge, Side, Stage};
+use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{NodeId, Op};
@@ -185,6 +186,9 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
     if !evidence.policies.maximal {
         return not_asked("maximality");
     }
+    if evidence.correspondence.merges.is_empty() {
+        return Checked::Findings(Vec::new());
+    }
     if let Some(why) = several_kinds(evidence) {
         return Checked::NotChecked(why);
     }
@@ -358,12 +362,15 @@ fn several_kinds(evidence: &Evidence) -> Option<String> {
 }
 
 /// The key under which launches may be merged (spec: bucketing, 2.1).
-fn key(evidence: &Evidence, launch: usize) -> (String, Option<String>, Option<crate::graph::Dtype>) {
+fn key<'e>(
+    evidence: &'e Evidence,
+    launch: usize,
+) -> (GroupName<'e>, Option<&'e str>, Option<crate::graph::Dtype>) {
     let before = &evidence.before;
     let call = &before.collectives.calls[launch];
     let dtype = before.graph.tensor_of(call.node).map(|t| t.dtype);
     let mixes = evidence.policies.multidtype && call.kind == Collective::AllGather;
-    (call.group.to_string(), call.reduce_op.map(str::to_string), if mixes { None } else { dtype })
+    (call.group, call.reduce_op, if mixes { None } else { dtype })
 }
 
 /// The launches of one kind that may be bucketed, in the order of their waits.
@@ -422,7 +429,7 @@ fn shows_elsewhere(side: &Side, launch: usize, out: NodeId) -> bool {
         if storages.storage(part.storage).external {
             return true;
         }
-        let showing = &side.shown_by()[part.storage.index()];
+        let showing = side.shown_by(part.storage);
         // Names of the result: reached from the launch through nodes that show the buffer.
         let mut names = vec![node];
         for &id in showing {
@@ -438,9 +445,12 @@ fn shows_elsewhere(side: &Side, launch: usize, out: NodeId) -> bool {
     })
 }
 
-/// Runs of launches with one key, in wait order, for each kind.
+/// Runs of launches with one key, in wait order, for each kind; none where nothing was merged.
 fn runs(evidence: &Evidence) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
+    if evidence.correspondence.merges.is_empty() {
+        return runs;
+    }
     for kind in [Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce] {
         let order = wait_order(evidence, kind);
         if evidence.policies.adjacency {

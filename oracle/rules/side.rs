@@ -1,16 +1,16 @@
 //! One graph and what follows from it, as rules ask for it.
 
-use crate::analysis::bytes::Overlap;
-use crate::analysis::conflicts::conflicts;
+use super::correspondence::same_constants;
+use crate::analysis::conflicts::{Conflict, conflicts_among, conflicts_around};
 use crate::analysis::dependences::{self, Dependences};
-use crate::analysis::fault::Fault;
+use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::Reachability;
-use crate::analysis::storages::{Access, Mode, Storages, Touch};
-use crate::analysis::validate::validate;
+use crate::analysis::storages::{Access, Mode, StorageIndex, Storages, Touch};
+use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges};
-use crate::graph::{Graph, NodeId, Op};
-use crate::ops::Ops;
+use crate::graph::{Graph, NodeId, Op, TargetId};
+use crate::ops::{Kind, OpInfo, Ops};
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub struct Side<'a> {
     storages: OnceCell<Storages>,
     dependences: OnceCell<Dependences>,
     reachability: OnceCell<Result<LaunchReachability, String>>,
-    shown_by: OnceCell<Vec<Vec<NodeId>>>,
+    shown_by: OnceCell<ShownBy>,
 }
 
 impl<'a> Side<'a> {
@@ -49,14 +49,63 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The same, for a graph whose faults are known already.
-    pub fn with_faults(graph: &'a Graph, faults: Vec<Fault>) -> Side<'a> {
-        Side { faults: OnceCell::from(faults), ..Side::new(graph) }
-    }
-
     /// All faults of the graph.
     pub fn faults(&self) -> &[Fault] {
-        self.faults.get_or_init(|| validate(self.graph))
+        self.faults.get_or_init(|| self.validate(&|_| false))
+    }
+
+    /// The same, for a graph made from `base`, whose faults are known: calls that are as they were there, with the
+    /// same results, are not looked at again.
+    pub(super) fn faults_given(&self, base: &Side) -> &[Fault] {
+        self.faults.get_or_init(|| {
+            let fits = self.fitting_as_in(base);
+            self.validate(&|id| fits[id.index()])
+        })
+    }
+
+    fn validate(&self, fits: &dyn Fn(NodeId) -> bool) -> Vec<Fault> {
+        validate_with(self.graph, &self.ops, &self.edges, &self.collectives, fits)
+    }
+
+    /// Nodes that `base` has too, with the same arguments and the same recorded inputs and results, and that fit
+    /// their operator there.
+    fn fitting_as_in(&self, base: &Side) -> Vec<bool> {
+        let (graph, old) = (self.graph, base.graph);
+        let mut fits = vec![false; graph.len()];
+        // Where references lead nowhere, too little is known of the calls.
+        let is_loose =
+            |fault: &Fault| matches!(fault.kind, FaultKind::Outside { .. } | FaultKind::Dangling { .. });
+        if base.faults().iter().any(is_loose) {
+            return fits;
+        }
+        let known: Vec<Option<TargetId>> = (0..)
+            .map(TargetId)
+            .zip(graph.targets())
+            .map(|(id, text)| old.find_target(text).filter(|&twin| self.ops.same(id, &base.ops, twin)))
+            .collect();
+        let mut is_faulty = vec![false; old.len()];
+        for fault in base.faults() {
+            fault.node.into_iter().for_each(|node| is_faulty[node.index()] = true);
+        }
+        let same = |id: &NodeId| {
+            let twin = old.find(graph.name(*id))?;
+            graph.same_result(*id, old, twin).then_some(twin)
+        };
+        let twins: Vec<Option<NodeId>> = graph.ids().map(|id| same(&id)).collect();
+        let (mut inputs, mut of_twin) = (Vec::new(), Vec::new());
+        for (id, twin) in graph.ids().zip(&twins) {
+            let Some(twin) = *twin else { continue };
+            inputs.clear();
+            of_twin.clear();
+            graph.for_each_input(id, &mut |input| inputs.push(twins.get(input.index()).copied().flatten()));
+            old.for_each_input(twin, &mut |input| of_twin.push(Some(input)));
+            fits[id.index()] = !is_faulty[twin.index()]
+                && graph.node(id).op == old.node(twin).op
+                && known[graph.node(id).target.0 as usize] == Some(old.node(twin).target)
+                && inputs == of_twin
+                && same_constants(old, twin, graph, id);
+        }
+        fits
     }
 
     /// The storages, by run-time aliasing.
@@ -79,21 +128,11 @@ impl<'a> Side<'a> {
         self.reachability.get_or_init(|| LaunchReachability::new(self)).as_ref().map_err(Clone::clone)
     }
 
-    /// For each storage the nodes that show part of it, in list order.
-    pub(super) fn shown_by(&self) -> &[Vec<NodeId>] {
-        self.shown_by.get_or_init(|| {
-            let storages = self.storages();
-            let mut shown = vec![Vec::new(); storages.len()];
-            for id in self.graph.ids() {
-                for part in storages.all_parts(id) {
-                    let nodes: &mut Vec<NodeId> = &mut shown[part.storage.index()];
-                    if nodes.last() != Some(&id) {
-                        nodes.push(id);
-                    }
-                }
-            }
-            shown
-        })
+    /// The nodes that show part of a storage, in list order.
+    pub(super) fn shown_by(&self, storage: StorageIndex) -> &[NodeId] {
+        let shown = self.shown_by.get_or_init(|| ShownBy::new(self.graph, self.storages()));
+        let range = shown.start[storage.index()] as usize..shown.start[storage.index() + 1] as usize;
+        &shown.nodes[range]
     }
 
     fn is_launch_write(&self, access: &Access) -> bool {
@@ -103,15 +142,28 @@ impl<'a> Side<'a> {
     /// The nodes that show a storage that `id` writes. Buffers that a collective fills are left out: what such a
     /// buffer shows afterwards is the collective's.
     pub(super) fn showing_writes_of(&self, id: NodeId) -> Vec<NodeId> {
-        let storages = self.storages();
         let mut nodes = Vec::new();
+        if !self.may_write(id) {
+            return nodes;
+        }
+        let storages = self.storages();
         for access in storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write) {
             let storage = access.part.storage;
             if !storages.accesses_of(storage).any(|a| self.is_launch_write(a)) {
-                nodes.extend(self.shown_by()[storage.index()].iter().copied().filter(|&n| n != id));
+                nodes.extend(self.shown_by(storage).iter().copied().filter(|&n| n != id));
             }
         }
         nodes
+    }
+
+    /// Whether a node may write to an argument.
+    fn may_write(&self, id: NodeId) -> bool {
+        let writes = |info: &OpInfo| {
+            info.kind == Kind::Unknown
+                || info.mutated().next().is_some()
+                || !info.undeclared_writes().is_empty()
+        };
+        self.ops.call(self.graph, id).is_some_and(writes)
     }
 
     /// The nodes, launches aside, that write a storage that `id` shows.
@@ -164,55 +216,29 @@ impl<'a> Side<'a> {
             || search(self.graph.len(), from, to, |id| self.edges.successors(id)).is_some()
     }
 
-    /// Pairs that certainly touch the same bytes, one of them writing, in list order; enough of them that every
-    /// other such pair follows.
-    pub(super) fn certain_conflicts(&self) -> Vec<(NodeId, NodeId, Hazard)> {
-        let certain = conflicts(self.storages()).into_iter().filter(|conflict| conflict.certain);
-        certain.map(|conflict| (conflict.before, conflict.after, conflict.hazard)).collect()
+    /// Pairs that certainly touch the same bytes, one of them writing and one of them new, in list order; enough of
+    /// them that every other such pair follows.
+    pub(super) fn certain_conflicts_of(&self, is_new: &dyn Fn(NodeId) -> bool) -> Vec<Conflict> {
+        let mut conflicts = conflicts_around(self.storages(), is_new);
+        conflicts.retain(|c| c.certain && (is_new(c.before) || is_new(c.after)));
+        conflicts
     }
 
     /// Pairs of kept nodes that conflict (one storage and at least one write, random draws, effects), in list
     /// order; enough of them that every other such pair follows.
     pub(super) fn conflicts_among(&self, keep: &dyn Fn(NodeId) -> bool) -> Vec<(NodeId, NodeId, Origin)> {
         let storages = self.storages();
-        let mut conflicts = Vec::new();
-        for storage in storages.ids() {
-            let kept: Vec<&Access> = storages.accesses_of(storage).filter(|a| keep(a.node)).collect();
-            if !kept.iter().any(|access| access.touch.writes()) {
-                continue;
-            }
-            for (i, second) in kept.iter().enumerate() {
-                for first in kept[..i].iter().rev() {
-                    let hazard = match (first.touch.writes(), second.touch.writes()) {
-                        (false, false) => continue,
-                        (true, false) => Hazard::ReadAfterWrite,
-                        (false, true) => Hazard::WriteAfterRead,
-                        (true, true) => Hazard::WriteAfterWrite,
-                    };
-                    let overlap = first.part.bytes.overlap(second.part.bytes);
-                    if overlap == Overlap::No || first.node == second.node {
-                        continue;
-                    }
-                    let certain = overlap == Overlap::Yes && first.part.certain && second.part.certain;
-                    let of = storages.storage(storage).by;
-                    let landed = first.touch == Touch::Land || first.touch == Touch::Release;
-                    conflicts.push((
-                        first.node,
-                        second.node,
-                        Origin::Storage { hazard, of, landed, certain },
-                    ));
-                    // What came before a certain write of the same bytes is ordered through it.
-                    if certain && first.touch == Touch::Write && first.part.bytes == second.part.bytes {
-                        break;
-                    }
-                }
-            }
-        }
+        let mut on_storage = conflicts_among(storages, keep);
+        // Of all that an access conflicts with, the nearest is told first.
+        let access = |c: &Conflict| (c.storage, c.after, c.hazard == Hazard::ReadAfterWrite);
+        on_storage.chunk_by_mut(|a, b| access(a) == access(b)).for_each(<[Conflict]>::reverse);
+        let origins = on_storage.iter().map(|c| (c.before, c.after, c.origin(storages)));
+        let mut conflicts: Vec<(NodeId, NodeId, Origin)> = origins.collect();
         let (mut random, mut effect): (Option<NodeId>, Option<NodeId>) = (None, None);
         let mut assertions: Vec<NodeId> = Vec::new();
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
-            let certain = !matches!(info.kind, crate::ops::Kind::Unknown);
+            let certain = !matches!(info.kind, Kind::Unknown);
             if info.is_random()
                 && let Some(before) = random.replace(id)
             {
@@ -244,7 +270,8 @@ impl<'a> Side<'a> {
         let n = self.graph.len();
         let mut change = vec![0i64; n + 1];
         let mut live = 0i64;
-        for (storage, nodes) in storages.ids().zip(self.shown_by()) {
+        for storage in storages.ids() {
+            let nodes = self.shown_by(storage);
             let info = storages.storage(storage);
             let bytes = info.bytes?;
             if info.external {
@@ -270,6 +297,38 @@ impl<'a> Side<'a> {
             }
         }
         Some(peak)
+    }
+}
+
+/// For each storage the nodes that show part of it, in list order, in one array.
+struct ShownBy {
+    start: Vec<u32>,
+    nodes: Vec<NodeId>,
+}
+
+impl ShownBy {
+    fn new(graph: &Graph, storages: &Storages) -> ShownBy {
+        let mut last = vec![None; storages.len()];
+        let mut pairs = Vec::with_capacity(graph.len());
+        let mut start = vec![0u32; storages.len() + 1];
+        for id in graph.ids() {
+            for part in storages.all_parts(id) {
+                if last[part.storage.index()].replace(id) != Some(id) {
+                    start[part.storage.index() + 1] += 1;
+                    pairs.push((part.storage, id));
+                }
+            }
+        }
+        for i in 1..start.len() {
+            start[i] += start[i - 1];
+        }
+        let mut at = start.clone();
+        let mut nodes = vec![NodeId(0); pairs.len()];
+        for (storage, id) in pairs {
+            nodes[at[storage.index()] as usize] = id;
+            at[storage.index()] += 1;
+        }
+        ShownBy { start, nodes }
     }
 }
 

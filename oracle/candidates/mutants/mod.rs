@@ -16,7 +16,7 @@ mod legality;
 mod outcome;
 mod place;
 
-use super::reference::{bucketing_config, run_bucketing_with, run_repair};
+use super::reference::{bucketing_config, run_bucketing_on, run_repair};
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -205,15 +205,23 @@ impl Candidate for Mutant {
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        let outcomes = self.run_on(graph, pass, &[rank])?;
+        outcomes.into_iter().next().ok_or_else(|| Refusal::new("there is no rank"))
+    }
+
+    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         match &self.broken {
-            Broken::Policy(policy) => run_bucketing_with(graph, pass, rank, *policy, &|_| {}),
-            Broken::Config(change) => run_bucketing_with(graph, pass, rank, &Reference, change),
+            Broken::Policy(policy) => run_bucketing_on(graph, pass, ranks, *policy, &|_| {}),
+            Broken::Config(change) => run_bucketing_on(graph, pass, ranks, &Reference, change),
             Broken::Bucketed(edit) => {
-                let outcome = run_bucketing_with(graph, pass, rank, &Reference, &|_| {})?;
-                let unrepaired = outcome.unrepaired.as_ref().map(edit);
-                Ok(Outcome { unrepaired, repaired: edit(&outcome.repaired) })
+                let outcomes = run_bucketing_on(graph, pass, ranks, &Reference, &|_| {})?;
+                let edited = |outcome: Outcome| Outcome {
+                    unrepaired: outcome.unrepaired.as_ref().map(edit),
+                    repaired: edit(&outcome.repaired),
+                };
+                Ok(outcomes.into_iter().map(edited).collect())
             }
-            Broken::Repair(sort) => run_repair(graph, *sort),
+            Broken::Repair(sort) => Ok(vec![run_repair(graph, *sort)?]),
         }
     }
 }

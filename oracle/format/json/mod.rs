@@ -24,6 +24,7 @@ mod file;
 mod keys;
 mod outcome;
 mod read;
+mod read_dict;
 mod read_head;
 mod read_node;
 mod read_out;

@@ -2,6 +2,7 @@
 
 use super::keys::{Field, Key, Unknown, Within, keys, next_field};
 use super::read::Builder;
+use super::read_dict::{DictSeed, Entry};
 use super::read_parts::{Hint, Integer, Text, Word};
 use super::read_value::{ExprSeed, known_dtype, symbolic};
 use crate::graph::{Dim, DimsId, Dtype, ExprId, Holder, Out, Span, StorageId, Str, Tensor};
@@ -157,7 +158,9 @@ impl Parts {
             OutKey::Sym => map.next_value_seed(Text(&mut builder.graph)).map(|sym| self.sym = Some(sym)),
             OutKey::Hint => map.next_value_seed(Hint).map(|hint| self.hint = hint),
             OutKey::Type => map.next_value_seed(Text(&mut builder.graph)).map(|ty| self.ty = Some(ty)),
-            OutKey::Dict => map.next_value_seed(DictSeed(builder)).map(|dict| self.dict = Some(dict)),
+            OutKey::Dict => {
+                map.next_value_seed(DictSeed::<Out>::of(builder)).map(|dict| self.dict = Some(dict))
+            }
         };
         result.within(key.name())
     }
@@ -268,57 +271,26 @@ impl<'de> Visitor<'de> for DimSeed<'_, '_> {
     }
 }
 
-/// `[[key, result], ...]`, stored alternating.
-struct DictSeed<'b, 'i>(&'b mut Builder<'i>);
+/// A mapping of results: keys are strings.
+impl Entry for Out {
+    const NAME: &'static str = "result";
 
-impl<'de> DeserializeSeed<'de> for DictSeed<'_, '_> {
-    type Value = Span;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Span, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for DictSeed<'_, '_> {
-    type Value = Span;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of [key, result] pairs")
+    fn key<'de, A: SeqAccess<'de>>(builder: &mut Builder<'_>, seq: &mut A) -> Result<Option<Out>, A::Error> {
+        Ok(seq.next_element_seed(Text(&mut builder.graph))?.map(Out::Key))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Span, A::Error> {
-        let builder = self.0;
-        let start = builder.outs.len();
-        while seq.next_element_seed(PairSeed(builder))?.is_some() {}
-        Ok(builder.close_outs(start))
-    }
-}
-
-/// `[key, result]`, left on the stack.
-struct PairSeed<'b, 'i>(&'b mut Builder<'i>);
-
-impl<'de> DeserializeSeed<'de> for PairSeed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for PairSeed<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a pair of a key and a result")
+    fn entry<'de, A: SeqAccess<'de>>(
+        builder: &mut Builder<'_>,
+        seq: &mut A,
+    ) -> Result<Option<Out>, A::Error> {
+        seq.next_element_seed(OutSeed(builder))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let builder = self.0;
-        let wrong = "a pair has two parts: a key and a result";
-        let key = seq.next_element_seed(Text(&mut builder.graph))?.ok_or_else(|| A::Error::custom(wrong))?;
-        let out = seq.next_element_seed(OutSeed(builder))?.ok_or_else(|| A::Error::custom(wrong))?;
-        builder.outs.extend([Out::Key(key), out]);
-        // A third part is an error of the list's end: serde_json reports it.
-        Ok(())
+    fn open<'b>(builder: &'b mut Builder<'_>) -> &'b mut Vec<Out> {
+        &mut builder.outs
+    }
+
+    fn close(builder: &mut Builder<'_>, start: usize) -> Span {
+        builder.close_outs(start)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::keys::{Field, Key, Within, keys, next_field};
 use super::read::Builder;
+use super::read_dict::{DictSeed, Entry};
 use super::read_parts::{Hint, Integer, Text, Word};
 use crate::graph::{Dtype, Expr, ExprId, Graph, Span, Str, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -91,7 +92,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             Form::Float => Value::Float(map.next_value_seed(Word(special_float))?),
             Form::Complex => Value::Complex(map.next_value_seed(ComplexSeed(builder))?),
             Form::Slice => Value::Slice(map.next_value_seed(SliceSeed(builder))?),
-            Form::Dict => Value::Dict(map.next_value_seed(DictSeed(builder))?),
+            Form::Dict => Value::Dict(map.next_value_seed(DictSeed::<Value>::of(builder))?),
             Form::Sym | Form::Hint => {
                 return expression(&mut builder.graph, form, &mut seen, &mut map).map(Value::Symbolic);
             }
@@ -270,59 +271,29 @@ impl<'de> DeserializeSeed<'de> for SliceSeed<'_, '_> {
     }
 }
 
-/// `[[key, value], ...]`, stored alternating.
-struct DictSeed<'b, 'i>(&'b mut Builder<'i>);
+/// A mapping as an argument: keys are values.
+impl Entry for Value {
+    const NAME: &'static str = "value";
 
-impl<'de> DeserializeSeed<'de> for DictSeed<'_, '_> {
-    type Value = Span;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Span, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for DictSeed<'_, '_> {
-    type Value = Span;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of [key, value] pairs")
+    fn key<'de, A: SeqAccess<'de>>(
+        builder: &mut Builder<'_>,
+        seq: &mut A,
+    ) -> Result<Option<Value>, A::Error> {
+        seq.next_element_seed(ValueSeed(builder))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Span, A::Error> {
-        let builder = self.0;
-        let start = builder.values.len();
-        while seq.next_element_seed(PairSeed(builder))?.is_some() {}
-        Ok(builder.close_values(start))
-    }
-}
-
-/// `[key, value]`, left on the stack.
-struct PairSeed<'b, 'i>(&'b mut Builder<'i>);
-
-impl<'de> DeserializeSeed<'de> for PairSeed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for PairSeed<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a [key, value] pair")
+    fn entry<'de, A: SeqAccess<'de>>(
+        builder: &mut Builder<'_>,
+        seq: &mut A,
+    ) -> Result<Option<Value>, A::Error> {
+        seq.next_element_seed(ValueSeed(builder))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let builder = self.0;
-        let start = builder.values.len();
-        while let Some(value) = seq.next_element_seed(ValueSeed(builder))? {
-            builder.values.push(value);
-        }
-        match builder.values.len() - start {
-            2 => Ok(()),
-            n => Err(A::Error::custom(format_args!("a [key, value] pair has 2 parts, got {n}"))),
-        }
+    fn open<'b>(builder: &'b mut Builder<'_>) -> &'b mut Vec<Value> {
+        &mut builder.values
+    }
+
+    fn close(builder: &mut Builder<'_>, start: usize) -> Span {
+        builder.close_values(start)
     }
 }

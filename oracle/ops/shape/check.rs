@@ -1,8 +1,8 @@
 //! What a graph records about a node's results, against the rule of its operator.
 
-use super::size::{numel, text};
+use super::size::text;
 use super::{Inferred, Output, ShapeError, Size, TensorMeta, infer};
-use crate::graph::{Dtype, Graph, NodeId, Out};
+use crate::graph::{Dim, Dtype, Graph, NodeId, Out, Tensor};
 use crate::ops::Ops;
 use std::fmt;
 
@@ -165,13 +165,13 @@ fn compare(
     }
     match (recorded, rule) {
         (Out::Tensor(tensor), Output::Tensor(rule)) => {
-            let recorded = TensorMeta::recorded(graph, graph.tensor(tensor));
-            compare_tensors(graph, result, &recorded, rule, faults);
+            let recorded = graph.tensor(tensor);
+            compare_tensors(graph, result, recorded, rule, faults);
             if is_view
-                && let (Size::Known(recorded), Size::Known(rule)) = (recorded.offset, rule.offset)
-                && recorded != rule
+                && let Size::Known(rule) = rule.offset
+                && recorded.offset != rule
             {
-                faults.push(ShapeFault::Offset { result, recorded, rule });
+                faults.push(ShapeFault::Offset { result, recorded: recorded.offset, rule });
             }
         }
         (Out::Int(recorded), &Output::Number(Size::Known(rule))) if recorded != rule => {
@@ -184,30 +184,29 @@ fn compare(
 fn compare_tensors(
     graph: &Graph,
     result: usize,
-    recorded: &TensorMeta,
+    recorded: &Tensor,
     rule: &TensorMeta,
     faults: &mut Vec<ShapeFault>,
 ) {
-    if let (Some(recorded), Some(rule)) = (recorded.dtype, rule.dtype)
-        && recorded != rule
-    {
-        faults.push(ShapeFault::Dtype { result, recorded, rule });
+    if let Some(rule) = rule.dtype.filter(|&rule| rule != recorded.dtype) {
+        faults.push(ShapeFault::Dtype { result, recorded: recorded.dtype, rule });
     }
-    let differ = |a: &[Size], b: &[Size]| a.len() != b.len() || a.iter().zip(b).any(|(&a, &b)| a.differs(b));
-    let show = |sizes: &[Size]| text(graph, sizes);
-    if differ(&recorded.shape, &rule.shape) {
-        let (recorded, rule) = (show(&recorded.shape), show(&rule.shape));
+    let (shape, of) = (graph.dims(recorded.shape), graph.dims(recorded.stride));
+    let differs = |dim: Dim, size: Size| Size::from(dim).differs(size);
+    let show = |dims: &[Dim]| text(graph, &dims.iter().map(|&dim| dim.into()).collect::<Vec<Size>>());
+    if shape.len() != rule.shape.len() || shape.iter().zip(&rule.shape).any(|(&a, &b)| differs(a, b)) {
+        let (recorded, rule) = (show(shape), text(graph, &rule.shape));
         faults.push(ShapeFault::Shape { result, recorded, rule });
         return;
     }
-    let (Some(of), Some(by)) = (&recorded.stride, &rule.stride) else { return };
-    if numel(&recorded.shape) == Size::Known(0) {
+    let Some(by) = &rule.stride else { return };
+    if shape.contains(&Dim::Static(0)) {
         return;
     }
-    let matter = |i: &usize| recorded.shape.get(*i) != Some(&Size::Known(1));
-    let wrong = of.len() != by.len() || (0..of.len()).filter(matter).any(|i| of[i].differs(by[i]));
+    let matter = |i: &usize| shape.get(*i) != Some(&Dim::Static(1));
+    let wrong = of.len() != by.len() || (0..of.len()).filter(matter).any(|i| differs(of[i], by[i]));
     if wrong {
-        let (shape, recorded, rule) = (show(&recorded.shape), show(of), show(by));
+        let (shape, recorded, rule) = (show(shape), show(of), text(graph, by));
         faults.push(ShapeFault::Stride { result, shape, recorded, rule });
     }
 }

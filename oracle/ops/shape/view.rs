@@ -9,7 +9,8 @@ use crate::ops::View;
 
 pub(super) fn infer(call: &Call, kind: View) -> Rule<Inferred> {
     let tensor = call.tensor(call.param(0))?;
-    let window = Window::of(&tensor)?;
+    let from = tensor.dtype;
+    let window = Window::of(tensor)?;
     let pieces = match kind {
         View::Split => window.split(call, call.int("split_size")?)?,
         View::Chunk => window.chunk(call, call.int("chunks")?)?,
@@ -18,27 +19,41 @@ pub(super) fn infer(call: &Call, kind: View) -> Rule<Inferred> {
             window.split_with_sizes(call, dim, &call.sizes("split_sizes")?)?
         }
         View::Unbind => window.unbind(call)?,
-        View::Dtype => return finish(call, vec![dtype(call, window, tensor.dtype)?]),
-        View::AsComplex => return finish(call, vec![as_complex(call, window, tensor.dtype)?]),
-        View::AsReal => return finish(call, vec![as_real(call, window, tensor.dtype)?]),
-        View::Conj if tensor.dtype.is_some_and(|d| d.class() != DtypeClass::Complex) => {
+        View::Dtype => return single_result(call, dtype(call, window, from)?),
+        View::AsComplex => return single_result(call, as_complex(call, window, from)?),
+        View::AsReal => return single_result(call, as_real(call, window, from)?),
+        View::Conj if from.is_some_and(|d| d.class() != DtypeClass::Complex) => {
             return fault("conj of real numbers".to_string());
         }
-        View::Sizes => return finish(call, vec![sizes(call, window, tensor.dtype)?]),
-        _ => return finish(call, vec![single(call, kind, window)?.tensor(tensor.dtype)]),
+        View::Sizes => return single_result(call, sizes(call, window, from)?),
+        _ => return single_result(call, single(call, kind, window)?.tensor(from)),
     };
-    finish(call, pieces.into_iter().map(|w| w.tensor(tensor.dtype)).collect())
+    finish(call, pieces.into_iter().map(|w| w.tensor(from)).collect())
 }
 
 /// The windows as results, or as fresh copies (`slice_copy` and its like).
 fn finish(call: &Call, mut tensors: Vec<TensorMeta>) -> Rule<Inferred> {
-    if call.name().ends_with("_copy") {
-        tensors = tensors.into_iter().map(|t| TensorMeta::fresh(t.shape, t.dtype)).collect();
+    if is_list(call) {
+        return many(tensors.into_iter().map(|tensor| made(call, tensor)));
     }
-    if call.schema.returns.first().is_some_and(|r| r.ty.ends_with("[]")) {
-        return many(tensors);
+    tensors.pop().map_or(Err(Stop::Undecided), |tensor| one(made(call, tensor)))
+}
+
+/// The same for one window.
+fn single_result(call: &Call, tensor: TensorMeta) -> Rule<Inferred> {
+    let tensor = made(call, tensor);
+    if is_list(call) { many([tensor]) } else { one(tensor) }
+}
+
+fn is_list(call: &Call) -> bool {
+    call.schema.returns.first().is_some_and(|r| r.ty.ends_with("[]"))
+}
+
+fn made(call: &Call, window: TensorMeta) -> TensorMeta {
+    match call.name().ends_with("_copy") {
+        true => TensorMeta::fresh(window.shape, window.dtype),
+        false => window,
     }
-    tensors.pop().map_or(Err(Stop::Undecided), one)
 }
 
 /// The pieces of `split_with_sizes` of a tensor along `dim`.
@@ -48,7 +63,7 @@ pub(super) fn split_with_sizes(
     dim: usize,
     of: &[Size],
 ) -> Rule<Vec<TensorMeta>> {
-    let pieces = Window::of(tensor)?.split_with_sizes(call, dim, of)?;
+    let pieces = Window::of(tensor.clone())?.split_with_sizes(call, dim, of)?;
     Ok(pieces.into_iter().map(|w| w.tensor(tensor.dtype)).collect())
 }
 
@@ -60,7 +75,7 @@ pub(super) fn narrow(
     start: Size,
     length: Size,
 ) -> Rule<TensorMeta> {
-    Ok(Window::of(tensor)?.narrow(call, dim, start, length)?.tensor(tensor.dtype))
+    Ok(Window::of(tensor.clone())?.narrow(call, dim, start, length)?.tensor(tensor.dtype))
 }
 
 /// A window on a storage. `stride` has as many elements as `shape`.
@@ -105,8 +120,10 @@ fn single(call: &Call, kind: View, window: Window) -> Rule<Window> {
 }
 
 impl Window {
-    fn of(tensor: &TensorMeta) -> Rule<Window> {
-        Ok(Window { shape: tensor.shape.clone(), stride: tensor.strides()?.to_vec(), offset: tensor.offset })
+    fn of(tensor: TensorMeta) -> Rule<Window> {
+        tensor.strides()?;
+        let TensorMeta { shape, stride, offset, .. } = tensor;
+        Ok(Window { shape, stride: stride.ok_or(Stop::Undecided)?, offset })
     }
 
     fn tensor(self, dtype: Option<Dtype>) -> TensorMeta {

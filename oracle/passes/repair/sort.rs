@@ -32,15 +32,21 @@ impl Sorter {
         let mut end = Vec::with_capacity(list.len());
         let mut rows: Vec<u32> = Vec::with_capacity(2 * list.len());
         let mut found = Vec::new();
-        for &id in list {
+        let mut sorted = true;
+        for (i, &id) in list.iter().enumerate() {
             found.clear();
             deps(id, &mut found);
             let slot = |dep: &NodeId| self.slot.get(dep.index()).copied().filter(|&s| s != NONE);
+            let start = rows.len();
             rows.extend(found.iter().filter_map(slot));
+            sorted &= rows[start..].iter().all(|&dep| (dep as usize) < i);
             end.push(rows.len() as u32);
         }
         for id in list {
             self.slot[id.index()] = NONE;
+        }
+        if sorted {
+            return Ok(list.to_vec());
         }
         let (order, ready) = walk(end, &rows);
         if order.len() == list.len() {
