@@ -95,7 +95,7 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
             }
             let old = *graph.tensor_of(node)?;
             let to = source.one_of(&[Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64, Dtype::I32]);
-            if to == old.dtype || old.dtype.class() != DtypeClass::Float {
+            if to == old.dtype || old.dtype.class() != DtypeClass::Float || reaches_opaque(graph, &ops, node) {
                 return None;
             }
             let mut edited = graph.clone();
@@ -119,6 +119,18 @@ fn argument(graph: &Graph, node: NodeId, index: usize, value: impl FnOnce(&mut G
     let args = edited.push_values(&args);
     edited.node_mut(node).args = args;
     Some(edited)
+}
+
+/// Whether an operator that the oracle does not compute depends on `node`: such a one may refuse another dtype.
+fn reaches_opaque(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
+    let mut reached = vec![false; graph.len()];
+    reached[node.index()] = true;
+    for id in graph.ids() {
+        let mut reaches = reached[id.index()];
+        graph.for_each_input(id, &mut |input: NodeId| reaches |= reached[input.index()]);
+        reached[id.index()] = reaches;
+    }
+    graph.ids().any(|id| reached[id.index()] && ops.call(graph, id).is_some_and(|info| info.kind == Kind::Opaque))
 }
 
 /// Whether a value may be taken by any node: it is a tensor, and no collective is to write it still.

@@ -153,8 +153,6 @@ features! {
     Coalesced "coalesced",
     /// An in-place collective.
     InPlaceCollective "in-place-collective",
-    /// A send and a receive.
-    Messages "messages",
     /// A barrier.
     Barrier "barrier",
     /// A reduce-scatter of padded blocks.

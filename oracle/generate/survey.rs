@@ -167,15 +167,12 @@ impl<'a> Surveyor<'a> {
     fn launches(&mut self, members: &[Member]) {
         let (mut reductions, mut dtypes): (Vec<&str>, Vec<Dtype>) = (Vec::new(), Vec::new());
         let mut inputs: Vec<NodeId> = Vec::new();
-        let (mut sends, mut receives) = (false, false);
         for (call, waits) in self.collectives.calls.iter().zip(&self.collectives.waits) {
             let found = &mut self.found;
             match call.kind {
                 Collective::AllToAll => found.add(Feature::AllToAll),
                 Collective::Broadcast => found.add(Feature::Broadcast),
                 Collective::Barrier => found.add(Feature::Barrier),
-                Collective::Send => sends = true,
-                Collective::Recv => receives = true,
                 _ => {}
             }
             found.add_if(Feature::Coalesced, call.coalesced);
@@ -192,7 +189,6 @@ impl<'a> Surveyor<'a> {
         }
         self.found.add_if(Feature::SeveralReductions, reductions.len() >= 2);
         self.found.add_if(Feature::SeveralDtypes, dtypes.len() >= 2);
-        self.found.add_if(Feature::Messages, sends && receives);
         for member in members {
             self.found.add(match member.call.kind {
                 Collective::ReduceScatter => Feature::ReduceScatter,
