@@ -46,11 +46,26 @@ pub fn edit(source: &mut impl Source, graph: &Graph) -> Option<(Edit, Graph)> {
         let node = NodeId(source.below(graph.len() as u32));
         let Some(mut edited) = apply(source, graph, edit, node) else { continue };
         let mut keep = |sizes: &[i64]| Some(sizes.to_vec());
-        if propagate(&mut edited, &mut keep).is_ok() && intrusions(&edited) <= before {
+        let allowed = propagate(&mut edited, &mut keep).is_ok()
+            && (edit != Edit::Dtype || products_agree(&edited))
+            && intrusions(&edited) <= before;
+        if allowed {
             return Some((edit, edited));
         }
     }
     None
+}
+
+/// Whether the operands of every matrix product have one dtype: products, unlike elementwise operators, promote none.
+fn products_agree(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    graph.ids().all(|id| {
+        let product = ops.call(graph, id).is_some_and(|info| matches!(info.kind, Kind::Matmul(_)));
+        let inputs = if product { graph.inputs(id) } else { Vec::new() };
+        let mut dtypes = inputs.into_iter().filter_map(|input| graph.tensor_of(input)).map(|tensor| tensor.dtype);
+        let first = dtypes.next();
+        dtypes.all(|dtype| Some(dtype) == first)
+    })
 }
 
 /// How often something touches the memory of a collective in flight.

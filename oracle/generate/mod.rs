@@ -53,6 +53,7 @@ mod world;
 pub use config::{Config, Knob, Swarm};
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
+pub use order::reordered;
 pub use layers::{Layers, Parallelism};
 pub use pass::{Bucketing, Pass, Selection};
 pub use resize::shrink;

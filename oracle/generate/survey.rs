@@ -113,6 +113,7 @@ impl<'a> Surveyor<'a> {
             self.found.add_if(Feature::InterruptedRun, again);
         }
         for run in &runs {
+            self.found.add_if(Feature::RunOfOne, run.len() == 1);
             let uneven = run.iter().any(|member| member.bytes != run[0].bytes);
             self.found.add_if(Feature::UnevenSizes, uneven);
             self.found.add_if(Feature::UserBeforeLateInput, self.user_before_late_input(run));
@@ -260,6 +261,9 @@ impl<'a> Surveyor<'a> {
         }
         let wide = || shape.iter().zip(&stride).filter(|&(&size, _)| size > 1).map(|(_, &stride)| stride);
         found.add_if(Feature::ExpandedInput, wide().any(|stride| stride == 0));
+        // The elements of a tensor without gaps are as many as lie from its first to its last.
+        let reach: i64 = shape.iter().zip(&stride).map(|(&size, &stride)| (size - 1) * stride).sum();
+        found.add_if(Feature::GappedInput, reach + 1 > shape.iter().product::<i64>());
         let strides: Vec<i64> = wide().filter(|&stride| stride > 0).collect();
         found.add_if(Feature::PermutedInput, strides.windows(2).any(|two| two[0] < two[1]));
     }

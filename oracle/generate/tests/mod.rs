@@ -1,5 +1,6 @@
 //! Every generated case is valid, by analyses that know nothing of the generator; and there is enough of everything.
 
+mod judged;
 mod windows;
 
 use super::*;
@@ -79,6 +80,31 @@ pub(super) fn execution_faults(graph: &Graph) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Another order means the same: it is valid, and every rank computes the same terms.
+#[test]
+fn other_orders_mean_the_same() {
+    let mut source = Seeded::new(12);
+    let mut others = 0;
+    for index in 0..cases(1500) {
+        let generated = case(12, index);
+        if generated.pass == Pass::Repair {
+            continue;
+        }
+        let (graph, other) = (&generated.graph, reordered(&mut source, &generated.graph));
+        let faults = graph_faults(&other, true);
+        assert!(faults.is_empty(), "case {index}: {}", faults.join("\n"));
+        let run = |graph: &Graph| {
+            let (ops, world) = (Ops::of(graph), graph.world.clone());
+            let program = Program::new(graph, &ops, &world).unwrap();
+            semantics::run(&[program], &world, &Terms::default(), &semantics::Options::default()).unwrap()
+        };
+        let differences = semantics::compare(&run(graph), &run(&other));
+        assert!(differences.is_empty(), "case {index}: {differences:?}\n{}", generated.clone().into_case());
+        others += u64::from(graph.ids().any(|id| graph.name(id) != other.name(id)));
+    }
+    assert!(others * 10 > cases(1500) * 8, "{others}");
 }
 
 fn assert_valid(generated: &Generated, what: &str) {

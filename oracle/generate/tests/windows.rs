@@ -6,7 +6,7 @@ use crate::graph::{Graph, Op};
 use std::path::{Path, PathBuf};
 
 /// The largest file that a debug build reads.
-const LARGE: u64 = 30_000;
+const LARGE: u64 = 15_000;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
