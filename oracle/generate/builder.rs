@@ -10,8 +10,8 @@ use super::source::{Seeded, Source};
 use super::target::{Keyword, Target};
 use super::types::Type;
 use crate::graph::{
-    Dim, Dtype, Expr, Graph, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Symbol, TagsId, TargetId, Tensor,
-    TensorId, Value, World,
+    Dim, Dtype, Expr, Graph, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Symbol, TagsId, TargetId,
+    Tensor, TensorId, Value, World,
 };
 use crate::ops::Collective;
 
@@ -388,7 +388,14 @@ impl<'a, S: Source> Builder<'a, S> {
     }
 
     /// Puts a value of a launch in flight.
-    pub fn fly(&mut self, value: NodeId, ty: Type, storage: StorageId, launch: u32, candidate: Option<Candidate>) {
+    pub fn fly(
+        &mut self,
+        value: NodeId,
+        ty: Type,
+        storage: StorageId,
+        launch: u32,
+        candidate: Option<Candidate>,
+    ) {
         self.pool.begin_write(storage);
         self.flights.push(Flight { value, ty, storage, launch, candidate });
     }

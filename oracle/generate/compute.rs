@@ -102,7 +102,8 @@ impl<S: Source> Builder<'_, S> {
     /// An operator on a list.
     pub fn step_join(&mut self) -> bool {
         let limit = self.limit();
-        let Some(first) = self.pool.find(self.source, |held| held.ty.rank() > 0 && held.ty.numel() <= limit) else {
+        let Some(first) = self.pool.find(self.source, |held| held.ty.rank() > 0 && held.ty.numel() <= limit)
+        else {
             return false;
         };
         let ty = self.pool.ty(first);
@@ -163,7 +164,10 @@ impl<S: Source> Builder<'_, S> {
         let ty = self.pool.ty(left);
         let inner = ty.shape()[1];
         let right = self.pool.find(self.source, |held| {
-            matrix(held) && held.ty.dtype == ty.dtype && held.ty.shape()[0] == inner && held.ty.numel() <= limit
+            matrix(held)
+                && held.ty.dtype == ty.dtype
+                && held.ty.shape()[0] == inner
+                && held.ty.numel() <= limit
         });
         let right = match right {
             Some(var) => var,
@@ -207,7 +211,8 @@ impl<S: Source> Builder<'_, S> {
         self.pool.get_mut(dead).output = (false, false);
         if self.source.percent(40) {
             let value = self.take(dead);
-            let next = self.fresh(Prefix::Temporary, Target::Relu, &[value], &[], ty.elementwise(&[], ty.dtype));
+            let next =
+                self.fresh(Prefix::Temporary, Target::Relu, &[value], &[], ty.elementwise(&[], ty.dtype));
             self.pool.get_mut(next).output = (false, false);
         }
     }

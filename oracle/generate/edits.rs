@@ -8,7 +8,7 @@ use super::source::Source;
 use crate::analysis::in_flight::in_flight;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Op, Out, Tensor, Value};
-use crate::ops::{Kind, Ops};
+use crate::ops::{Fill, Kind, Ops};
 
 /// Kinds of edits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,8 +31,15 @@ pub enum Edit {
 
 impl Edit {
     /// All of them.
-    pub const ALL: [Edit; 7] =
-        [Edit::OtherOperand, Edit::Duplicate, Edit::View, Edit::Cast, Edit::Reduction, Edit::Group, Edit::Dtype];
+    pub const ALL: [Edit; 7] = [
+        Edit::OtherOperand,
+        Edit::Duplicate,
+        Edit::View,
+        Edit::Cast,
+        Edit::Reduction,
+        Edit::Group,
+        Edit::Dtype,
+    ];
 }
 
 /// Places that are tried for one edit.
@@ -62,7 +69,8 @@ fn products_agree(graph: &Graph) -> bool {
     graph.ids().all(|id| {
         let product = ops.call(graph, id).is_some_and(|info| matches!(info.kind, Kind::Matmul(_)));
         let inputs = if product { graph.inputs(id) } else { Vec::new() };
-        let mut dtypes = inputs.into_iter().filter_map(|input| graph.tensor_of(input)).map(|tensor| tensor.dtype);
+        let mut dtypes =
+            inputs.into_iter().filter_map(|input| graph.tensor_of(input)).map(|tensor| tensor.dtype);
         let first = dtypes.next();
         dtypes.all(|dtype| Some(dtype) == first)
     })
@@ -89,7 +97,9 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
             if op == "avg" && integers {
                 return None;
             }
-            argument(graph, node, call?.schema.as_ref()?.param("reduce_op")?, |graph| Value::Str(graph.intern(op)))
+            argument(graph, node, call?.schema.as_ref()?.param("reduce_op")?, |graph| {
+                Value::Str(graph.intern(op))
+            })
         }
         Edit::Group => {
             let schema = call?.schema.as_ref()?;
@@ -110,7 +120,8 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
             }
             let old = *graph.tensor_of(node)?;
             let to = source.one_of(&[Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64, Dtype::I32]);
-            if to == old.dtype || old.dtype.class() != DtypeClass::Float || reaches_opaque(graph, &ops, node) {
+            if to == old.dtype || old.dtype.class() != DtypeClass::Float || reaches_opaque(graph, &ops, node)
+            {
                 return None;
             }
             let mut edited = graph.clone();
@@ -122,7 +133,12 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
 }
 
 /// A call with another positional argument.
-fn argument(graph: &Graph, node: NodeId, index: usize, value: impl FnOnce(&mut Graph) -> Value) -> Option<Graph> {
+fn argument(
+    graph: &Graph,
+    node: NodeId,
+    index: usize,
+    value: impl FnOnce(&mut Graph) -> Value,
+) -> Option<Graph> {
     let mut edited = graph.clone();
     let mut args = edited.args(node).to_vec();
     let value = value(&mut edited);
@@ -145,13 +161,24 @@ fn reaches_opaque(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
         graph.for_each_input(id, &mut |input: NodeId| reaches |= reached[input.index()]);
         reached[id.index()] = reaches;
     }
-    graph.ids().any(|id| reached[id.index()] && ops.call(graph, id).is_some_and(|info| info.kind == Kind::Opaque))
+    graph
+        .ids()
+        .any(|id| reached[id.index()] && ops.call(graph, id).is_some_and(|info| info.kind == Kind::Opaque))
 }
 
-/// Whether a value may be taken by any node: it is a tensor, and no collective is to write it still.
+/// Whether a value may be taken by any node: it is a tensor, no collective is to write it still, and it is no new
+/// memory or view of such, which something else is to write.
 fn is_settled(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
+    let mut base = node;
+    while let Some(info) = ops.call(graph, base).filter(|info| info.is_view() || info.kind == Kind::GetItem) {
+        match graph.inputs(base).first() {
+            Some(&before) if before < base => base = before,
+            _ => break,
+        }
+    }
+    let blank = ops.call(graph, base).is_some_and(|info| info.kind == Kind::Fill(Fill::Empty));
     let launch = ops.call(graph, node).is_some_and(|info| info.collective().is_some());
-    graph.tensor_of(node).is_some() && !launch
+    graph.tensor_of(node).is_some() && !launch && !blank
 }
 
 fn other_operand(source: &mut impl Source, graph: &Graph, ops: &Ops, node: NodeId) -> Option<Graph> {
@@ -187,8 +214,14 @@ fn duplicate(graph: &Graph, ops: &Ops, node: NodeId) -> Option<Graph> {
     let &user = editor.users(node).first()?;
     let (args, kwargs) = (graph.args(node).to_vec(), graph.kwargs(node).collect::<Vec<_>>());
     let next = editor.next(node);
-    let twin =
-        editor.insert_before(next, graph.name(node), graph.target(node), &args, &kwargs, graph.node(node).out);
+    let twin = editor.insert_before(
+        next,
+        graph.name(node),
+        graph.target(node),
+        &args,
+        &kwargs,
+        graph.node(node).out,
+    );
     editor.replace_input(user, node, twin);
     Some(editor.finish())
 }
@@ -202,7 +235,9 @@ fn between(source: &mut impl Source, graph: &Graph, ops: &Ops, edit: Edit, node:
     let users = editor.users(node);
     let &user = users.get(source.below(users.len() as u32) as usize)?;
     // An operator that writes to the value would write to the copy.
-    if graph.node(user).op == Op::Output || ops.call(graph, user).is_some_and(|i| i.mutated().next().is_some()) {
+    if graph.node(user).op == Op::Output
+        || ops.call(graph, user).is_some_and(|i| i.mutated().next().is_some())
+    {
         return None;
     }
     let (out, dtype) = (graph.node(node).out, graph.tensor_of(node)?.dtype);

@@ -62,7 +62,9 @@ impl<S: Source> Builder<'_, S> {
     fn apart(&mut self, var: Var) -> Option<Var> {
         let held = *self.pool.get(var);
         self.pool.find(self.source, |other| {
-            other.storage != held.storage && other.ty.dtype == held.ty.dtype && other.ty.shape() == held.ty.shape()
+            other.storage != held.storage
+                && other.ty.dtype == held.ty.dtype
+                && other.ty.shape() == held.ty.shape()
         })
     }
 
@@ -130,7 +132,8 @@ impl<S: Source> Builder<'_, S> {
 
     /// A random operator.
     pub fn step_random(&mut self) {
-        let float = |held: &super::pool::Held| held.ty.dtype.class() == DtypeClass::Float && computes(held.ty.dtype);
+        let float =
+            |held: &super::pool::Held| held.ty.dtype.class() == DtypeClass::Float && computes(held.ty.dtype);
         let var = match self.pool.find(self.source, float) {
             Some(var) => var,
             None => {
@@ -192,7 +195,8 @@ impl<S: Source> Builder<'_, S> {
 
     /// Overwrites some inputs at the end of the graph.
     pub fn epilogue(&mut self) {
-        let inputs: Vec<Var> = self.pool.vars().filter(|&var| self.pool.is_input(self.pool.get(var).storage)).collect();
+        let inputs: Vec<Var> =
+            self.pool.vars().filter(|&var| self.pool.is_input(self.pool.get(var).storage)).collect();
         for &var in inputs.iter().take(2) {
             let held = *self.pool.get(var);
             if !self.pool.is_writable(var) || !is_input(held.node) {

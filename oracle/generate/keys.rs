@@ -118,7 +118,11 @@ impl Keys {
 
     /// The first key of a kind, or another.
     pub fn key(&self, source: &mut impl Source, config: &Config, kind: Collective) -> Key {
-        if source.percent(config.first_key) { self.first[slot(kind)] } else { self.other(source, config, kind) }
+        if source.percent(config.first_key) {
+            self.first[slot(kind)]
+        } else {
+            self.other(source, config, kind)
+        }
     }
 
     fn other(&self, source: &mut impl Source, config: &Config, kind: Collective) -> Key {

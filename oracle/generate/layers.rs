@@ -117,7 +117,9 @@ impl Layers {
             Parallelism::ShardedTensor => {
                 vec![group("dp", blocks(ranks, half, 2)), group("tp", blocks(ranks, 2, 1))]
             }
-            Parallelism::Pipeline => vec![group("dp", blocks(ranks, half, 1)), group("pp", blocks(ranks, 2, half))],
+            Parallelism::Pipeline => {
+                vec![group("dp", blocks(ranks, half, 1)), group("pp", blocks(ranks, 2, half))]
+            }
         };
         World { ranks: Some(ranks), groups }
     }
@@ -201,8 +203,7 @@ mod tests {
         for parallelism in ALL {
             for layers in [0, 1, 2, 5] {
                 for (mixed_precision, backward) in [(true, true), (false, false)] {
-                    let spec =
-                        Layers { layers, parallelism, ranks: 4, width: 16, mixed_precision, backward };
+                    let spec = Layers { layers, parallelism, ranks: 4, width: 16, mixed_precision, backward };
                     let graph = spec.graph();
                     let faults = graph_faults(&graph, true);
                     assert!(faults.is_empty(), "{spec:?}: {}", faults.join("\n"));

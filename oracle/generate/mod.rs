@@ -53,8 +53,8 @@ mod world;
 pub use config::{Config, Knob, Swarm};
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
-pub use order::reordered;
 pub use layers::{Layers, Parallelism};
+pub use order::reordered;
 pub use pass::{Bucketing, Pass, Selection};
 pub use resize::shrink;
 #[cfg(feature = "arbitrary")]
@@ -170,7 +170,9 @@ impl<S: Source> Builder<'_, S> {
         match (outputs.first().copied(), last) {
             (None, Some(var)) => outputs.push(self.take(var)),
             // Graphs may return one value twice.
-            (Some(first), _) if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) => {
+            (Some(first), _)
+                if self.late.percent(10) && !matches!(first, Value::Node(node) if is_input(node)) =>
+            {
                 outputs.push(first);
             }
             _ => {}

@@ -69,7 +69,8 @@ impl<S: Source> Builder<'_, S> {
 
     /// One launch with several values, each with a wait of its own.
     fn coalesced(&mut self) {
-        let kind = self.source.one_of(&[Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce]);
+        let kind =
+            self.source.one_of(&[Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce]);
         let key = self.keys.key(self.source, self.config, kind);
         let count = self.source.between(2, 3) as usize;
         let mut inputs = [Var(0); 3];
@@ -115,8 +116,9 @@ impl<S: Source> Builder<'_, S> {
     /// An all-reduce that writes its result into its input, whose other aliases show it after the wait.
     fn in_place(&mut self) {
         let key: Key = self.keys.key(self.source, self.config, Collective::AllReduce);
-        let found =
-            self.pool.find_writable(self.source, |held| held.ty.dtype == key.dtype && held.ty.is_contiguous());
+        let found = self
+            .pool
+            .find_writable(self.source, |held| held.ty.dtype == key.dtype && held.ty.is_contiguous());
         let input = match found {
             Some(input) => input,
             None => self.new_input(key.dtype, 1),

@@ -79,11 +79,16 @@ impl Pass {
 enum CapPlan {
     Default,
     /// The sum of the first few candidates, plus some bytes.
-    Sum { first: u32, plus: i64 },
+    Sum {
+        first: u32,
+        plus: i64,
+    },
     /// A byte less than the largest candidate.
     BelowOne,
     /// Several sums.
-    ByIndex { first: [u32; 2] },
+    ByIndex {
+        first: [u32; 2],
+    },
 }
 
 /// What is drawn at the beginning of a case about its pass.

@@ -155,8 +155,8 @@ impl Pool {
         let count = self.values.len() as u32;
         let reach = count.min(REACH);
         let start = source.below(reach);
-        (0..reach)
-            .map(|i| Var(count - 1 - (start + i) % reach))
-            .find(|&var| fits(self.get(var)) && self.is_readable(self.get(var).storage) && self.is_writable(var))
+        (0..reach).map(|i| Var(count - 1 - (start + i) % reach)).find(|&var| {
+            fits(self.get(var)) && self.is_readable(self.get(var).storage) && self.is_writable(var)
+        })
     }
 }

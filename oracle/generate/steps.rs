@@ -135,7 +135,8 @@ impl<S: Source> Builder<'_, S> {
 
     /// Gives further nodes a module, a stack trace and tags, by the number of the step.
     fn annotate(&mut self, count: usize) {
-        let stack = ["File \"train.py\", line 10, in forward", "File \"train.py\", line 20, in forward"][count % 2];
+        let stack =
+            ["File \"train.py\", line 10, in forward", "File \"train.py\", line 20, in forward"][count % 2];
         let custom = ["{\"scope\": \"a\"}", "{\"scope\": \"b\"}"][(count / 3) % 2];
         let (stack, custom) = (self.graph.intern(stack), self.graph.intern(custom));
         let tags = Tags { custom: Some(custom), ..Tags::default() };

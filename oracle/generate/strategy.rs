@@ -207,7 +207,11 @@ mod tests {
             let mut more = tree.simplify();
             while more {
                 asked += 1;
-                more = if crate::generate::Source::percent(&mut bits, 50) { tree.simplify() } else { tree.complicate() };
+                more = if crate::generate::Source::percent(&mut bits, 50) {
+                    tree.simplify()
+                } else {
+                    tree.complicate()
+                };
             }
             assert!(asked <= 2 * most * (most + 1), "{asked}");
             assert!(groups(&tree.current()) <= most);
@@ -219,7 +223,8 @@ mod tests {
     /// A component of a tuple that has come to its end leaves the others to go on.
     #[test]
     fn trees_shrink_side_by_side() {
-        let strategy = (cases(Config { max_groups: 6, ..Config::default() }).shrunk_by(FewerGroups), 0..1000u32);
+        let strategy =
+            (cases(Config { max_groups: 6, ..Config::default() }).shrunk_by(FewerGroups), 0..1000u32);
         let result = runner().run(&strategy, |(case, number)| {
             proptest::prop_assert!(groups(&case) < 2 || number < 10);
             Ok(())

@@ -42,8 +42,13 @@ impl Survey {
     pub fn of(graph: &Graph, pass: &Pass) -> Survey {
         let ops = Ops::of(graph);
         let (edges, collectives) = (Edges::new(graph), Collectives::new(graph, &ops));
-        let mut surveyor =
-            Surveyor { graph, ops: &ops, edges: &edges, collectives: &collectives, found: Features::default() };
+        let mut surveyor = Surveyor {
+            graph,
+            ops: &ops,
+            edges: &edges,
+            collectives: &collectives,
+            found: Features::default(),
+        };
         let members = surveyor.members();
         surveyor.world();
         surveyor.launches(&members);
@@ -82,13 +87,16 @@ impl<'a> Surveyor<'a> {
     fn members(&self) -> Vec<Member<'a>> {
         let mut members: Vec<Member> = Vec::new();
         for (call, waits) in self.collectives.calls.iter().zip(&self.collectives.waits) {
-            let bucketable =
-                matches!(call.kind, Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce);
+            let bucketable = matches!(
+                call.kind,
+                Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce
+            );
             if !bucketable || call.coalesced || call.in_place {
                 continue;
             }
             let direct = |&&wait: &&NodeId| self.graph.arg(wait, 0) == Some(Value::Node(call.node));
-            let (Some(&wait), Some(tensor)) = (waits.iter().find(direct), self.graph.tensor_of(call.node)) else {
+            let (Some(&wait), Some(tensor)) = (waits.iter().find(direct), self.graph.tensor_of(call.node))
+            else {
                 continue;
             };
             let bytes = bucket_bytes(self.graph, call).unwrap_or(0);
@@ -228,9 +236,11 @@ impl<'a> Surveyor<'a> {
                 self.out_buffer(member);
             } else if member.call.kind == Collective::ReduceScatter {
                 let padded = self.is(input, |kind| kind == Kind::Move(crate::ops::Move::Cat))
-                    && self.edges.inputs(input).iter().any(|&block| {
-                        self.is(block, |kind| kind == Kind::Move(crate::ops::Move::Pad))
-                    });
+                    && self
+                        .edges
+                        .inputs(input)
+                        .iter()
+                        .any(|&block| self.is(block, |kind| kind == Kind::Move(crate::ops::Move::Pad)));
                 self.found.add_if(Feature::PaddedBlocks, padded);
             }
         }
@@ -241,7 +251,8 @@ impl<'a> Surveyor<'a> {
     }
 
     fn shape(&mut self, member: &Member, tensor: &Tensor) {
-        let (Some(shape), Some(stride)) = (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride)) else {
+        let (Some(shape), Some(stride)) = (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride))
+        else {
             return;
         };
         let found = &mut self.found;
@@ -286,7 +297,8 @@ impl<'a> Surveyor<'a> {
         let Some(buffer) = member.call.out else { return };
         self.found.add(Feature::OutBuffer);
         // Other views of the buffer, and those who read the buffer or a view after the wait.
-        let aliases = self.edges.users(buffer).iter().filter(|&&user| self.is(user, |k| matches!(k, Kind::View(_))));
+        let aliases =
+            self.edges.users(buffer).iter().filter(|&&user| self.is(user, |k| matches!(k, Kind::View(_))));
         let read = std::iter::once(&buffer)
             .chain(aliases)
             .any(|&alias| self.edges.users(alias).iter().any(|&user| user > member.wait));
@@ -316,7 +328,8 @@ impl<'a> Surveyor<'a> {
                 Kind::AssertScalar => self.found.add(Feature::Assertion),
                 Kind::Opaque | Kind::Pointwise => self.found.add(Feature::Uninterpreted),
                 Kind::Wait => {
-                    let waited = self.edges.inputs(id).iter().any(|&of| self.is(of, |kind| kind == Kind::Wait));
+                    let waited =
+                        self.edges.inputs(id).iter().any(|&of| self.is(of, |kind| kind == Kind::Wait));
                     self.found.add_if(Feature::WaitOfWait, waited);
                 }
                 Kind::View(View::Conj) => {}

@@ -40,7 +40,12 @@ pub(super) struct Traits<'a> {
 }
 
 impl<'a> Traits<'a> {
-    pub fn new(graph: &'a Graph, ops: &'a Ops, edges: &'a Edges, collectives: &'a Collectives<'a>) -> Traits<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        ops: &'a Ops,
+        edges: &'a Edges,
+        collectives: &'a Collectives<'a>,
+    ) -> Traits<'a> {
         let n = graph.len();
         let mut traits = Traits {
             graph,
@@ -196,7 +201,8 @@ impl<'a> Traits<'a> {
         if let Some(out) = call.out.or(if call.in_place { call.inputs.first().copied() } else { None }) {
             self.root[id.index()] = self.root[out.index()];
         }
-        let candidate = matches!(kind, Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce);
+        let candidate =
+            matches!(kind, Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce);
         if !candidate || call.coalesced || call.in_place {
             return;
         }

@@ -67,7 +67,9 @@ impl Type {
     /// order that the operands' strides have. All operands have this shape or broadcast to it. Source:
     /// `aten/src/ATen/TensorIterator.cpp` (`reorder_dimensions`).
     pub fn elementwise(&self, others: &[Type], dtype: Dtype) -> Type {
-        let plain = |t: &Type| t.rank == 0 || (t.shape() == self.shape() && t.stride == row_major(&t.shape, t.rank()));
+        let plain = |t: &Type| {
+            t.rank == 0 || (t.shape() == self.shape() && t.stride == row_major(&t.shape, t.rank()))
+        };
         if plain(self) && others.iter().all(plain) {
             return self.packed(dtype);
         }
@@ -202,7 +204,10 @@ mod tests {
     fn views() {
         let t = Type::new(Dtype::F32, &[2, 3, 4]);
         assert_eq!(t.stride(), [12, 4, 1]);
-        assert_eq!((t.permuted(&[2, 0, 1]).shape(), t.permuted(&[2, 0, 1]).stride()), (&[4, 2, 3][..], &[1, 12, 4][..]));
+        assert_eq!(
+            (t.permuted(&[2, 0, 1]).shape(), t.permuted(&[2, 0, 1]).stride()),
+            (&[4, 2, 3][..], &[1, 12, 4][..])
+        );
         let s = t.sliced(1, 1, 3, 2);
         assert_eq!((s.shape(), s.stride(), s.offset), (&[2, 1, 4][..], &[12, 8, 1][..], 4));
         let s = t.selected(0, 1);

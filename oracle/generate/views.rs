@@ -139,7 +139,8 @@ impl<S: Source> Builder<'_, S> {
 
     /// An operator with several results, each of them a tensor of `types`.
     fn several(&mut self, target: Target, args: &[Value], types: &[(Type, StorageId)]) -> Pieces {
-        let mut pieces = Pieces { node: NodeId(0), types: [None; MAX_PIECES], storages: [StorageId(0); MAX_PIECES] };
+        let mut pieces =
+            Pieces { node: NodeId(0), types: [None; MAX_PIECES], storages: [StorageId(0); MAX_PIECES] };
         let mut outs = [Out::None; MAX_PIECES];
         for (i, (ty, storage)) in types.iter().take(MAX_PIECES).enumerate() {
             outs[i] = Out::Tensor(self.tensor(ty));
@@ -194,7 +195,8 @@ impl<S: Source> Builder<'_, S> {
     /// An operator with several results, of which only some are used.
     pub fn step_pieces(&mut self) -> bool {
         let most = MAX_PIECES as i64;
-        let Some(var) = self.pool.find(self.source, |held| held.ty.rank() > 0 && held.ty.shape()[0] >= 1) else {
+        let Some(var) = self.pool.find(self.source, |held| held.ty.rank() > 0 && held.ty.shape()[0] >= 1)
+        else {
             return false;
         };
         let held = *self.pool.get(var);
@@ -243,10 +245,7 @@ impl<S: Source> Builder<'_, S> {
         let ty = self.pool.ty(var);
         let args = [self.take(var), Value::Float(0.5), Value::Bool(true)];
         let (values, mask) = (self.pool.storage(), self.pool.storage());
-        let types = [
-            (ty.elementwise(&[], ty.dtype), values),
-            (ty.elementwise(&[], Dtype::Bool), mask),
-        ];
+        let types = [(ty.elementwise(&[], ty.dtype), values), (ty.elementwise(&[], Dtype::Bool), mask)];
         self.several(Target::Dropout, &args, &types)
     }
 
@@ -258,7 +257,13 @@ impl<S: Source> Builder<'_, S> {
         };
         let value = self.take(var);
         if ty.rank() == 0 || self.source.percent(25) {
-            return self.fresh(Prefix::Temporary, Target::SumAll, &[value], &[], Type::new(sums(ty.dtype), &[]));
+            return self.fresh(
+                Prefix::Temporary,
+                Target::SumAll,
+                &[value],
+                &[],
+                Type::new(sums(ty.dtype), &[]),
+            );
         }
         let dim = self.source.below(ty.rank() as u32) as usize;
         let keep = self.source.percent(40);

@@ -1,16 +1,17 @@
 //! Windows of real graphs: some consecutive nodes, cut out so that they stand alone.
 //!
-//! What the window takes from before it becomes a graph input; what is used after it becomes an output. A collective
-//! that starts inside is waited for inside: waits that stand behind the window come along. A wait whose collective
-//! starts before the window becomes an input.
+//! What the window takes from before it becomes a graph input; what is used after it becomes an output, unless it is
+//! memory that nothing in the window writes. A collective that starts inside is waited for inside: waits that stand
+//! behind the window come along. A wait whose collective starts before the window becomes an input.
 //!
 //! Inputs stand for values that may have shared storage in the whole graph; in the window each is a storage of its own.
 
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{
-    Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor, Value, World,
+    Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor,
+    Value, World,
 };
-use crate::ops::{Kind, Ops};
+use crate::ops::{Fill, Kind, Ops};
 
 /// The nodes `start..start + length` of `graph` as a graph of their own. `None` where no call is among them.
 pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
@@ -60,16 +61,40 @@ pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
     for &id in &list {
         cut.call(id);
     }
+    let blank = blank(graph, &ops, &edges, &list);
     let outputs: Vec<NodeId> = list
         .iter()
         .copied()
-        .filter(|&id| matches!(graph.node(id).out, Out::Tensor(_)) && collectives.launch_of_value(id).is_none())
+        .filter(|&id| {
+            matches!(graph.node(id).out, Out::Tensor(_)) && collectives.launch_of_value(id).is_none()
+        })
         .filter(|&id| {
             let users = edges.users(id);
-            users.is_empty() || users.iter().any(|user| !inside[user.index()])
+            !blank[id.index()] && (users.is_empty() || users.iter().any(|user| !inside[user.index()]))
         })
         .collect();
     Some(cut.finish(&outputs))
+}
+
+/// New memory, and views of it, that nothing in the window writes.
+fn blank(graph: &Graph, ops: &Ops, edges: &Edges, window: &[NodeId]) -> Vec<bool> {
+    let mut root: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let mut written = vec![false; graph.len()];
+    for &id in window {
+        let Some(info) = ops.call(graph, id) else { continue };
+        let inputs = edges.inputs(id);
+        if info.kind == Kind::Fill(Fill::Empty) {
+            root[id.index()] = Some(id);
+        } else if info.is_view() || info.kind == Kind::GetItem {
+            root[id.index()] = inputs.first().and_then(|base| root[base.index()]);
+        } else if info.mutated().next().is_some() {
+            inputs
+                .iter()
+                .filter_map(|input| root[input.index()])
+                .for_each(|root| written[root.index()] = true);
+        }
+    }
+    root.into_iter().map(|root| root.is_some_and(|root| !written[root.index()])).collect()
 }
 
 /// A graph in the making out of nodes of another.
@@ -192,7 +217,8 @@ impl<'a> Cut<'a> {
         match out {
             Out::Tensor(id) => {
                 let old = *self.from.tensor(id);
-                let (shape, stride) = (self.dims(self.from.dims(old.shape)), self.dims(self.from.dims(old.stride)));
+                let (shape, stride) =
+                    (self.dims(self.from.dims(old.shape)), self.dims(self.from.dims(old.stride)));
                 let device = self.string(old.device);
                 let new = Tensor { shape, stride, device, storage: None, storage_bytes: None, ..old };
                 Out::Tensor(self.into.push_tensor(new))
@@ -218,7 +244,8 @@ impl<'a> Cut<'a> {
         let output = self.into.push("output", Op::Output, "output");
         self.into.node_mut(output).args = self.into.push_values(&[list]);
         for edge in &self.from.ordering {
-            if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()]) {
+            if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()])
+            {
                 self.into.ordering.push(OrderingEdge { before, after });
             }
         }
@@ -236,9 +263,8 @@ fn explicit(world: &World) -> World {
 pub(super) fn shrink_groups(graph: &mut Graph, size: u32) {
     let old = &graph.world.groups;
     let largest = (0..old.len()).max_by_key(|&i| (old[i].size, std::cmp::Reverse(i)));
-    let whole = largest.filter(|&whole| {
-        old.len() > 1 && product_without(old, whole) == Some(old[whole].size)
-    });
+    let whole =
+        largest.filter(|&whole| old.len() > 1 && product_without(old, whole) == Some(old[whole].size));
     let mut groups: Vec<Group> = old
         .iter()
         .map(|group| Group {

@@ -1,6 +1,5 @@
 //! Every generated case is valid, by analyses that know nothing of the generator; and there is enough of everything.
 
-mod judged;
 mod windows;
 
 use super::*;
@@ -45,7 +44,8 @@ pub(super) fn graph_faults(graph: &Graph, sorted: bool) -> Vec<String> {
             faults.push(intrusion.tell(graph, &collectives));
         }
     }
-    let fatal = validate(graph).into_iter().filter(|fault| fault.is_fatal() && (sorted || !fault.concerns_order()));
+    let fatal =
+        validate(graph).into_iter().filter(|fault| fault.is_fatal() && (sorted || !fault.concerns_order()));
     faults.extend(fatal.map(|fault| fault.to_string()));
     faults
 }
@@ -146,7 +146,8 @@ fn extreme_knobs_are_valid() {
     let off = Config::KNOBS.iter().filter(|knob| knob.swarm != Swarm::Keep);
     let mut bare = Config::default();
     off.for_each(|knob| *bare.knob_mut(knob.name).unwrap() = 0);
-    for knob in Config::KNOBS.iter().filter(|knob| !knob.name.ends_with("_nodes") && knob.name != "elements") {
+    for knob in Config::KNOBS.iter().filter(|knob| !knob.name.ends_with("_nodes") && knob.name != "elements")
+    {
         for value in [knob.range.0, knob.range.1] {
             let mut config = bare.clone();
             *config.knob_mut(knob.name).unwrap() = value;

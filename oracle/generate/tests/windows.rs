@@ -6,7 +6,7 @@ use crate::graph::{Graph, Op};
 use std::path::{Path, PathBuf};
 
 /// The largest file that a debug build reads.
-const LARGE: u64 = 15_000;
+const LARGE: u64 = 6_000;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
@@ -31,7 +31,14 @@ struct Counts {
 
 impl Counts {
     /// Cuts, shrinks and edits.
-    fn check(&mut self, source: &mut Seeded, graph: &Graph, start: usize, length: usize, what: &str) -> Vec<String> {
+    fn check(
+        &mut self,
+        source: &mut Seeded,
+        graph: &Graph,
+        start: usize,
+        length: usize,
+        what: &str,
+    ) -> Vec<String> {
         let mut all = Vec::new();
         let mut tell = |stage: &str, faults: Vec<String>| {
             all.extend(faults.into_iter().map(|fault| format!("{what} {start} {length} {stage}: {fault}")));
