@@ -170,7 +170,7 @@ fn reaches_opaque(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
 /// memory or view of such, which something else is to write.
 fn is_settled(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
     let mut base = node;
-    while let Some(info) = ops.call(graph, base).filter(|info| info.is_view() || info.kind == Kind::GetItem) {
+    while ops.call(graph, base).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem) {
         match graph.inputs(base).first() {
             Some(&before) if before < base => base = before,
             _ => break,

@@ -7,6 +7,7 @@ use crate::analysis::in_flight::in_flight;
 use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
+use crate::graph::Tensor;
 use crate::ops::{Collective, Ops, shape};
 use crate::semantics::{self, Failure, Leaf, Numbers, Program, Terms};
 
@@ -50,10 +51,25 @@ pub(super) fn graph_faults(graph: &Graph, sorted: bool) -> Vec<String> {
     faults
 }
 
+/// What PyTorch runs and the interpreter does not: gathers of tensors without dimensions, and tensors without elements
+/// at an offset.
+fn is_beyond_the_interpreter(graph: &Graph, ops: &Ops) -> bool {
+    let no_dimensions = |id| graph.tensor_of(id).is_some_and(|tensor| graph.dims(tensor.shape).is_empty());
+    let gathers = |id| ops.call(graph, id).is_some_and(|i| i.collective() == Some(Collective::AllGather));
+    let nothing = |tensor: &Tensor| tensor.offset > 0 && graph.numel(tensor) == Some(0);
+    graph.ids().any(|id| {
+        (gathers(id) && graph.inputs(id).into_iter().any(no_dimensions))
+            || (0..8).any(|index| graph.tensor_at(id, index).is_some_and(nothing))
+    })
+}
+
 /// What goes wrong when a graph runs on every rank: refusals, deadlocks, races, and reads of what nothing has written.
 /// With numbers, else (an operator that the oracle does not compute) with terms. Large graphs are not run.
 pub(super) fn execution_faults(graph: &Graph) -> Vec<String> {
     let (ops, world) = (Ops::of(graph), graph.world.assume_mesh().unwrap_or_else(|| graph.world.clone()));
+    if is_beyond_the_interpreter(graph, &ops) {
+        return Vec::new();
+    }
     let program = match Program::new(graph, &ops, &world) {
         Ok(program) => program,
         Err(failure) => return vec![failure.to_string()],
@@ -95,6 +111,10 @@ fn other_orders_mean_the_same() {
         let (graph, other) = (&generated.graph, reordered(&mut source, &generated.graph));
         let faults = graph_faults(&other, true);
         assert!(faults.is_empty(), "case {index}: {}", faults.join("\n"));
+        others += u64::from(graph.ids().any(|id| graph.name(id) != other.name(id)));
+        if is_beyond_the_interpreter(graph, &Ops::of(graph)) {
+            continue;
+        }
         let run = |graph: &Graph| {
             let (ops, world) = (Ops::of(graph), graph.world.clone());
             let program = Program::new(graph, &ops, &world).unwrap();
@@ -102,7 +122,6 @@ fn other_orders_mean_the_same() {
         };
         let differences = semantics::compare(&run(graph), &run(&other));
         assert!(differences.is_empty(), "case {index}: {differences:?}\n{}", generated.clone().into_case());
-        others += u64::from(graph.ids().any(|id| graph.name(id) != other.name(id)));
     }
     assert!(others * 10 > cases(1500) * 8, "{others}");
 }
