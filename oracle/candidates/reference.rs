@@ -43,9 +43,7 @@ impl Candidate for Reference {
 
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         match PassKind::parse(&pass.name) {
-            Some(PassKind::Bucketing) => {
-                run_bucketing_on(graph, pass, ranks, &bucketing::Reference, &|_| {})
-            }
+            Some(PassKind::Bucketing) => run_bucketing_on(graph, pass, ranks, &bucketing::Reference, &|_| {}),
             _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
         }
     }

@@ -144,8 +144,8 @@ knobs! {
     second_wait = 4 in 0..=1000, Half;
     /// Weight of communication that is never bucketed: all-to-all, broadcast, coalesced and in-place forms.
     neighbour = 6 in 0..=1000, Half;
-    /// Weight of messages between ranks and of barriers.
-    message = 4 in 0..=1000, Seldom;
+    /// Weight of a barrier.
+    barrier = 4 in 0..=1000, Seldom;
     /// Weight of a few identical layers (FSDP, tensor parallel, or a random body).
     layers = 3 in 0..=1000, Half;
     /// Weight of a reduce-scatter whose input is padded block by block.
@@ -256,7 +256,7 @@ impl Config {
             &mut self.through_memory,
             &mut self.random,
             &mut self.assertion,
-            &mut self.message,
+            &mut self.barrier,
             &mut self.epilogue,
         ] {
             *knob = 0;

@@ -8,7 +8,7 @@ use super::source::Source;
 use crate::analysis::in_flight::in_flight;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Op, Out, Tensor, Value};
-use crate::ops::{Kind, Ops};
+use crate::ops::{Fill, Kind, Ops};
 
 /// Kinds of edits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,11 +53,27 @@ pub fn edit(source: &mut impl Source, graph: &Graph) -> Option<(Edit, Graph)> {
         let node = NodeId(source.below(graph.len() as u32));
         let Some(mut edited) = apply(source, graph, edit, node) else { continue };
         let mut keep = |sizes: &[i64]| Some(sizes.to_vec());
-        if propagate(&mut edited, &mut keep).is_ok() && intrusions(&edited) <= before {
+        let allowed = propagate(&mut edited, &mut keep).is_ok()
+            && (edit != Edit::Dtype || products_agree(&edited))
+            && intrusions(&edited) <= before;
+        if allowed {
             return Some((edit, edited));
         }
     }
     None
+}
+
+/// Whether the operands of every matrix product have one dtype: products, unlike elementwise operators, promote none.
+fn products_agree(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    graph.ids().all(|id| {
+        let product = ops.call(graph, id).is_some_and(|info| matches!(info.kind, Kind::Matmul(_)));
+        let inputs = if product { graph.inputs(id) } else { Vec::new() };
+        let mut dtypes =
+            inputs.into_iter().filter_map(|input| graph.tensor_of(input)).map(|tensor| tensor.dtype);
+        let first = dtypes.next();
+        dtypes.all(|dtype| Some(dtype) == first)
+    })
 }
 
 /// How often something touches the memory of a collective in flight.
@@ -104,7 +120,8 @@ fn apply(source: &mut impl Source, graph: &Graph, edit: Edit, node: NodeId) -> O
             }
             let old = *graph.tensor_of(node)?;
             let to = source.one_of(&[Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64, Dtype::I32]);
-            if to == old.dtype || old.dtype.class() != DtypeClass::Float {
+            if to == old.dtype || old.dtype.class() != DtypeClass::Float || reaches_opaque(graph, &ops, node)
+            {
                 return None;
             }
             let mut edited = graph.clone();
@@ -135,10 +152,33 @@ fn argument(
     Some(edited)
 }
 
-/// Whether a value may be taken by any node: it is a tensor, and no collective is to write it still.
+/// Whether an operator that the oracle does not compute depends on `node`: such a one may refuse another dtype.
+fn reaches_opaque(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
+    let mut reached = vec![false; graph.len()];
+    reached[node.index()] = true;
+    for id in graph.ids() {
+        let mut reaches = reached[id.index()];
+        graph.for_each_input(id, &mut |input: NodeId| reaches |= reached[input.index()]);
+        reached[id.index()] = reaches;
+    }
+    graph
+        .ids()
+        .any(|id| reached[id.index()] && ops.call(graph, id).is_some_and(|info| info.kind == Kind::Opaque))
+}
+
+/// Whether a value may be taken by any node: it is a tensor, no collective is to write it still, and it is no new
+/// memory or view of such, which something else is to write.
 fn is_settled(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
+    let mut base = node;
+    while ops.call(graph, base).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem) {
+        match graph.inputs(base).first() {
+            Some(&before) if before < base => base = before,
+            _ => break,
+        }
+    }
+    let blank = ops.call(graph, base).is_some_and(|info| info.kind == Kind::Fill(Fill::Empty));
     let launch = ops.call(graph, node).is_some_and(|info| info.collective().is_some());
-    graph.tensor_of(node).is_some() && !launch
+    graph.tensor_of(node).is_some() && !launch && !blank
 }
 
 fn other_operand(source: &mut impl Source, graph: &Graph, ops: &Ops, node: NodeId) -> Option<Graph> {

@@ -1,4 +1,4 @@
-//! Writes, random draws, assertions, messages: what orders nodes beyond their data edges.
+//! Writes, random draws, assertions: what orders nodes beyond their data edges.
 
 use super::builder::{Builder, Prefix, is_input};
 use super::keys::computes;

@@ -101,6 +101,8 @@ features! {
     ChainedCasts "chained-casts",
     /// A gather of a cast from or to integers or bools.
     IntegerCast "integer-cast",
+    /// A run of one candidate.
+    RunOfOne "run-of-one",
     /// Members of one run differ in size.
     UnevenSizes "uneven-sizes",
     /// A collective of no elements: its first size is 0.
@@ -113,6 +115,8 @@ features! {
     PermutedInput "permuted-input",
     /// The input of a collective is expanded.
     ExpandedInput "expanded-input",
+    /// The input of a collective is a part of something larger, with gaps between its elements.
+    GappedInput "gapped-input",
     /// A reduce-scatter of one row per rank.
     OneRowPerRank "one-row-per-rank",
     /// A gather into a buffer given as `out=`.
@@ -153,8 +157,6 @@ features! {
     Coalesced "coalesced",
     /// An in-place collective.
     InPlaceCollective "in-place-collective",
-    /// A send and a receive.
-    Messages "messages",
     /// A barrier.
     Barrier "barrier",
     /// A reduce-scatter of padded blocks.

@@ -141,11 +141,6 @@ impl Keys {
     pub fn sum(&self, group: GroupOf, dtype: Dtype) -> Key {
         Key { group, dtype, reduce: Value::Str(self.reductions[0]) }
     }
-
-    /// A group of one rank, if the world names one.
-    pub fn group_of_one(&self) -> Option<GroupOf> {
-        self.groups.iter().copied().find(|group| group.size == 1)
-    }
 }
 
 fn slot(kind: Collective) -> usize {

@@ -55,6 +55,7 @@ pub(crate) use edits::intrusions;
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
 pub use layers::{Layers, Parallelism};
+pub use order::reordered;
 pub use pass::{Bucketing, Pass, Selection};
 pub(crate) use propagate::propagated;
 pub use resize::shrink;

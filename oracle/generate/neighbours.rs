@@ -1,7 +1,7 @@
-//! Communication that is never bucketed: all-to-all, broadcast, coalesced and in-place forms, messages, barriers.
+//! Communication that is never bucketed: all-to-all, broadcast, coalesced and in-place forms, barriers.
 //!
-//! All ranks run one graph, so what a node says of sizes and peers holds on every rank. Splits of an all-to-all are
-//! then equal, and a rank can only send to itself: messages are made on groups of one rank, in matching pairs.
+//! All ranks run one graph, so what a node says of sizes and peers holds on every rank: splits of an all-to-all are
+//! equal, and there are no messages from rank to rank (a peer that all ranks name is some rank itself).
 
 use super::builder::{Builder, Prefix};
 use super::collectives::result;
@@ -132,43 +132,8 @@ impl<S: Source> Builder<'_, S> {
         self.fly(node, ty, storage, launch, None);
     }
 
-    /// A message from each rank to itself and its receipt, or a barrier.
-    pub fn step_message(&mut self) {
-        let group = match self.keys.group_of_one() {
-            Some(group) if self.source.percent(70) => group,
-            _ => return self.barrier(),
-        };
-        let dtype = self.dtype();
-        let found = self.pool.find(self.source, |held| held.ty.dtype == dtype && held.ty.is_contiguous());
-        let input = match found {
-            Some(input) => input,
-            None => self.new_input(dtype, 1),
-        };
-        let ty = self.pool.ty(input).packed(dtype);
-        let buffer = self.new_buffer(Target::Empty, &ty);
-        let tag = Value::Int(self.source.below(4).into());
-        let name = Value::Str(group.name);
-        let nothing = Type::new(dtype, &[0]);
-        let (sent, received) = (self.take(input), self.take(buffer));
-        let out = Out::Tensor(self.tensor(&nothing));
-        let send =
-            self.call(Prefix::Communication, Target::Send, &[sent, Value::Int(0), tag, name], &[], out);
-        let storage = self.pool.storage();
-        let launch = self.launch(&[input], 1);
-        self.fly(send, nothing, storage, launch, None);
-        let out = Out::Tensor(self.tensor(&ty));
-        let args = [received, Value::Int(0), tag, name];
-        let receive = self.call(Prefix::Communication, Target::Receive, &args, &[], out);
-        let storage = self.pool.get(buffer).storage;
-        let launch = self.launch(&[], 1);
-        self.fly(receive, ty, storage, launch, None);
-        if !self.source.percent(self.config.late_wait) {
-            self.land(self.flights.len() - 1);
-            self.land(self.flights.len() - 1);
-        }
-    }
-
-    fn barrier(&mut self) {
+    /// A barrier.
+    pub fn step_barrier(&mut self) {
         let key = self.keys.key(self.source, self.config, Collective::AllReduce);
         let token = self.new_buffer(Target::Zeros, &Type::new(crate::graph::Dtype::I32, &[1]));
         self.pool.get_mut(token).output = (false, false);

@@ -1,7 +1,52 @@
-//! Unsorted lists for the repair: shuffles, and cycles on request.
+//! The order of lists: unsorted ones for the repair, cycles on request, and other orders that mean the same.
 
 use super::source::Source;
-use crate::graph::{Graph, NodeId, Op, Value};
+use crate::analysis::storages::Mode;
+use crate::analysis::{Collectives, Dependences, Edges, Storages, dependences};
+use crate::graph::{Editor, Graph, NodeId, Op, Value};
+use crate::ops::Ops;
+
+/// The same graph as another list: a random linear extension of what depends on what, through data, ordering edges,
+/// memory, random draws and effects. What is no call stays in front, the output at the end. A list that is not
+/// topological stays as it is.
+pub fn reordered(source: &mut impl Source, graph: &Graph) -> Graph {
+    let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+    let collectives = Collectives::new(graph, &ops);
+    let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+    let options = dependences::Options::default();
+    let dependences = Dependences::new(graph, &ops, &edges, &storages, &collectives, options);
+    if graph.ids().any(|id| edges.predecessors(id).any(|before| before >= id)) {
+        return graph.clone();
+    }
+    let mut waiting: Vec<usize> = graph.ids().map(|id| dependences.before(id).len()).collect();
+    let is_call = |id: NodeId| graph.node(id).op == Op::Call;
+    let mut list: Vec<NodeId> =
+        graph.ids().filter(|&id| !matches!(graph.node(id).op, Op::Call | Op::Output)).collect();
+    let mut ready: Vec<NodeId> = graph.ids().filter(|&id| is_call(id) && waiting[id.index()] == 0).collect();
+    let mut at = 0;
+    loop {
+        while let Some(&done) = list.get(at) {
+            at += 1;
+            for &after in dependences.after(done) {
+                waiting[after.index()] -= 1;
+                if waiting[after.index()] == 0 && is_call(after) {
+                    ready.push(after);
+                }
+            }
+        }
+        if ready.is_empty() {
+            break;
+        }
+        list.push(ready.swap_remove(source.below(ready.len() as u32) as usize));
+    }
+    list.extend(graph.output());
+    if list.len() < graph.len() {
+        return graph.clone();
+    }
+    let mut editor = Editor::new(graph);
+    list.into_iter().for_each(|id| editor.move_before(None, id));
+    editor.finish()
+}
 
 /// Positions for `inputs` inputs and `others` other nodes: inputs stay in front, in their order.
 pub(super) fn shuffled(source: &mut impl Source, inputs: usize, others: usize) -> Vec<u32> {

@@ -46,13 +46,18 @@ struct Storage {
 /// How far back operands are looked for: constant work per operand, and layers that hang together.
 const REACH: u32 = 48;
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Pool {
     values: Vec<Held>,
     storages: Vec<Storage>,
 }
 
 impl Pool {
+    /// For as many values without growing.
+    pub fn with_capacity(values: usize) -> Pool {
+        Pool { values: Vec::with_capacity(values), storages: Vec::with_capacity(values) }
+    }
+
     pub fn get(&self, var: Var) -> &Held {
         &self.values[var.0 as usize]
     }

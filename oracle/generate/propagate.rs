@@ -66,13 +66,17 @@ pub(super) fn propagate(
                     Out::Tuple(span) => graph.outs(span).to_vec(),
                     _ => Vec::new(),
                 };
-                let of = |i: usize| parts.get(i).copied().unwrap_or(Out::Absent);
-                let outs: Option<Vec<Out>> = outputs
-                    .iter()
-                    .enumerate()
-                    .map(|(i, output)| made(graph, of(i), output, device))
-                    .collect();
-                outs.map(|outs| Out::Tuple(graph.push_outs(&outs)))
+                let mut outs = Vec::with_capacity(outputs.len());
+                for (i, output) in outputs.iter().enumerate() {
+                    let part = parts.get(i).copied().unwrap_or(Out::Absent);
+                    let made = match made(graph, part, output, device) {
+                        Some(made) => made,
+                        None if !stale => part,
+                        None => guessed(graph, part, guess).ok_or(Refusal::Undecided(id))?,
+                    };
+                    outs.push(made);
+                }
+                Some(Out::Tuple(graph.push_outs(&outs)))
             }
         };
         let new = match new {

@@ -153,10 +153,10 @@ impl Source for Bytes<'_> {
         match n {
             0 | 1 => 0,
             2..=0x100 => (self.byte() * n) >> 8,
-            0x101..=0x1_0000 => (((self.byte() << 8) | self.byte()) as u64 * u64::from(n) >> 16) as u32,
+            0x101..=0x1_0000 => ((u64::from((self.byte() << 8) | self.byte()) * u64::from(n)) >> 16) as u32,
             _ => {
                 let word = (0..4).fold(0u64, |word, _| (word << 8) | u64::from(self.byte()));
-                (word * u64::from(n) >> 32) as u32
+                ((word * u64::from(n)) >> 32) as u32
             }
         }
     }

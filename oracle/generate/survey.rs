@@ -121,6 +121,7 @@ impl<'a> Surveyor<'a> {
             self.found.add_if(Feature::InterruptedRun, again);
         }
         for run in &runs {
+            self.found.add_if(Feature::RunOfOne, run.len() == 1);
             let uneven = run.iter().any(|member| member.bytes != run[0].bytes);
             self.found.add_if(Feature::UnevenSizes, uneven);
             self.found.add_if(Feature::UserBeforeLateInput, self.user_before_late_input(run));
@@ -175,15 +176,12 @@ impl<'a> Surveyor<'a> {
     fn launches(&mut self, members: &[Member]) {
         let (mut reductions, mut dtypes): (Vec<&str>, Vec<Dtype>) = (Vec::new(), Vec::new());
         let mut inputs: Vec<NodeId> = Vec::new();
-        let (mut sends, mut receives) = (false, false);
         for (call, waits) in self.collectives.calls.iter().zip(&self.collectives.waits) {
             let found = &mut self.found;
             match call.kind {
                 Collective::AllToAll => found.add(Feature::AllToAll),
                 Collective::Broadcast => found.add(Feature::Broadcast),
                 Collective::Barrier => found.add(Feature::Barrier),
-                Collective::Send => sends = true,
-                Collective::Recv => receives = true,
                 _ => {}
             }
             found.add_if(Feature::Coalesced, call.coalesced);
@@ -200,7 +198,6 @@ impl<'a> Surveyor<'a> {
         }
         self.found.add_if(Feature::SeveralReductions, reductions.len() >= 2);
         self.found.add_if(Feature::SeveralDtypes, dtypes.len() >= 2);
-        self.found.add_if(Feature::Messages, sends && receives);
         for member in members {
             self.found.add(match member.call.kind {
                 Collective::ReduceScatter => Feature::ReduceScatter,
@@ -275,6 +272,9 @@ impl<'a> Surveyor<'a> {
         }
         let wide = || shape.iter().zip(&stride).filter(|&(&size, _)| size > 1).map(|(_, &stride)| stride);
         found.add_if(Feature::ExpandedInput, wide().any(|stride| stride == 0));
+        // The elements of a tensor without gaps are as many as lie from its first to its last.
+        let reach: i64 = shape.iter().zip(&stride).map(|(&size, &stride)| (size - 1) * stride).sum();
+        found.add_if(Feature::GappedInput, reach + 1 > shape.iter().product::<i64>());
         let strides: Vec<i64> = wide().filter(|&stride| stride > 0).collect();
         found.add_if(Feature::PermutedInput, strides.windows(2).any(|two| two[0] < two[1]));
     }

@@ -30,8 +30,6 @@ words! {
         AllReduceCoalesced = "_c10d_functional.all_reduce_coalesced.default",
         AllToAll = "_c10d_functional.all_to_all_single.default",
         Broadcast = "_c10d_functional.broadcast.default",
-        Send = "_c10d_functional.isend.default",
-        Receive = "_c10d_functional.irecv.default",
         Wait = "_c10d_functional.wait_tensor.default",
         Barrier = "c10d.barrier.default",
         GetItem = "operator.getitem",

@@ -4,15 +4,19 @@
 //! # #[cfg(feature = "arbitrary")]
 //! # {
 //! use arbitrary::{Arbitrary, Unstructured};
-//! use graph_oracle::generate::Generated;
+//! use graph_oracle::candidates::Reference;
+//! use graph_oracle::case::Case;
+//! use graph_oracle::judge::{self, Options, Values};
 //!
 //! let data: Vec<u8> = (0..2000u32).map(|i| (i * 31 % 251) as u8).collect();
-//! let case = Generated::arbitrary(&mut Unstructured::new(&data)).unwrap();
-//! assert!(case.graph.world.faults().is_empty());
+//! let case = Case::arbitrary(&mut Unstructured::new(&data)).unwrap();
+//! let options = Options { values: Values::Off, ..Options::default() };
+//! assert!(judge::judge(&case, &Reference, &options).is_ok());
 //! # }
 //! ```
 
 use super::{Config, Generated, Unstructured, generate};
+use crate::case::Case;
 use arbitrary::Arbitrary;
 
 /// Nodes of a case at most, whatever the data: a bound on the cost of one execution of a fuzz target.
@@ -28,5 +32,16 @@ impl<'a> Arbitrary<'a> for Generated {
 
     fn size_hint(_depth: usize) -> (usize, Option<usize>) {
         (0, None)
+    }
+}
+
+impl<'a> Arbitrary<'a> for Case {
+    /// A [`Generated`] case, without expectations.
+    fn arbitrary(data: &mut arbitrary::Unstructured<'a>) -> arbitrary::Result<Case> {
+        Generated::arbitrary(data).map(Generated::into_case)
+    }
+
+    fn size_hint(depth: usize) -> (usize, Option<usize>) {
+        Generated::size_hint(depth)
     }
 }

@@ -1,8 +1,8 @@
 //! Windows of real graphs: some consecutive nodes, cut out so that they stand alone.
 //!
-//! What the window takes from before it becomes a graph input; what is used after it becomes an output. A collective
-//! that starts inside is waited for inside: waits that stand behind the window come along. A wait whose collective
-//! starts before the window becomes an input.
+//! What the window takes from before it becomes a graph input; what is used after it becomes an output, unless it is
+//! memory that nothing in the window writes. A collective that starts inside is waited for inside: waits that stand
+//! behind the window come along. A wait whose collective starts before the window becomes an input.
 //!
 //! Inputs stand for values that may have shared storage in the whole graph; in the window each is a storage of its own.
 
@@ -11,7 +11,7 @@ use crate::graph::{
     Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor,
     Value, World,
 };
-use crate::ops::{Kind, Ops};
+use crate::ops::{Fill, Kind, Ops};
 
 /// The nodes `start..start + length` of `graph` as a graph of their own. `None` where no call is among them.
 pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
@@ -61,6 +61,7 @@ pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
     for &id in &list {
         cut.call(id);
     }
+    let blank = blank(graph, &ops, &edges, &list);
     let outputs: Vec<NodeId> = list
         .iter()
         .copied()
@@ -69,10 +70,31 @@ pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
         })
         .filter(|&id| {
             let users = edges.users(id);
-            users.is_empty() || users.iter().any(|user| !inside[user.index()])
+            !blank[id.index()] && (users.is_empty() || users.iter().any(|user| !inside[user.index()]))
         })
         .collect();
     Some(cut.finish(&outputs))
+}
+
+/// New memory, and views of it, that nothing in the window writes.
+fn blank(graph: &Graph, ops: &Ops, edges: &Edges, window: &[NodeId]) -> Vec<bool> {
+    let mut root: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let mut written = vec![false; graph.len()];
+    for &id in window {
+        let Some(info) = ops.call(graph, id) else { continue };
+        let inputs = edges.inputs(id);
+        if info.kind == Kind::Fill(Fill::Empty) {
+            root[id.index()] = Some(id);
+        } else if info.is_view() || info.kind == Kind::GetItem {
+            root[id.index()] = inputs.first().and_then(|base| root[base.index()]);
+        } else if info.mutated().next().is_some() {
+            inputs
+                .iter()
+                .filter_map(|input| root[input.index()])
+                .for_each(|root| written[root.index()] = true);
+        }
+    }
+    root.into_iter().map(|root| root.is_some_and(|root| !written[root.index()])).collect()
 }
 
 /// A graph in the making out of nodes of another.

@@ -17,7 +17,7 @@ const SOLO: &str = "solo";
 pub(super) fn draw(source: &mut impl Source, config: &Config) -> World {
     let ranks = source.between(config.min_ranks, config.max_ranks);
     let mut world = World { ranks: Some(ranks), groups: Vec::with_capacity(config.max_groups as usize + 1) };
-    let sizes: Vec<u32> = (2..ranks).filter(|size| ranks % size == 0).collect();
+    let sizes: Vec<u32> = (2..ranks).filter(|&size| ranks.is_multiple_of(size)).collect();
     let mesh = source.percent(config.mesh) && !sizes.is_empty() && config.max_groups >= 2;
     if mesh {
         let inner = source.one_of(&sizes);

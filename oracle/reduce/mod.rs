@@ -29,7 +29,7 @@ mod shrink;
 
 pub use search::{Budget, Guard, Reduced, reduce};
 #[cfg(any(test, feature = "proptest"))]
-pub use shrink::Reducer;
+pub use shrink::{Reducer, cases};
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;

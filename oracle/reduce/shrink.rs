@@ -1,21 +1,51 @@
 //! The reducer as the shrinking of proptest strategies (feature `proptest`).
+//!
+//! ```
+//! # #[cfg(feature = "proptest")]
+//! # {
+//! use graph_oracle::generate::Config;
+//! use graph_oracle::reduce;
+//! use proptest::prelude::*;
+//!
+//! // What fails is shown as the smallest case that fails.
+//! proptest!(ProptestConfig::with_cases(16), |(case in reduce::cases(Config::default()))| {
+//!     prop_assert!(!case.graph.is_empty());
+//! });
+//! # }
+//! ```
 
 use super::edits;
 use super::search::{Validity, size};
-use crate::generate::Generated;
-use crate::generate::strategy::Shrink;
+use crate::case::Case;
+use crate::generate::Config;
+use crate::generate::strategy::{self, Cases, Shrink};
+
+/// Generated cases that shrink by the reducer's edits.
+pub fn cases(config: Config) -> Cases<Reducer> {
+    strategy::cases(config).shrunk_by(Reducer)
+}
 
 /// Proposes the reducer's edits to a failing case, those that remove most first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reducer;
 
 impl Shrink for Reducer {
-    fn smaller<'a>(&self, case: &'a Generated) -> Box<dyn Iterator<Item = Generated> + 'a> {
+    /// Family and number of the next edit.
+    type Place = (usize, usize);
+
+    fn smaller(&self, case: &Case, (family, number): &mut (usize, usize)) -> Option<Case> {
         let (validity, now) = (Validity::of(&case.graph), size(&case.graph));
-        let graphs = edits::FAMILIES
-            .iter()
-            .flat_map(move |family| (0..).map_while(move |n| family(&case.graph, n)).flatten());
-        let valid = graphs.filter(move |graph| size(graph) < now && validity.holds(graph));
-        Box::new(valid.map(|graph| Generated { graph, ..case.clone() }))
+        while let Some(edit) = edits::FAMILIES.get(*family) {
+            let Some(edited) = edit(&case.graph, *number) else {
+                (*family, *number) = (*family + 1, 0);
+                continue;
+            };
+            *number += 1;
+            let smaller = edited.filter(|graph| size(graph) < now && validity.holds(graph));
+            if let Some(graph) = smaller {
+                return Some(Case { graph, ..case.clone() });
+            }
+        }
+        None
     }
 }

@@ -335,8 +335,12 @@ fn sent_bytes(side: &Side, launch: usize) -> i64 {
 /// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
 /// and other launches.
 fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
-    let mut packed =
-        Packed { nodes: Vec::new(), merges: Vec::new(), slots: after.collectives.calls[launch].inputs.len(), bytes: sent_bytes(after, launch) };
+    let mut packed = Packed {
+        nodes: Vec::new(),
+        merges: Vec::new(),
+        slots: after.collectives.calls[launch].inputs.len(),
+        bytes: sent_bytes(after, launch),
+    };
     let mut seen = vec![false; after.graph.len()];
     let call = &after.collectives.calls[launch];
     let mut stack: Vec<NodeId> = call.inputs.iter().rev().copied().collect();

@@ -146,7 +146,8 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     let is_wait = |id: NodeId| before.ops.call(before.graph, id).is_some_and(|info| info.kind == Kind::Wait);
     let is_folded = |&id: &NodeId| {
         let waits_for = before.edges.inputs(id).first().copied();
-        let is_second = |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && is_wait(user));
+        let is_second =
+            |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && is_wait(user));
         is_wait(id) && waits_for.is_some_and(|value| is_wait(value) || is_second(value))
     };
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();

@@ -66,10 +66,12 @@ fn move_ordering(editor: &mut Editor, redundant: &[(NodeId, NodeId)]) {
             let followers = after.iter().chain(&users);
             moved.extend(followers.map(|&second| OrderingEdge { before: first, after: second }));
         }
-        moved.extend(after.iter().filter(|&&second| second != keep).map(|&second| OrderingEdge {
-            before: keep,
-            after: second,
-        }));
+        moved.extend(
+            after
+                .iter()
+                .filter(|&&second| second != keep)
+                .map(|&second| OrderingEdge { before: keep, after: second }),
+        );
         moved.sort_unstable();
         moved.dedup();
         editor.graph_mut().ordering = moved;

@@ -398,6 +398,8 @@ fn result_shape(kind: Collective, input: &Window, ranks: usize, received: &[i64]
     let rows =
         || shape.first().copied().ok_or_else(|| raise!("{} of a tensor without dimensions", kind.name()));
     Ok(match kind {
+        // PyTorch gives one row per rank.
+        Collective::AllGather if shape.is_empty() => Dims::new(&[ranks as i64]).unwrap_or(shape),
         Collective::AllGather => shape.with(0, rows()?.saturating_mul(ranks as i64)),
         Collective::ReduceScatter => {
             let rows = rows()?;

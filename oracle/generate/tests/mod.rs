@@ -1,13 +1,15 @@
 //! Every generated case is valid, by analyses that know nothing of the generator; and there is enough of everything.
 
+mod windows;
+
 use super::*;
 use crate::analysis::in_flight::in_flight;
 use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
-use crate::graph::Op;
+use crate::graph::Tensor;
 use crate::ops::{Collective, Ops, shape};
-use std::path::{Path, PathBuf};
+use crate::semantics::{self, Failure, Leaf, Numbers, Program, Terms};
 
 fn case(seed: u64, index: u64) -> Generated {
     super::case(&Config::default(), seed, index)
@@ -49,8 +51,69 @@ pub(super) fn graph_faults(graph: &Graph, sorted: bool) -> Vec<String> {
     faults
 }
 
+/// What goes wrong when a graph runs on every rank: refusals, deadlocks, races, and reads of what nothing has written.
+/// With numbers, else (an operator that the oracle does not compute) with terms. Large graphs are not run.
+pub(super) fn execution_faults(graph: &Graph) -> Vec<String> {
+    let (ops, world) = (Ops::of(graph), graph.world.assume_mesh().unwrap_or_else(|| graph.world.clone()));
+    let program = match Program::new(graph, &ops, &world) {
+        Ok(program) => program,
+        Err(failure) => return vec![failure.to_string()],
+    };
+    let programs = std::slice::from_ref(&program);
+    let options = semantics::Options { max_elements: 1 << 20, ..semantics::Options::default() };
+    let run = match semantics::run(programs, &world, &Numbers::default(), &options) {
+        Err(Failure::Refused { .. }) => semantics::run(programs, &world, &Terms::default(), &options),
+        other => other,
+    };
+    let run = match run {
+        Ok(run) => run,
+        Err(Failure::TooLarge { .. }) => return Vec::new(),
+        Err(failure) => return vec![failure.to_string()],
+    };
+    let mut faults: Vec<String> = run.hazards.iter().map(|h| h.describe(|id| graph.name(id))).collect();
+    for (rank, found) in run.ranks.iter().enumerate() {
+        let outputs = found.outputs.iter().map(|(path, leaf)| (format!("output {path:?}"), leaf));
+        let inputs = found.inputs.iter().map(|input| (format!("input {}", input.name), &input.value));
+        for (what, leaf) in outputs.chain(inputs) {
+            if matches!(leaf, Leaf::Tensor(tensor) if tensor.poison.contains(&true)) {
+                faults.push(format!("rank {rank}: {what} has elements that nothing has written"));
+            }
+        }
+    }
+    faults
+}
+
+/// Another order means the same: it is valid, and every rank computes the same terms.
+#[test]
+fn other_orders_mean_the_same() {
+    let mut source = Seeded::new(12);
+    let mut others = 0;
+    for index in 0..cases(1500) {
+        let generated = case(12, index);
+        if generated.pass == Pass::Repair {
+            continue;
+        }
+        let (graph, other) = (&generated.graph, reordered(&mut source, &generated.graph));
+        let faults = graph_faults(&other, true);
+        assert!(faults.is_empty(), "case {index}: {}", faults.join("\n"));
+        others += u64::from(graph.ids().any(|id| graph.name(id) != other.name(id)));
+        let run = |graph: &Graph| {
+            let (ops, world) = (Ops::of(graph), graph.world.clone());
+            let program = Program::new(graph, &ops, &world).unwrap();
+            semantics::run(&[program], &world, &Terms::default(), &semantics::Options::default()).unwrap()
+        };
+        let differences = semantics::compare(&run(graph), &run(&other));
+        assert!(differences.is_empty(), "case {index}: {differences:?}\n{}", generated.clone().into_case());
+    }
+    assert!(others * 10 > cases(1500) * 8, "{others}");
+}
+
 fn assert_valid(generated: &Generated, what: &str) {
-    let faults = graph_faults(&generated.graph, generated.pass != Pass::Repair);
+    let sorted = generated.pass != Pass::Repair;
+    let mut faults = graph_faults(&generated.graph, sorted);
+    if sorted && faults.is_empty() {
+        faults = execution_faults(&generated.graph);
+    }
     assert!(faults.is_empty(), "{what}:\n{}\n{}", faults.join("\n"), generated.clone().into_case());
 }
 
@@ -231,80 +294,4 @@ fn there_is_enough_of_everything() {
     assert!(rare.is_empty(), "in less than 1% of cases: {rare:?}");
     assert!(useless < 10.0, "{useless}% of cases are useless");
     assert!(median >= 2, "the median case has {median} eligible buckets");
-}
-
-/// Captured graphs: those of the repository, and those beside the project if there are any.
-fn captured() -> Vec<PathBuf> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let recorded = project.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
-    let mut files = Vec::new();
-    for folder in std::iter::once(project.join("corpus/real")).chain(recorded) {
-        files.extend(std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
-    }
-    files.sort();
-    if files.len() < 20 {
-        println!("skipped 1 part: no recorded graphs beside the project");
-    }
-    // The large ones take long to read in a debug build.
-    let small = |path: &PathBuf| {
-        std::fs::metadata(path)
-            .is_ok_and(|m| m.len() < if cfg!(debug_assertions) { 60_000 } else { u64::MAX })
-    };
-    files.into_iter().filter(small).collect()
-}
-
-/// What a window has wrong that the whole graph has not: real graphs have faults of their own.
-fn window_faults(graph: &Graph) -> Vec<String> {
-    let unwaited = |fault: &String| fault.ends_with("is never waited for");
-    graph_faults(graph, true).into_iter().filter(|fault| !unwaited(fault)).collect()
-}
-
-#[test]
-fn windows_of_real_graphs_stand_alone() {
-    let mut source = Seeded::new(9);
-    let (mut windows, mut shrunk, mut edited) = (0, 0, 0);
-    for path in captured() {
-        let Some(graph) = crate::format::json::read_path(&path).ok().and_then(|d| d.into_graph()) else {
-            continue;
-        };
-        let whole = graph_faults(&graph, true).len();
-        for length in [1, 12, 40] {
-            let start = source.below(graph.len() as u32) as usize;
-            let Some(cut) = window(&graph, start, length) else { continue };
-            windows += 1;
-            let faults = window_faults(&cut);
-            assert!(faults.is_empty() || whole > 0, "{path:?} {start} {length}:\n{}", faults.join("\n"));
-            let calls = cut.nodes().iter().filter(|node| node.op == Op::Call).count();
-            assert!((1..=2 * length).contains(&calls), "{calls} of {length}");
-            let Some(small) = shrink(&cut, 2) else { continue };
-            shrunk += 1;
-            let faults = window_faults(&small);
-            assert!(faults.is_empty() || whole > 0, "{path:?} {start} {length}:\n{}", faults.join("\n"));
-            assert!(small.world.groups.iter().all(|group| group.size <= 4), "{:?}", small.world);
-            let mut last = small;
-            for _ in 0..4 {
-                let Some((_, next)) = edit(&mut source, &last) else { continue };
-                edited += 1;
-                let faults = window_faults(&next);
-                assert!(faults.is_empty() || whole > 0, "{path:?} {start} {length}:\n{}", faults.join("\n"));
-                last = next;
-            }
-        }
-    }
-    println!("{windows} windows, {shrunk} shrunk, {edited} edits");
-    assert!(shrunk * 2 > windows && edited > shrunk, "{windows} windows, {shrunk} shrunk, {edited} edits");
-}
-
-/// Shrinking makes a real window small enough to execute.
-#[test]
-fn sizes_shrink_consistently() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/real/small_fsdp12_joint.json.gz");
-    let graph = crate::format::json::read_path(path).unwrap().into_graph().unwrap();
-    let elements = |graph: &Graph| -> i64 {
-        graph.ids().filter_map(|id| graph.numel(graph.tensor_of(id)?)).max().unwrap_or(0)
-    };
-    let cut = window(&graph, graph.len() / 3, 40).unwrap();
-    let small = shrink(&cut, 2).unwrap();
-    assert_eq!(small.len(), cut.len());
-    assert!(elements(&small) * 4 <= elements(&cut), "{} of {}", elements(&small), elements(&cut));
 }
