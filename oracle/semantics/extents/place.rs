@@ -314,7 +314,27 @@ impl Places {
     /// Whether two different places may still be one: more than one group is involved and how the groups lie to
     /// each other is not known.
     pub(super) fn may_be_equal(&mut self, a: PlaceId, b: PlaceId) -> bool {
-        !self.are_axes(&[a, b], &[])
+        let (one, other) = (self.get(a).clone(), self.get(b).clone());
+        let moved: Vec<GroupId> = one.moves.iter().chain(other.moves.iter()).map(|&(g, _)| g).collect();
+        if moved.iter().any(|&g| moved.iter().any(|&h| g != h && !self.axes(g, h))) {
+            return true;
+        }
+        let only = |place: &Place, than: &Place| -> Vec<GroupId> {
+            place.scales.iter().filter(|scale| !than.scales.contains(scale)).map(|&(g, _)| g).collect()
+        };
+        match (&only(&one, &other)[..], &only(&other, &one)[..]) {
+            // The indices in two groups are the same on all ranks only if the groups are.
+            (&[g], &[h]) => g != h && self.inside(g, h) && self.inside(h, g),
+            (some, more) => {
+                let scaled = [some, more].concat();
+                scaled.iter().any(|&g| scaled.iter().any(|&h| g != h && !self.axes(g, h)))
+            }
+        }
+    }
+
+    /// Whether two places differ in how the offset depends on the own index.
+    pub(super) fn scales_differ(&self, a: PlaceId, b: PlaceId) -> bool {
+        self.get(a).scales != self.get(b).scales
     }
 }
 

@@ -14,7 +14,7 @@
 use super::arena::Arena;
 use super::key::{KeyDifference, difference};
 use super::layout;
-use super::place::PlaceId;
+use super::place::{GroupSet, HERE, PlaceId};
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use rustc_hash::FxHashMap;
@@ -405,6 +405,21 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Whether reductions over two groups certainly differ: where each is, its group, and along which groups what it
+    /// reduces varies. What is the same all along gives the same, whatever the ranks that it is reduced over.
+    fn reduced_apart(
+        &mut self,
+        (a, g, one): (PlaceId, super::GroupId, GroupSet),
+        (b, h, other): (PlaceId, super::GroupId, GroupSet),
+    ) -> bool {
+        let places = &mut self.arena.places;
+        if one == GroupSet::ALL && other == GroupSet::ALL && a == HERE && b == HERE {
+            // The elements tell which ranks they come from.
+            return !(places.inside(g, h) && places.inside(h, g));
+        }
+        places.are_axes(&[a, b], &[g, h]) && (one.has(g) || other.has(h))
+    }
+
     fn compare_elements(&mut self, a: Element, b: Element) -> Relation {
         if a == b {
             return Relation::Same;
@@ -471,11 +486,17 @@ impl<'a> Judge<'a> {
                 Source::Reduced { op: o, group: g, source: s, place: p },
                 Source::Reduced { op: n, group: h, source: r, place: q },
             ) if o == n => {
-                // Reducing what is the same all along gives the same, whatever the ranks.
-                let axes = g != h && self.arena.places.are_axes(&[a.place, b.place], &[g, h]);
                 let one = self.arena.varies(s).and(self.arena.places.follows(p));
                 let other = self.arena.varies(r).and(self.arena.places.follows(q));
-                if axes && (one.has(g) || other.has(h)) { different() } else { Relation::Unknown }
+                let elsewhere = a.offset != b.offset && a.place == b.place
+                    || self.arena.places.scales_differ(a.place, b.place);
+                let other_elements = elsewhere && s == r && one != GroupSet::NONE;
+                let other_ranks = g != h && self.reduced_apart((a.place, g, one), (b.place, h, other));
+                if other_elements || other_ranks {
+                    different()
+                } else {
+                    Relation::Unknown
+                }
             }
             (Source::Select { group, table }, _) | (_, Source::Select { group, table }) => {
                 self.compare_by_index(a, b, group, self.arena.table(table).len() as u32)
