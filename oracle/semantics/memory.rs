@@ -20,6 +20,7 @@ use super::block::{Block, Elements, joined, whole, worst};
 use super::domain::{Domain, Operand, Outcome, Pointwise, refuse};
 use super::hazard::HazardKind;
 use super::layout::{self, Dims, StorageRef, Window};
+use super::rank::computed;
 use crate::graph::{Dtype, NodeId};
 use std::borrow::Cow;
 
@@ -218,9 +219,7 @@ impl Memory {
 impl Memory {
     /// The elements of a window, to compute with.
     pub fn elements<D: Domain>(&mut self, domain: &D, window: &Window) -> Outcome<Elements<'_>> {
-        if window.dtype == Dtype::C128 {
-            return Err(refuse!("complex128 is moved, not computed with"));
-        }
+        computed(window.dtype)?;
         self.note_read(window);
         let storage = &self.storages[window.storage.index()];
         let grain = whole(window.dtype);

@@ -296,19 +296,41 @@ impl<D: Domain> Rank<'_, D> {
         self.memory.write(self.domain, window, block)
     }
 
+    /// `count` elements that are this number.
+    pub fn filled(&self, number: Number, dtype: Dtype, count: usize) -> Block {
+        let cells = if dtype == Dtype::C128 {
+            let (re, im) = match number {
+                Number::Complex(re, im) => (Number::Float(re), Number::Float(im)),
+                other => (other, Number::Float(0.0)),
+            };
+            let pair = [re, im].map(|part| self.domain.constant(part, Dtype::F64));
+            pair.iter().copied().cycle().take(count.saturating_mul(2)).collect()
+        } else {
+            vec![self.domain.constant(number, dtype); count]
+        };
+        Block { cells, marks: Vec::new(), grain: whole(dtype) }
+    }
+
     /// Cells of one dtype as cells of another.
     pub fn cast_block(&self, block: Block, from: Dtype, to: Dtype) -> Outcome<Block> {
         if from == to {
             return Ok(block);
         }
-        if from == Dtype::C128 || to == Dtype::C128 {
-            return Err(refuse!("complex128 is moved, not computed with"));
-        }
+        computed(from)?;
+        computed(to)?;
         let per = block.per_element(from).max(1);
         let poison: Vec<bool> =
             block.marks.chunks(per).map(|m| m.iter().any(|&m| m != Mark::Known)).collect();
         let cells = joined(self.domain, block.cells, block.grain, whole(from));
         Ok(Block::of_elements(self.domain.cast(&cells, from, to)?, poison, to))
+    }
+}
+
+/// Refuses the one dtype whose elements are two cells.
+pub(crate) fn computed(dtype: Dtype) -> Outcome<()> {
+    match dtype {
+        Dtype::C128 => Err(refuse!("complex128 is moved, not computed with")),
+        _ => Ok(()),
     }
 }
 

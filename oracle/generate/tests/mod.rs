@@ -7,7 +7,6 @@ use crate::analysis::in_flight::in_flight;
 use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
-use crate::graph::Tensor;
 use crate::ops::{Collective, Ops, shape};
 use crate::semantics::{self, Failure, Leaf, Numbers, Program, Terms};
 

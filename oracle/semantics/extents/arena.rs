@@ -1,8 +1,8 @@
 //! The arena that two evaluations share: everything in it is hash-consed, so equality is equality of ids.
 
 use super::intern::Slices;
-use super::key::Words;
-use super::place::{HERE, Places};
+use super::key::{Tag, Words, tag, tokens};
+use super::place::{GroupSet, HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
@@ -41,6 +41,8 @@ pub struct Arena {
     pub(super) places: Places,
     sources: IndexSet<Source, FxBuildHasher>,
     source_traits: Vec<Traits>,
+    /// The groups along which no two ranks have the same, for certain.
+    source_varies: Vec<GroupSet>,
     /// Who made a source first: the name of a node.
     origins: Vec<Option<Symbol>>,
     keys: Slices<u64>,
@@ -48,6 +50,7 @@ pub struct Arena {
     tables: Slices<Piece>,
     runs: Slices<Run>,
     value_traits: Vec<Traits>,
+    value_varies: Vec<GroupSet>,
     pub(super) slices: FxHashMap<(ValueId, i64, i64), ValueId>,
     pub(super) windows: FxHashMap<(ValueId, i64, LayoutId), ValueId>,
     pub(super) casts: FxHashMap<(ValueId, u16), ValueId>,
@@ -66,17 +69,22 @@ impl Arena {
             places: Places::new(Topology::new(world)),
             sources: IndexSet::default(),
             source_traits: Vec::new(),
+            source_varies: Vec::new(),
             origins: Vec::new(),
             keys: Slices::default(),
             layouts: Slices::default(),
             tables: Slices::default(),
             runs: Slices::default(),
             value_traits: Vec::new(),
+            value_varies: Vec::new(),
             slices: FxHashMap::default(),
             windows: FxHashMap::default(),
             casts: FxHashMap::default(),
             spare: Vec::new(),
         };
+        for group in &world.groups {
+            arena.places.group(&group.name);
+        }
         arena.source(Source::Poison);
         let empty = arena.list();
         arena.value(empty);
@@ -168,9 +176,39 @@ impl Arena {
                 self.traits(content).shared(held)
             }
         };
+        let varies = self.found_to_vary(source);
+        self.source_varies.push(varies);
         self.source_traits.push(traits.and(more));
         self.origins.push(origin);
         SourceId(self.sources.insert_full(source).0 as u32)
+    }
+
+    /// The groups along which no two ranks have the same in a new source. An input is another one on each rank, and
+    /// what is computed of it too; what has been gathered from or reduced over a group is the same along it.
+    fn found_to_vary(&mut self, source: Source) -> GroupSet {
+        match source {
+            Source::Placeholder { .. } | Source::Beyond { .. } => GroupSet::ALL,
+            Source::Cast { source, .. } | Source::Bits { source, .. } => self.varies(source),
+            Source::Reduced { group, source, place, .. } => {
+                let along = self.places.follows(place).and(self.places.beside(group));
+                self.varies(source).and(along)
+            }
+            Source::Opaque { key, .. } => {
+                let inputs = tokens(self.words(key)).filter_map(|(word, rest)| match tag(word) {
+                    Some(Tag::Tensor | Tag::Token) => rest.first().map(|&id| ValueId(id as u32)),
+                    _ => None,
+                });
+                inputs.fold(GroupSet::NONE, |set, value| {
+                    set.or(self.value_varies.get(value.0 as usize).copied().unwrap_or_default())
+                })
+            }
+            _ => GroupSet::NONE,
+        }
+    }
+
+    /// The groups along which no two ranks have the same in a source, as far as is certain.
+    pub(super) fn varies(&self, id: SourceId) -> GroupSet {
+        self.source_varies.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     pub(super) fn get(&self, id: SourceId) -> Source {
@@ -199,12 +237,13 @@ impl Arena {
     pub(super) fn value(&mut self, mut list: RunList) -> ValueId {
         let id = ValueId(self.runs.intern(list.runs()));
         if id.0 as usize == self.value_traits.len() {
-            let mut traits = Traits::default();
+            let (mut traits, mut varies) = (Traits::default(), GroupSet::NONE);
             for run in list.runs() {
-                let own = self.source_traits.get(run.source.0 as usize).copied().unwrap_or_default();
-                traits = traits.and(own);
+                traits = traits.and(self.source_traits(run.source));
+                varies = varies.or(self.varies(run.source).and(self.places.follows(run.place())));
             }
             self.value_traits.push(traits);
+            self.value_varies.push(varies);
         }
         list.clear();
         self.spare.push(list);

@@ -164,22 +164,30 @@ pub(super) fn tokens(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
 pub(super) enum KeyDifference {
     /// Only in the values of tensors and numbers: these pairs.
     Inputs(Vec<(ValueId, ValueId)>, Vec<(KeyId, KeyId)>),
-    /// In the operator, a constant, a shape or a dtype.
+    /// In the shape of an input: for many operators that changes nothing, for others all.
+    Shapes,
+    /// In the operator, a constant or a dtype.
     Call,
 }
 
 /// Compares two keys token by token.
 pub(super) fn difference(a: &[u64], b: &[u64]) -> KeyDifference {
-    if a.len() != b.len() {
-        return KeyDifference::Call;
-    }
     let (mut values, mut numbers) = (Vec::new(), Vec::new());
-    for ((one, rest), (other, others)) in tokens(a).zip(tokens(b)) {
-        if (one, rest) == (other, others) {
-            continue;
-        }
+    let mut shapes = false;
+    let (mut left, mut right) = (tokens(a), tokens(b));
+    loop {
+        let ((one, rest), (other, others)) = match (left.next(), right.next()) {
+            (Some(x), Some(y)) if x == y => continue,
+            (Some(x), Some(y)) => (x, y),
+            (None, None) => break,
+            _ => return KeyDifference::Call,
+        };
         match (tag(one), tag(other)) {
-            (Some(Tag::Tensor | Tag::Token), _) if one == other && rest[1..] == others[1..] => {
+            (Some(Tag::Token), Some(Tag::Token)) if one == other => {
+                values.push((ValueId(rest[0] as u32), ValueId(others[0] as u32)));
+            }
+            (Some(Tag::Tensor), Some(Tag::Tensor)) if payload(one) >> 16 == payload(other) >> 16 => {
+                shapes |= rest[1..] != others[1..];
                 values.push((ValueId(rest[0] as u32), ValueId(others[0] as u32)));
             }
             (Some(Tag::Number), Some(Tag::Number)) => {
@@ -188,7 +196,7 @@ pub(super) fn difference(a: &[u64], b: &[u64]) -> KeyDifference {
             _ => return KeyDifference::Call,
         }
     }
-    KeyDifference::Inputs(values, numbers)
+    if shapes { KeyDifference::Shapes } else { KeyDifference::Inputs(values, numbers) }
 }
 
 /// The operator of a key.
@@ -227,8 +235,11 @@ mod tests {
         assert_eq!(difference(&a, &a), KeyDifference::Inputs(vec![], vec![]));
         let pair = vec![(ValueId(3), ValueId(4))];
         assert_eq!(difference(&a, &call(1, -5, 4, &[2, 3])), KeyDifference::Inputs(pair, vec![]));
-        for other in [call(2, -5, 3, &[2, 3]), call(1, 5, 3, &[2, 3]), call(1, -5, 3, &[3, 2])] {
+        for other in [call(2, -5, 3, &[2, 3]), call(1, 5, 3, &[2, 3])] {
             assert_eq!(difference(&a, &other), KeyDifference::Call);
+        }
+        for other in [call(1, -5, 3, &[3, 2]), call(1, -5, 3, &[6]), call(1, -5, 4, &[6])] {
+            assert_eq!(difference(&a, &other), KeyDifference::Shapes);
         }
         assert_eq!(target(&a), Some(Symbol(1)));
     }

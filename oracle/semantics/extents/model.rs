@@ -5,7 +5,7 @@
 //! [`source`](super::source), is the model's term; and a verdict is right if it is the model's.
 
 use super::arena::Arena;
-use super::key::{Tag, tag, target, tokens};
+use super::key::{Tag, payload, tag, target, tokens};
 use super::layout;
 use super::place::PlaceId;
 use super::run::pieces;
@@ -21,11 +21,26 @@ use proptest::prelude::*;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Term {
     Poison,
-    Input { position: u32, rank: u32, offset: i64 },
+    Input {
+        position: u32,
+        rank: u32,
+        offset: i64,
+    },
     Number(i64),
-    Cast { of: usize, to: Dtype },
-    Reduced { op: String, of: Vec<usize> },
-    Call { target: String, of: Vec<Vec<usize>>, offset: i64 },
+    Cast {
+        of: usize,
+        to: Dtype,
+    },
+    Reduced {
+        op: String,
+        of: Vec<usize>,
+    },
+    /// A call on tensors, each with its dtype.
+    Call {
+        target: String,
+        of: Vec<(u32, Vec<usize>)>,
+        offset: i64,
+    },
 }
 
 #[derive(Default)]
@@ -304,7 +319,11 @@ impl Model {
             8 => {
                 let target = by_short_name("relu").unwrap().target.clone();
                 let results = elements.iter().map(|e| {
-                    let term = |offset| Term::Call { target: target.clone(), of: vec![e.clone()], offset };
+                    let term = |offset| Term::Call {
+                        target: target.clone(),
+                        of: vec![(x.dtype as u32, e.clone())],
+                        offset,
+                    };
                     (0..count).map(|offset| self.terms.id(term(offset))).collect()
                 });
                 let results = results.collect();
@@ -476,7 +495,8 @@ impl Instances<'_> {
                 for (word, rest) in tokens(&words) {
                     if tag(word) == Some(Tag::Tensor) {
                         let value = ValueId(rest[0] as u32);
-                        of.push((0..self.arena.len(value)).map(|t| self.value(value, t, rank)).collect());
+                        let elements = (0..self.arena.len(value)).map(|t| self.value(value, t, rank));
+                        of.push((payload(word) >> 16, elements.collect()));
                     }
                 }
                 self.terms.id(Term::Call { target, of, offset })

@@ -30,6 +30,31 @@ pub(super) struct Place {
     pub(super) scales: Box<[(GroupId, i64)]>,
 }
 
+/// A set of groups, as far as their ids are below 64; the others are never in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct GroupSet(u64);
+
+impl GroupSet {
+    pub(super) const NONE: GroupSet = GroupSet(0);
+    pub(super) const ALL: GroupSet = GroupSet(u64::MAX);
+
+    fn of(group: GroupId) -> GroupSet {
+        GroupSet(1u64.checked_shl(group.0).unwrap_or(0))
+    }
+
+    pub(super) fn or(self, other: GroupSet) -> GroupSet {
+        GroupSet(self.0 | other.0)
+    }
+
+    pub(super) fn and(self, other: GroupSet) -> GroupSet {
+        GroupSet(self.0 & other.0)
+    }
+
+    pub(super) fn has(self, group: GroupId) -> bool {
+        self.and(GroupSet::of(group)) != GroupSet::NONE
+    }
+}
+
 /// Why a place cannot be written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PlaceError {
@@ -47,6 +72,7 @@ pub(super) struct Places {
     topology: Topology,
     axes: FxHashMap<(GroupId, GroupId), bool>,
     inside: FxHashMap<(GroupId, GroupId), bool>,
+    beside: FxHashMap<GroupId, GroupSet>,
     moved: FxHashMap<(PlaceId, GroupId, u32), Result<(PlaceId, i64), PlaceError>>,
 }
 
@@ -60,6 +86,7 @@ impl Places {
             topology,
             axes: FxHashMap::default(),
             inside: FxHashMap::default(),
+            beside: FxHashMap::default(),
             moved: FxHashMap::default(),
         }
     }
@@ -118,6 +145,30 @@ impl Places {
         let place = self.get(id).clone();
         let scales = place.scales.iter().copied().filter(|(g, _)| *g != group).collect();
         self.intern(Place { moves: place.moves, scales })
+    }
+
+    /// The place as a rank of index `index` in `group` sees it: a move there that nothing keeps from being the
+    /// first is none.
+    pub(super) fn without_move(&mut self, id: PlaceId, group: GroupId, index: u32) -> PlaceId {
+        let place = self.get(id).clone();
+        let Some(at) = place.moves.iter().position(|&(g, _)| g == group) else { return id };
+        let first = place.moves[..at].iter().all(|&(g, _)| self.axes(g, group));
+        if place.moves[at].1 != index || !first {
+            return id;
+        }
+        let mut moves = place.moves.to_vec();
+        moves.remove(at);
+        self.intern(Place { moves: moves.into(), scales: place.scales })
+    }
+
+    /// Whether all groups that the places depend on, and `more`, are axes beside each other.
+    pub(super) fn are_axes(&mut self, places: &[PlaceId], more: &[GroupId]) -> bool {
+        let mut groups = more.to_vec();
+        for &place in places {
+            let place = self.get(place);
+            groups.extend(place.moves.iter().map(|&(g, _)| g).chain(place.scales.iter().map(|&(g, _)| g)));
+        }
+        groups.iter().all(|&g| groups.iter().all(|&h| g == h || self.axes(g, h)))
     }
 
     /// The place with its coefficients only.
@@ -207,6 +258,37 @@ impl Places {
         rest
     }
 
+    /// The groups that are axes beside a group.
+    pub(super) fn beside(&mut self, group: GroupId) -> GroupSet {
+        if let Some(&known) = self.beside.get(&group) {
+            return known;
+        }
+        let all = (0..self.groups.len() as u32).map(GroupId);
+        let found = all
+            .filter(|&other| self.axes(group, other))
+            .fold(GroupSet::NONE, |set, other| set.or(GroupSet::of(other)));
+        self.beside.insert(group, found);
+        found
+    }
+
+    /// The groups along which the rank that a place leads to moves with the own rank.
+    pub(super) fn follows(&mut self, id: PlaceId) -> GroupSet {
+        let groups = self.get(id).moves.len();
+        (0..groups).fold(GroupSet::ALL, |set, i| {
+            let (group, _) = self.get(id).moves[i];
+            set.and(self.beside(group))
+        })
+    }
+
+    /// Whether two places, of axes only, always lead to ranks that differ along one of these groups, for some own
+    /// rank.
+    pub(super) fn part_along(&self, a: PlaceId, b: PlaceId, groups: GroupSet) -> bool {
+        let index = |place: &Place, group| place.moves.iter().find(|&&(g, _)| g == group).map(|&(_, i)| i);
+        let (a, b) = (self.get(a), self.get(b));
+        let mut all = a.moves.iter().chain(b.moves.iter());
+        all.any(|&(g, _)| groups.has(g) && index(a, g) != index(b, g))
+    }
+
     fn axes(&mut self, g: GroupId, h: GroupId) -> bool {
         let key = (g.min(h), g.max(h));
         if let Some(&known) = self.axes.get(&key) {
@@ -217,7 +299,7 @@ impl Places {
         found
     }
 
-    fn inside(&mut self, inner: GroupId, outer: GroupId) -> bool {
+    pub(super) fn inside(&mut self, inner: GroupId, outer: GroupId) -> bool {
         if inner == outer {
             return true;
         }
@@ -229,12 +311,30 @@ impl Places {
         found
     }
 
-    /// Whether two different places may still be one: more than one move is involved and how the groups lie to
+    /// Whether two different places may still be one: more than one group is involved and how the groups lie to
     /// each other is not known.
     pub(super) fn may_be_equal(&mut self, a: PlaceId, b: PlaceId) -> bool {
-        let groups: Vec<GroupId> =
-            self.get(a).moves.iter().chain(self.get(b).moves.iter()).map(|&(group, _)| group).collect();
-        groups.iter().any(|&g| groups.iter().any(|&h| g != h && !self.axes(g, h)))
+        let (one, other) = (self.get(a).clone(), self.get(b).clone());
+        let moved: Vec<GroupId> = one.moves.iter().chain(other.moves.iter()).map(|&(g, _)| g).collect();
+        if moved.iter().any(|&g| moved.iter().any(|&h| g != h && !self.axes(g, h))) {
+            return true;
+        }
+        let only = |place: &Place, than: &Place| -> Vec<GroupId> {
+            place.scales.iter().filter(|scale| !than.scales.contains(scale)).map(|&(g, _)| g).collect()
+        };
+        match (&only(&one, &other)[..], &only(&other, &one)[..]) {
+            // The indices in two groups are the same on all ranks only if the groups are.
+            (&[g], &[h]) => g != h && self.inside(g, h) && self.inside(h, g),
+            (some, more) => {
+                let scaled = [some, more].concat();
+                scaled.iter().any(|&g| scaled.iter().any(|&h| g != h && !self.axes(g, h)))
+            }
+        }
+    }
+
+    /// Whether two places differ in how the offset depends on the own index.
+    pub(super) fn scales_differ(&self, a: PlaceId, b: PlaceId) -> bool {
+        self.get(a).scales != self.get(b).scales
     }
 }
 

@@ -14,7 +14,7 @@
 use super::arena::Arena;
 use super::key::{KeyDifference, difference};
 use super::layout;
-use super::place::PlaceId;
+use super::place::{GroupSet, HERE, PlaceId};
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use rustc_hash::FxHashMap;
@@ -346,17 +346,46 @@ impl<'a> Judge<'a> {
                 }
                 let chosen = *self.arena.table(table).get(k as usize)?;
                 let piece = Piece { len: 1, offset: at.offset, source: at.source, place: at.place, step: 1 };
-                Some(element(super::value::chosen_piece(piece, chosen).ok()?, 0))
+                let chosen = element(super::value::chosen_piece(piece, chosen).ok()?, 0);
+                self.at_index(chosen, group, k)
             }
             Source::Select { .. } => None,
             _ => {
-                let Some(&(_, scale)) = place.scales.iter().find(|(g, _)| *g == group) else {
-                    return Some(at);
-                };
+                let scale = place.scales.iter().find(|(g, _)| *g == group).map_or(0, |&(_, scale)| scale);
                 let offset = at.offset.checked_add(scale.checked_mul(i64::from(k))?)?;
-                Some(Element { place: self.arena.places.without_scale(at.place, group), offset, ..at })
+                let place = self.arena.places.without_scale(at.place, group);
+                Some(Element { place: self.arena.places.without_move(place, group, k), offset, ..at })
             }
         }
+    }
+
+    /// Two elements, one of which is another on each rank of `group`: they are the same if they are on the ranks of
+    /// every index. A difference is certain only where nothing below the two can depend on the index again.
+    fn compare_by_index(&mut self, a: Element, b: Element, group: super::GroupId, ranks: u32) -> Relation {
+        let mut pairs = Vec::new();
+        for k in 0..ranks {
+            let (Some(x), Some(y)) = (self.at_index(a, group, k), self.at_index(b, group, k)) else {
+                return Relation::Unknown;
+            };
+            let plain = |at: Element| {
+                matches!(
+                    self.arena.get(at.source),
+                    Source::Poison
+                        | Source::Placeholder { .. }
+                        | Source::Beyond { .. }
+                        | Source::Attribute { .. }
+                        | Source::Constant { .. }
+                        | Source::Opaque { .. }
+                )
+            };
+            let apart = plain(x) && plain(y) && self.arena.places.are_axes(&[x.place, y.place], &[group]);
+            match self.compare_elements(x, y) {
+                Relation::Same => {}
+                Relation::Different if apart => return Relation::Different,
+                _ => pairs.push(Pair::Elements(x, y)),
+            }
+        }
+        if pairs.is_empty() { Relation::Same } else { Relation::Perhaps(pairs) }
     }
 
     fn compare_keys(&mut self, a: KeyId, b: KeyId) -> Relation {
@@ -365,6 +394,7 @@ impl<'a> Judge<'a> {
         }
         match difference(self.arena.words(a), self.arena.words(b)) {
             KeyDifference::Call => Relation::Different,
+            KeyDifference::Shapes => Relation::Unknown,
             KeyDifference::Inputs(values, numbers) => Relation::IfSame(
                 values
                     .into_iter()
@@ -373,6 +403,21 @@ impl<'a> Judge<'a> {
                     .collect(),
             ),
         }
+    }
+
+    /// Whether reductions over two groups certainly differ: where each is, its group, and along which groups what it
+    /// reduces varies. What is the same all along gives the same, whatever the ranks that it is reduced over.
+    fn reduced_apart(
+        &mut self,
+        (a, g, one): (PlaceId, super::GroupId, GroupSet),
+        (b, h, other): (PlaceId, super::GroupId, GroupSet),
+    ) -> bool {
+        let places = &mut self.arena.places;
+        if one == GroupSet::ALL && other == GroupSet::ALL && a == HERE && b == HERE {
+            // The elements tell which ranks they come from.
+            return !(places.inside(g, h) && places.inside(h, g));
+        }
+        places.are_axes(&[a, b], &[g, h]) && (one.has(g) || other.has(h))
     }
 
     fn compare_elements(&mut self, a: Element, b: Element) -> Relation {
@@ -393,7 +438,15 @@ impl<'a> Judge<'a> {
                     _ => Relation::Unknown,
                 }
             }
-            _ if a.source == b.source => different(),
+            _ if a.source == b.source => {
+                // The same element on two ranks may be one value, unless it differs along what parts them.
+                let groups = self.arena.varies(a.source);
+                let moves = |place| &self.arena.places.get(place).moves;
+                let parted = a.offset != b.offset
+                    || moves(a.place) == moves(b.place)
+                    || self.arena.places.part_along(a.place, b.place, groups);
+                if parted { different() } else { Relation::Unknown }
+            }
             (Source::Cast { source: s, from: f, to: t }, Source::Cast { source: r, from: g, to: u })
                 if (f, t) == (g, u) =>
             {
@@ -420,12 +473,29 @@ impl<'a> Judge<'a> {
                     relation => relation,
                 }
             }
+            // The same call on another rank may have the same inputs there.
+            (Source::Opaque { key: k, output: n }, Source::Opaque { key: l, output: m })
+                if a.offset == b.offset && n == m =>
+            {
+                match difference(self.arena.words(k), self.arena.words(l)) {
+                    KeyDifference::Call => different(),
+                    KeyDifference::Shapes | KeyDifference::Inputs(..) => Relation::Unknown,
+                }
+            }
+            (
+                Source::Reduced { op: o, group: g, source: s, place: p },
+                Source::Reduced { op: n, group: h, source: r, place: q },
+            ) if o == n => {
+                let one = self.arena.varies(s).and(self.arena.places.follows(p));
+                let other = self.arena.varies(r).and(self.arena.places.follows(q));
+                let elsewhere = a.offset != b.offset && a.place == b.place
+                    || self.arena.places.scales_differ(a.place, b.place);
+                let other_elements = elsewhere && s == r && one != GroupSet::NONE;
+                let other_ranks = g != h && self.reduced_apart((a.place, g, one), (b.place, h, other));
+                if other_elements || other_ranks { different() } else { Relation::Unknown }
+            }
             (Source::Select { group, table }, _) | (_, Source::Select { group, table }) => {
-                let ranks = self.arena.table(table).len() as u32;
-                let pairs: Option<Vec<Pair>> = (0..ranks)
-                    .map(|k| Some(Pair::Elements(self.at_index(a, group, k)?, self.at_index(b, group, k)?)))
-                    .collect();
-                pairs.map_or(Relation::Unknown, Relation::IfSame)
+                self.compare_by_index(a, b, group, self.arena.table(table).len() as u32)
             }
             (Source::Elsewhere { .. } | Source::Bits { .. }, _)
             | (_, Source::Elsewhere { .. } | Source::Bits { .. }) => Relation::Unknown,

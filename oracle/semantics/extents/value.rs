@@ -87,9 +87,9 @@ impl Arena {
     }
 
     /// Whether a source is the same on all ranks of a group: what has been reduced over it is.
-    fn is_shared(&self, source: SourceId, group: GroupId) -> bool {
+    fn is_shared(&mut self, source: SourceId, group: GroupId) -> bool {
         match self.get(source) {
-            Source::Reduced { group: over, .. } => over == group,
+            Source::Reduced { group: over, .. } => self.places.inside(group, over),
             Source::Cast { source, .. } | Source::Bits { source, .. } => self.is_shared(source, group),
             _ => false,
         }

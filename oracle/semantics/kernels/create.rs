@@ -6,8 +6,8 @@ use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;
-use super::super::rank::{Item, Rank};
-use crate::graph::{Dtype, NodeId, Value};
+use super::super::rank::{Item, Rank, computed};
+use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::{Binary, Fill, Random};
 
 impl<D: Domain> Rank<'_, D> {
@@ -62,18 +62,13 @@ impl<D: Domain> Rank<'_, D> {
             None => Dtype::F32,
         };
         let dtype = self.dtype(dtype).unwrap_or(natural);
-        let per = dtype.itemsize() as usize / usize::from(whole(dtype));
         let block = match (fill, filler) {
             (Fill::Empty, _) => {
                 let window = self.empty(shape, strides, dtype)?;
                 return Ok(Item::Tensor(window));
             }
             (_, Some(window)) => self.moved_to(&window, shape, dtype)?,
-            _ => Block {
-                cells: vec![self.domain.constant(number, dtype); count * per],
-                marks: Vec::new(),
-                grain: whole(dtype),
-            },
+            _ => self.filled(number, dtype, count),
         };
         self.deliver(node, step, shape, strides, dtype, block)
     }
@@ -109,6 +104,9 @@ impl<D: Domain> Rank<'_, D> {
         }
         let ints = start.int().zip(end.int()).zip(by.int());
         let dtype = self.dtype(dtype).unwrap_or(if ints.is_some() { Dtype::I64 } else { Dtype::F32 });
+        if dtype.class() == DtypeClass::Complex {
+            return Err(raise!("arange of {}", dtype.name()));
+        }
         let length = match ints {
             _ if by.float() == 0.0 => return Err(raise!("arange by 0")),
             _ if (end.float() - start.float()) * by.float() < 0.0 => {
@@ -160,6 +158,7 @@ impl<D: Domain> Rank<'_, D> {
                         let below = Pointwise::Binary(Binary::Lt, Number::Int(1), Rounding::True);
                         let operands = [Operand::Cells(&uniform), ready.operand()];
                         let hit = self.domain.pointwise(below, window.dtype, &operands, count)?;
+                        computed(dtype)?;
                         let cells = self.domain.cast(&hit, Dtype::Bool, dtype)?;
                         Block::of_elements(cells, ready.poison().to_vec(), dtype)
                     }
@@ -170,9 +169,7 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     fn drawn(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Block> {
-        if dtype == Dtype::C128 {
-            return Err(refuse!("complex128 is moved, not computed with"));
-        }
+        computed(dtype)?;
         Ok(Block::of_elements(self.domain.draw(draw, key, dtype, count)?, Vec::new(), dtype))
     }
 

@@ -5,7 +5,7 @@ use super::super::domain::{Addend, Domain, MatmulSize, Outcome, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;
-use super::super::rank::{Item, Rank, too_many};
+use super::super::rank::{Item, Rank, computed, too_many};
 use crate::graph::{DtypeClass, NodeId, Value};
 use crate::ops::Matmul;
 
@@ -62,6 +62,7 @@ impl<D: Domain> Rank<'_, D> {
         // The work, not only the result, has to stay within the limit.
         self.room(&[size.batch as i64, m, k]).and(self.room(&[count as i64, k.max(1) / 16 + 1]))?;
         let (dtype, out) = (a.dtype, self.dtype(out).unwrap_or(a.dtype));
+        computed(out)?;
         if dtype.class() == DtypeClass::Bool {
             return Err(raise!("a product of bool matrices"));
         }

@@ -1,6 +1,6 @@
 //! Movement of elements: copies, concatenations, padding, and writes into a part of a tensor.
 
-use super::super::block::{Block, Mark, whole};
+use super::super::block::{Block, Mark};
 use super::super::comm::cat;
 use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::layout::{self, Dims, Window};
@@ -202,8 +202,7 @@ impl<D: Domain> Rank<'_, D> {
             start[at] = before.max(0);
         }
         let count = self.room(&shape)?;
-        let constant = self.domain.constant(value, x.dtype);
-        let block = Block { cells: vec![constant; count], marks: Vec::new(), grain: whole(x.dtype) };
+        let block = self.filled(value, x.dtype, count);
         let y = self.fresh(node, 0, shape, x.dtype, block);
         let mut part = Window { shape: source.shape, ..y };
         for i in 0..dims {

@@ -4,7 +4,7 @@ use super::super::block::Block;
 use super::super::domain::{Domain, Outcome, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::program::Step;
-use super::super::rank::{Item, Rank};
+use super::super::rank::{Item, Rank, computed};
 use super::dim;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::Reduce;
@@ -47,6 +47,7 @@ impl<D: Domain> Rank<'_, D> {
                 (asked.unwrap_or(natural), asked.unwrap_or(natural))
             }
         };
+        computed(dtype)?;
         let inside: Vec<usize> = (0..dims).filter(|&i| chosen[i]).collect();
         let run = inside.iter().try_fold(1usize, |n, &i| n.checked_mul(usize::try_from(x.shape[i]).ok()?));
         let run = run.ok_or_else(|| raise!("impossible shape {:?}", x.shape))?;
@@ -86,6 +87,7 @@ impl<D: Domain> Rank<'_, D> {
         let at = dim(self.int(step.args[1])?, dims)?;
         let natural = if x.dtype.class() < DtypeClass::Float { Dtype::I64 } else { x.dtype };
         let dtype = self.dtype(step.args[2]).unwrap_or(natural);
+        computed(dtype)?;
         let order: Vec<usize> = (0..dims).filter(|&i| i != at).chain((dims > 0).then_some(at)).collect();
         let shown = Window { shape: x.shape.permuted(&order), strides: x.strides.permuted(&order), ..x };
         let run = x.shape.get(at).map_or(1, |&n| n as usize);

@@ -171,7 +171,9 @@ fn coalesced_forms_have_a_wait_per_tensor() {
     let run = s.numbers();
     assert_eq!(run.hazards, []);
     let sum = |name| -> Vec<f64> {
-        held(&run, 0, name).iter().zip(held(&run, 1, name)).map(|(a, b)| a + b).collect()
+        // Of y the sum is a bf16, which above 256 holds even numbers only.
+        let rounded = |x: f64| if name == "y" { half::bf16::from_f64(x).to_f64() } else { x };
+        held(&run, 0, name).iter().zip(held(&run, 1, name)).map(|(a, b)| rounded(a + b)).collect()
     };
     for rank in 0..2 {
         assert_eq!(values(&run, rank, 0), [held(&run, 0, "x"), held(&run, 1, "x")].concat());

@@ -172,12 +172,12 @@ fn a_cycle_through_two_buckets_is_refused_its_second_bucket() {
          p1 = input: f32[2]
          a1 = all_gather(p0, dp): bf16[4]
          wa1 = wait(a1): bf16[4]
-         c = convert_element_type(wa1, f32): f32[4]
+         c = cast(wa1, f32): f32[4]
          a2 = all_gather(c, dp): f32[8]
          wa2 = wait(a2): f32[8]
          b2 = all_gather(p1, dp): f32[4]
          wb2 = wait(b2): f32[4]
-         d = convert_element_type(wb2, bf16): bf16[4]
+         d = cast(wb2, bf16): bf16[4]
          b1 = all_gather(d, dp): bf16[8]
          wb1 = wait(b1): bf16[8]
          output (wa2, wb1)",
@@ -246,7 +246,7 @@ fn reads_do_not_cross_writes() {
     let result = run(&graph(&lines.replace("INPUT", "y")), "");
     assert_eq!(members(&result), ["g0 g1"]);
     let after = &result.graph;
-    assert!(place(after, "c") < place(&result.unrepaired, &result.plan[0].collective));
+    assert!(place(&result.unrepaired, "c") < place(&result.unrepaired, &result.plan[0].collective));
     assert!(place(after, &result.plan[0].collective) < place(after, "c"), "the gather still reads the old x");
     // The second gather reads what was written: the first cannot wait for it.
     let result = run(&graph(&lines.replace("INPUT", "c")), "");
