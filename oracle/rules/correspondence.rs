@@ -181,13 +181,11 @@ impl Correspondence {
         is_new: &dyn Fn(NodeId) -> bool,
         carried: &mut [(usize, Vec<usize>)],
     ) {
-        // What each new launch packs. A tensor is claimed once, a bucket's result once for each of its members.
-        let mut packed: Vec<Packed> =
-            launches.iter().map(|&l| packed_by(after, l, launches, is_new)).collect();
-        for i in 0..carried.len() {
-            for merge in carried[i].1.clone() {
-                self.claim(before, carried, carried[i].0, &mut packed[merge]);
-            }
+        let packed: Vec<Packed> = launches.iter().map(|&l| packed_by(after, l, launches, is_new)).collect();
+        let mut places =
+            Places { packed: &packed, taken: vec![Vec::new(); launches.len()], order: Vec::new() };
+        for (launch, merges) in carried.iter() {
+            merges.iter().for_each(|&merge| places.fix(merge, *launch));
         }
         // In wait order, as buckets are filled; what a member sends may come from a bucket that was found just now.
         for i in 0..carried.len() {
@@ -196,41 +194,23 @@ impl Correspondence {
             }
             let launch = carried[i].0;
             let call = &before.collectives.calls[launch];
-            let fits = |merge: &usize| {
-                let new = &after.collectives.calls[launches[*merge]];
-                new.kind == call.kind && new.group.to_string() == call.group.to_string()
+            let payload = self.payload(before, launch);
+            let is_empty = sent_bytes(before, launch) == 0;
+            let fits = |merge: usize, carried: &[(usize, Vec<usize>)]| {
+                let new = &after.collectives.calls[launches[merge]];
+                let alike = new.kind == call.kind && new.group.to_string() == call.group.to_string();
+                alike && (is_empty || packed[merge].holds(&payload, carried))
             };
-            let mut merges = (0..launches.len()).filter(fits);
-            if let Some(merge) = merges.find(|&m| self.claim(before, carried, launch, &mut packed[m])) {
-                carried[i].1.push(merge);
+            let candidates: Vec<usize> = (0..launches.len()).filter(|&merge| fits(merge, carried)).collect();
+            places.place(launch, candidates, &mut vec![false; launches.len()]);
+            for (merge, members) in places.taken.iter().enumerate() {
+                for (member, _) in members.iter().filter(|(_, candidates)| !candidates.is_empty()) {
+                    if let Some((_, merges)) = carried.iter_mut().find(|(launch, _)| launch == member) {
+                        *merges = vec![merge];
+                    }
+                }
             }
         }
-    }
-
-    /// Takes what a launch sends out of what a new launch packs; false if it is not there, or no place is left.
-    fn claim(
-        &self,
-        before: &Side,
-        carried: &[(usize, Vec<usize>)],
-        launch: usize,
-        packed: &mut Packed,
-    ) -> bool {
-        let (nodes, launches) = self.payload(before, launch);
-        let left = packed.bytes.saturating_sub(sent_bytes(before, launch));
-        if packed.slots == 0 || left < 0 {
-            return false;
-        }
-        let place = |node: &NodeId| packed.nodes.iter().position(|other| other == node);
-        let from = || carried.iter().filter(|(l, _)| launches.contains(l)).flat_map(|(_, merges)| merges);
-        match nodes.iter().find_map(place) {
-            Some(at) => {
-                packed.nodes.remove(at);
-            }
-            None if from().any(|merge| packed.merges.contains(merge)) => {}
-            None => return false,
-        }
-        (packed.slots, packed.bytes) = (packed.slots - 1, left);
-        true
     }
 
     /// What a launch sends, in the nodes after, the likeliest first: its input, what a cast before it converts, or
@@ -315,14 +295,12 @@ fn moves(side: &Side, id: NodeId) -> bool {
 
 /// What a new launch packs.
 struct Packed {
-    /// Surviving nodes; one that is packed twice is listed twice.
+    /// Surviving nodes.
     nodes: Vec<NodeId>,
     /// Merges whose results it packs.
     merges: Vec<usize>,
-    /// Members that it can still have: the elements of the longest list among the nodes that pack.
+    /// Members that it can have: the elements of the longest list among the nodes that pack.
     slots: usize,
-    /// Bytes that it sends for members that are not known yet.
-    bytes: i64,
 }
 
 /// The bytes that a launch sends, all its inputs together.
@@ -332,15 +310,74 @@ fn sent_bytes(side: &Side, launch: usize) -> i64 {
     inputs.filter_map(bytes).fold(0, i64::saturating_add)
 }
 
+impl Packed {
+    /// Whether it holds one of some surviving nodes, or a piece of what a merge of one of some launches delivers.
+    fn holds(&self, (nodes, launches): &(Vec<NodeId>, Vec<usize>), carried: &[(usize, Vec<usize>)]) -> bool {
+        let mut from = carried.iter().filter(|(l, _)| launches.contains(l)).flat_map(|(_, merges)| merges);
+        nodes.iter().any(|node| self.nodes.contains(node)) || from.any(|merge| self.merges.contains(merge))
+    }
+}
+
+/// The places of new launches for members that are found by their inputs. Several members may send the same tensor,
+/// so who is where is a matching: a member gives up its place to one that fits nowhere else.
+struct Places<'p> {
+    packed: &'p [Packed],
+    /// For each merge its members so far, with the merges that each fits; none for a member that is fixed.
+    taken: Vec<Vec<(usize, Vec<usize>)>>,
+    /// Merges with members, in the order in which they got the first one.
+    order: Vec<usize>,
+}
+
+impl Places<'_> {
+    /// Gives a member a place for good.
+    fn fix(&mut self, merge: usize, launch: usize) {
+        self.taken[merge].push((launch, Vec::new()));
+        if !self.order.contains(&merge) {
+            self.order.push(merge);
+        }
+    }
+
+    /// Finds a place for a member among the merges that it fits; those that have members already come first.
+    fn place(&mut self, launch: usize, candidates: Vec<usize>, tried: &mut Vec<bool>) -> bool {
+        let mut preferred: Vec<usize> =
+            self.order.iter().copied().filter(|m| candidates.contains(m)).collect();
+        preferred.extend(candidates.iter().copied().filter(|m| !self.order.contains(m)));
+        for &merge in &preferred {
+            if self.taken[merge].len() < self.packed[merge].slots {
+                self.fix(merge, launch);
+                if let Some((_, fits)) = self.taken[merge].last_mut() {
+                    *fits = candidates;
+                }
+                return true;
+            }
+        }
+        for &merge in &preferred {
+            if std::mem::replace(&mut tried[merge], true) {
+                continue;
+            }
+            for at in 0..self.taken[merge].len() {
+                let (other, fits) = self.taken[merge][at].clone();
+                if fits.is_empty() {
+                    continue;
+                }
+                self.taken[merge].remove(at);
+                let elsewhere: Vec<usize> = fits.iter().copied().filter(|&m| m != merge).collect();
+                if self.place(other, elsewhere, tried) {
+                    self.taken[merge].push((launch, candidates));
+                    return true;
+                }
+                self.taken[merge].insert(at, (other, fits));
+            }
+        }
+        false
+    }
+}
+
 /// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
 /// and other launches.
 fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
-    let mut packed = Packed {
-        nodes: Vec::new(),
-        merges: Vec::new(),
-        slots: after.collectives.calls[launch].inputs.len(),
-        bytes: sent_bytes(after, launch),
-    };
+    let mut packed =
+        Packed { nodes: Vec::new(), merges: Vec::new(), slots: after.collectives.calls[launch].inputs.len() };
     let mut seen = vec![false; after.graph.len()];
     let call = &after.collectives.calls[launch];
     let mut stack: Vec<NodeId> = call.inputs.iter().rev().copied().collect();

@@ -88,8 +88,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     };
     for (first, second, origin) in conflicts {
         let (Some(a), Some(b)) = (c.after_of[first.index()], c.after_of[second.index()]) else { continue };
-        // What an unsorted list has in the wrong order, against its own edges, is what a repair is there for.
-        if a < b || before.has_path(second, first) {
+        // A node that stands before something it needs has no place to keep: a repair is there to find it one.
+        if a < b || before.is_displaced(first) {
             continue;
         }
         let reason = origin.tell(before.graph, first, second);

@@ -253,7 +253,16 @@ fn stays_acyclic(evidence: &Evidence, merge: usize, other: usize) -> bool {
     let before = &evidence.before;
     let mut merges: Vec<Merge> = evidence.correspondence.merges.clone();
     merges[merge].members.push(other);
-    let groups = evidence.groups_of(&merges);
+    let mut groups = evidence.groups_of(&merges);
+    // A second wait for one value is folded into the first, and what must follow it with it.
+    for merge in &merges {
+        let waits = merge.members.iter().flat_map(|&member| &before.collectives.waits[member]);
+        let waits: Vec<NodeId> = waits.copied().collect();
+        if waits.len() > merge.members.len() && merge.members.len() > 1 {
+            groups.retain(|group| !group.iter().any(|node| waits.contains(node)));
+            groups.push(waits);
+        }
+    }
     check_contraction(before.dependences(), &groups).is_ok()
 }
 

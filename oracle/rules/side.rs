@@ -210,6 +210,22 @@ impl<'a> Side<'a> {
         })
     }
 
+    /// Whether something that a node needs, by arguments and ordering edges, stands behind it in the list.
+    pub(super) fn is_displaced(&self, id: NodeId) -> bool {
+        let mut seen = vec![false; self.graph.len()];
+        let mut stack = vec![id];
+        while let Some(next) = stack.pop() {
+            if std::mem::replace(&mut seen[next.index()], true) {
+                continue;
+            }
+            if next > id {
+                return true;
+            }
+            stack.extend(self.edges.predecessors(next));
+        }
+        false
+    }
+
     /// Whether arguments and ordering edges lead from `from` to `to`.
     pub(super) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
         self.edges.inputs(to).contains(&from)

@@ -135,7 +135,11 @@ impl<D: Domain> Rank<'_, D> {
             return self.dropout(node, step);
         }
         let like = self.maybe_tensor(like)?;
-        let (shape, strides) = self.new_layout(like, size, Value::None, format)?;
+        let (shape, mut strides) = self.new_layout(like, size, Value::None, format)?;
+        if random == Random::Bernoulli {
+            // Contiguous whatever the input's strides, unlike `rand_like`.
+            strides = None;
+        }
         let count = self.room(&shape)?;
         let natural = like.map_or(Dtype::F32, |window| window.dtype);
         let dtype = self.dtype(dtype).unwrap_or(natural);

@@ -8,7 +8,8 @@
 //! Recorded storages are forgotten along the way, for as long as they are the replaced value's: that storage is
 //! gone.
 
-use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor};
+use super::layout::Layout;
+use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor, Value};
 use crate::ops::Ops;
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +26,8 @@ pub struct Replaced {
 /// How often one node is looked at again.
 const MOST_VISITS: u32 = 100;
 
-/// Brings the metadata behind replaced values up to date. Returns whether some node cannot take a new layout.
+/// Brings the metadata behind replaced values up to date. Returns whether some node cannot take a new layout, or might
+/// give a copy now where it gave a view.
 pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> bool {
     for one in replaced {
         if let Some(storage) = one.old.storage {
@@ -62,6 +64,7 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
         if *count > MOST_VISITS {
             continue;
         }
+        refused |= may_copy(editor.graph(), id);
         let Ok(inferred) = infer(editor.graph(), ops, id) else {
             refused = true;
             continue;
@@ -72,6 +75,18 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
         }
     }
     refused
+}
+
+/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another.
+fn may_copy(graph: &Graph, id: NodeId) -> bool {
+    const EITHER: [&str; 4] = ["aten.reshape.", "aten.reshape_as.", "aten.flatten.", "aten.contiguous."];
+    if !EITHER.iter().any(|name| graph.target(id).starts_with(name)) {
+        return false;
+    }
+    match graph.arg(id, 0) {
+        Some(Value::Node(input)) => !Layout::of(graph, input).is_some_and(|layout| layout.is_contiguous()),
+        _ => false,
+    }
 }
 
 /// What a node returns now, where that differs from what is recorded.
