@@ -18,8 +18,8 @@
 //! It does not say that values are right: whether a user reads *its* piece is decided by values.
 
 use super::Side;
+use super::unread::Unread;
 use crate::graph::{Graph, NodeId, Op};
-use crate::ops::Kind;
 
 /// A new launch and the launches of the graph before that it stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,7 +143,7 @@ impl Correspondence {
             merges.sort_unstable();
         }
         if carried.iter().any(|(_, merges)| merges.is_empty()) {
-            self.find_unread(before, after, &launches, &is_new, &mut carried);
+            Unread::new(self, before, after, &launches, &is_new).find(&mut carried);
         }
         let mut merges: Vec<Merge> =
             launches.iter().map(|&launch| Merge { launch, members: Vec::new() }).collect();
@@ -170,90 +170,6 @@ impl Correspondence {
             i += 1;
         }
         values
-    }
-
-    /// Finds the launches of members whose value no surviving node reads, by their inputs.
-    fn find_unread(
-        &self,
-        before: &Side,
-        after: &Side,
-        launches: &[usize],
-        is_new: &dyn Fn(NodeId) -> bool,
-        carried: &mut [(usize, Vec<usize>)],
-    ) {
-        let packed: Vec<Packed> = launches.iter().map(|&l| packed_by(after, l, launches, is_new)).collect();
-        let mut places =
-            Places { packed: &packed, taken: vec![Vec::new(); launches.len()], order: Vec::new() };
-        for (launch, merges) in carried.iter() {
-            merges.iter().for_each(|&merge| places.fix(merge, *launch));
-        }
-        // In wait order, as buckets are filled; what a member sends may come from a bucket that was found just now.
-        for i in 0..carried.len() {
-            if !carried[i].1.is_empty() {
-                continue;
-            }
-            let launch = carried[i].0;
-            let call = &before.collectives.calls[launch];
-            let payload = self.payload(before, launch);
-            let is_empty = sent_bytes(before, launch) == 0;
-            let fits = |merge: usize, carried: &[(usize, Vec<usize>)]| {
-                let new = &after.collectives.calls[launches[merge]];
-                let alike = new.kind == call.kind && new.group.to_string() == call.group.to_string();
-                alike && (is_empty || packed[merge].holds(&payload, carried))
-            };
-            let candidates: Vec<usize> = (0..launches.len()).filter(|&merge| fits(merge, carried)).collect();
-            places.place(launch, candidates, &mut vec![false; launches.len()]);
-            for (merge, members) in places.taken.iter().enumerate() {
-                for (member, _) in members.iter().filter(|(_, candidates)| !candidates.is_empty()) {
-                    if let Some((_, merges)) = carried.iter_mut().find(|(launch, _)| launch == member) {
-                        *merges = vec![merge];
-                    }
-                }
-            }
-        }
-    }
-
-    /// What a launch sends, in the nodes after, the likeliest first: its input, what a cast before it converts, or
-    /// what erased nodes before it were made from; and the erased launches whose value it sends.
-    fn payload(&self, before: &Side, launch: usize) -> (Vec<NodeId>, Vec<usize>) {
-        let (mut nodes, mut launches) = (Vec::new(), Vec::new());
-        let Some(&input) = before.collectives.calls[launch].inputs.first() else { return (nodes, launches) };
-        let is_cast = before.ops.call(before.graph, input).is_some_and(|info| info.kind == Kind::Cast);
-        // The input itself first: it is the likeliest.
-        let mut queue = vec![input];
-        if is_cast {
-            queue.extend(before.edges.inputs(input).first());
-        }
-        let mut at = 0;
-        while let Some(&id) = queue.get(at) {
-            at += 1;
-            let mut found = Vec::new();
-            match (self.after_of[id.index()], before.collectives.launch_at(id)) {
-                (Some(twin), _) => {
-                    nodes.push(twin);
-                    // Packing that was taken apart may have other users, and stay.
-                    if self.after_of[input.index()].is_none() && moves(before, id) {
-                        found.extend_from_slice(before.edges.inputs(id));
-                    }
-                }
-                (None, Some(launch)) => launches.push(launch),
-                (None, None) => found.extend_from_slice(before.edges.inputs(id)),
-            }
-            // Of several waits for one value the first one stands for all.
-            let is_wait = |id| before.ops.call(before.graph, id).is_some_and(|info| info.kind == Kind::Wait);
-            if is_wait(id) && self.after_of[id.index()].is_none() {
-                let values = before.edges.inputs(id).iter();
-                found.extend(
-                    values.flat_map(|&value| before.edges.users(value)).filter(|&&user| is_wait(user)),
-                );
-            }
-            for next in found {
-                if !queue.contains(&next) {
-                    queue.push(next);
-                }
-            }
-        }
-        (nodes, launches)
     }
 }
 
@@ -284,123 +200,6 @@ fn delivered_by(after: &Side, launches: &[usize], is_new: &dyn Fn(NodeId) -> boo
         }
     }
     delivered
-}
-
-/// Whether a node only moves elements.
-fn moves(side: &Side, id: NodeId) -> bool {
-    side.ops.call(side.graph, id).is_some_and(|info| {
-        matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Cast | Kind::Fill(_))
-    })
-}
-
-/// What a new launch packs.
-struct Packed {
-    /// Surviving nodes.
-    nodes: Vec<NodeId>,
-    /// Merges whose results it packs.
-    merges: Vec<usize>,
-    /// Members that it can have: the elements of the longest list among the nodes that pack.
-    slots: usize,
-}
-
-/// The bytes that a launch sends, all its inputs together.
-fn sent_bytes(side: &Side, launch: usize) -> i64 {
-    let inputs = side.collectives.calls[launch].inputs.iter();
-    let bytes = |&input: &NodeId| side.graph.bytes(side.graph.tensor_of(input)?);
-    inputs.filter_map(bytes).fold(0, i64::saturating_add)
-}
-
-impl Packed {
-    /// Whether it holds one of some surviving nodes, or a piece of what a merge of one of some launches delivers.
-    fn holds(&self, (nodes, launches): &(Vec<NodeId>, Vec<usize>), carried: &[(usize, Vec<usize>)]) -> bool {
-        let mut from = carried.iter().filter(|(l, _)| launches.contains(l)).flat_map(|(_, merges)| merges);
-        nodes.iter().any(|node| self.nodes.contains(node)) || from.any(|merge| self.merges.contains(merge))
-    }
-}
-
-/// The places of new launches for members that are found by their inputs. Several members may send the same tensor,
-/// so who is where is a matching: a member gives up its place to one that fits nowhere else.
-struct Places<'p> {
-    packed: &'p [Packed],
-    /// For each merge its members so far, with the merges that each fits; none for a member that is fixed.
-    taken: Vec<Vec<(usize, Vec<usize>)>>,
-    /// Merges with members, in the order in which they got the first one.
-    order: Vec<usize>,
-}
-
-impl Places<'_> {
-    /// Gives a member a place for good.
-    fn fix(&mut self, merge: usize, launch: usize) {
-        self.taken[merge].push((launch, Vec::new()));
-        if !self.order.contains(&merge) {
-            self.order.push(merge);
-        }
-    }
-
-    /// Finds a place for a member among the merges that it fits; those that have members already come first.
-    fn place(&mut self, launch: usize, candidates: Vec<usize>, tried: &mut Vec<bool>) -> bool {
-        let mut preferred: Vec<usize> =
-            self.order.iter().copied().filter(|m| candidates.contains(m)).collect();
-        preferred.extend(candidates.iter().copied().filter(|m| !self.order.contains(m)));
-        for &merge in &preferred {
-            if self.taken[merge].len() < self.packed[merge].slots {
-                self.fix(merge, launch);
-                if let Some((_, fits)) = self.taken[merge].last_mut() {
-                    *fits = candidates;
-                }
-                return true;
-            }
-        }
-        for &merge in &preferred {
-            if std::mem::replace(&mut tried[merge], true) {
-                continue;
-            }
-            for at in 0..self.taken[merge].len() {
-                let (other, fits) = self.taken[merge][at].clone();
-                if fits.is_empty() {
-                    continue;
-                }
-                self.taken[merge].remove(at);
-                let elsewhere: Vec<usize> = fits.iter().copied().filter(|&m| m != merge).collect();
-                if self.place(other, elsewhere, tried) {
-                    self.taken[merge].push((launch, candidates));
-                    return true;
-                }
-                self.taken[merge].insert(at, (other, fits));
-            }
-        }
-        false
-    }
-}
-
-/// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
-/// and other launches.
-fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
-    let mut packed =
-        Packed { nodes: Vec::new(), merges: Vec::new(), slots: after.collectives.calls[launch].inputs.len() };
-    let mut seen = vec![false; after.graph.len()];
-    let call = &after.collectives.calls[launch];
-    let mut stack: Vec<NodeId> = call.inputs.iter().rev().copied().collect();
-    seen[call.node.index()] = true;
-    while let Some(id) = stack.pop() {
-        if !is_new(id) {
-            packed.nodes.push(id);
-            continue;
-        }
-        if std::mem::replace(&mut seen[id.index()], true) {
-            continue;
-        }
-        if let Some(other) = after.collectives.launch_at(id) {
-            packed.merges.extend(launches.iter().position(|&l| l == other));
-            continue;
-        }
-        let mut inputs = Vec::new();
-        after.graph.for_each_input(id, &mut |input| inputs.push(input));
-        packed.slots = packed.slots.max(inputs.len());
-        stack.extend(inputs.into_iter().rev());
-        stack.extend(after.writers_of(id).into_iter().filter(|&w| is_new(w)));
-    }
-    packed
 }
 
 /// Whether two nodes have the same arguments, references aside.

@@ -30,6 +30,7 @@ mod policies;
 mod policy;
 mod proved;
 mod side;
+mod unread;
 mod values;
 
 pub use correspondence::{Correspondence, Merge};

@@ -77,13 +77,23 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
     refused
 }
 
-/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another.
+/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another; or writes into
+/// such a tensor.
 fn may_copy(graph: &Graph, id: NodeId) -> bool {
     const EITHER: [&str; 4] = ["aten.reshape.", "aten.reshape_as.", "aten.flatten.", "aten.contiguous."];
+    // A later collective that writes into the tensor returns it, and is packed as if it were contiguous.
+    if is_gapped(graph, graph.kwarg(id, "out")) {
+        return true;
+    }
     if !EITHER.iter().any(|name| graph.target(id).starts_with(name)) {
         return false;
     }
-    match graph.arg(id, 0) {
+    is_gapped(graph, graph.arg(id, 0))
+}
+
+/// Whether an argument is a tensor that is not contiguous.
+fn is_gapped(graph: &Graph, value: Option<Value>) -> bool {
+    match value {
         Some(Value::Node(input)) => !Layout::of(graph, input).is_some_and(|layout| layout.is_contiguous()),
         _ => false,
     }

@@ -1,0 +1,265 @@
+//! Which new launch carries a merged launch whose value nobody reads.
+//!
+//! # The idea
+//!
+//! Nothing leads from a reader to the new launch, so the member is found by what it sends: going back from a new launch
+//! through new nodes one arrives at the tensors that it packs. Several members may send the same tensor, or nothing at
+//! all (no elements), so who is where is a matching. One is looked for that accounts for every byte and puts no two
+//! launches together of which one needs the other; only where there is none, as after a pass that lost or doubled
+//! something, the members are placed as far as they fit.
+//!
+//! # What it does not do
+//!
+//! Where two matchings account for everything, it takes the one that fills the new launches in wait order.
+
+use super::{Correspondence, Side};
+use crate::graph::NodeId;
+use crate::ops::Kind;
+
+/// Steps of one search for a matching: beyond it a worse one is taken.
+const STEPS: u32 = 20_000;
+
+/// Launches with the merges that carry them.
+type Carried = [(usize, Vec<usize>)];
+
+/// Finds the places of unread members.
+pub(super) struct Unread<'c, 'a> {
+    correspondence: &'c Correspondence,
+    before: &'c Side<'a>,
+    after: &'c Side<'a>,
+    launches: &'c [usize],
+    packed: Vec<Packed>,
+}
+
+/// What a new launch packs.
+struct Packed {
+    /// Surviving nodes.
+    nodes: Vec<NodeId>,
+    /// Merges whose results it packs.
+    merges: Vec<usize>,
+    /// Members that it can have: the elements of the longest list among the nodes that pack.
+    slots: usize,
+    /// Bytes that it sends.
+    bytes: i64,
+}
+
+/// A member to be placed.
+struct Member {
+    /// Its place among all erased launches.
+    index: usize,
+    launch: usize,
+    bytes: i64,
+    /// What it sends, in the nodes after.
+    nodes: Vec<NodeId>,
+    /// The erased launches whose value it sends.
+    from: Vec<usize>,
+}
+
+/// What is demanded of a matching.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    /// All bytes and all places are accounted for.
+    Full,
+    /// All bytes are.
+    Bytes,
+    /// No launch has more members than places.
+    Places,
+}
+
+impl<'c, 'a> Unread<'c, 'a> {
+    /// Looks at what each new launch packs.
+    pub(super) fn new(
+        correspondence: &'c Correspondence,
+        before: &'c Side<'a>,
+        after: &'c Side<'a>,
+        launches: &'c [usize],
+        is_new: &dyn Fn(NodeId) -> bool,
+    ) -> Unread<'c, 'a> {
+        let packed = launches.iter().map(|&launch| packed_by(after, launch, launches, is_new)).collect();
+        Unread { correspondence, before, after, launches, packed }
+    }
+
+    /// Fills in the merges of launches that have none yet. `carried` is in wait order.
+    pub(super) fn find(&self, carried: &mut Carried) {
+        let unread = carried.iter().enumerate().filter(|(_, (_, merges))| merges.is_empty());
+        let members: Vec<Member> = unread.map(|(index, &(launch, _))| self.member(index, launch)).collect();
+        for demand in [Demand::Full, Demand::Bytes] {
+            let mut steps = STEPS;
+            if self.place(&members, carried, demand, &mut steps) {
+                return;
+            }
+        }
+        // The longest beginning that fits, leaving out whoever fits nowhere.
+        for member in &members {
+            if let Some(&merge) = self.merges_of(member, carried, Demand::Places).first() {
+                carried[member.index].1 = vec![merge];
+            }
+        }
+    }
+
+    fn member(&self, index: usize, launch: usize) -> Member {
+        let (nodes, from) = self.payload(launch);
+        Member { index, launch, bytes: sent_bytes(self.before, launch), nodes, from }
+    }
+
+    /// Places the members one after another, taking back what leads nowhere.
+    fn place(&self, members: &[Member], carried: &mut Carried, demand: Demand, steps: &mut u32) -> bool {
+        let Some((member, rest)) = members.split_first() else {
+            return (0..self.launches.len()).all(|merge| {
+                let (slots, bytes) = self.left(merge, carried);
+                bytes == 0 && (demand != Demand::Full || slots == Some(0))
+            });
+        };
+        for merge in self.merges_of(member, carried, demand) {
+            if *steps == 0 {
+                break;
+            }
+            *steps -= 1;
+            carried[member.index].1 = vec![merge];
+            if self.place(rest, carried, demand, steps) {
+                return true;
+            }
+            carried[member.index].1.clear();
+        }
+        false
+    }
+
+    /// Places and bytes that a new launch has left; no places where it has too many members already.
+    fn left(&self, merge: usize, carried: &Carried) -> (Option<usize>, i64) {
+        let packed = &self.packed[merge];
+        let members = carried.iter().filter(|(_, merges)| merges.contains(&merge));
+        members.fold((Some(packed.slots), packed.bytes), |(slots, bytes), (launch, _)| {
+            (slots.and_then(|n| n.checked_sub(1)), bytes.saturating_sub(sent_bytes(self.before, *launch)))
+        })
+    }
+
+    /// The merges that a member may be in, those that have members already first, in wait order.
+    fn merges_of(&self, member: &Member, carried: &Carried, demand: Demand) -> Vec<usize> {
+        let mut merges: Vec<usize> = Vec::new();
+        for &merge in carried.iter().flat_map(|(_, merges)| merges) {
+            if !merges.contains(&merge) {
+                merges.push(merge);
+            }
+        }
+        let open = merges.len();
+        merges.extend((0..self.launches.len()).filter(|merge| !merges[..open].contains(merge)).collect::<Vec<_>>());
+        merges.retain(|&merge| self.fits(member, merge, carried, demand));
+        merges
+    }
+
+    fn fits(&self, member: &Member, merge: usize, carried: &Carried, demand: Demand) -> bool {
+        let (old, new) =
+            (&self.before.collectives.calls[member.launch], &self.after.collectives.calls[self.launches[merge]]);
+        let packed = &self.packed[merge];
+        let mut sources = carried.iter().filter(|(l, _)| member.from.contains(l)).flat_map(|(_, merges)| merges);
+        let sends = member.bytes == 0
+            || member.nodes.iter().any(|node| packed.nodes.contains(node))
+            || sources.any(|merge| packed.merges.contains(merge));
+        let (slots, bytes) = self.left(merge, carried);
+        let room = slots.is_some_and(|slots| slots > 0);
+        if new.kind != old.kind || new.group.to_string() != old.group.to_string() || !sends || !room {
+            return false;
+        }
+        demand == Demand::Places
+            || new.reduce_op == old.reduce_op && bytes >= member.bytes && self.is_independent(member, merge, carried)
+    }
+
+    /// Whether a member needs none of those that a merge has already, nor they it.
+    fn is_independent(&self, member: &Member, merge: usize, carried: &Carried) -> bool {
+        let Ok(reachability) = self.before.launch_reachability() else { return true };
+        let mut others = carried.iter().filter(|(_, merges)| merges.contains(&merge));
+        others.all(|&(other, _)| {
+            !reachability.reaches(other, member.launch) && !reachability.reaches(member.launch, other)
+        })
+    }
+
+    /// What a launch sends, in the nodes after: its input, what a cast before it converts, or what erased nodes before
+    /// it were made from; and the erased launches whose value it sends.
+    fn payload(&self, launch: usize) -> (Vec<NodeId>, Vec<usize>) {
+        let (before, after_of) = (self.before, &self.correspondence.after_of);
+        let (mut nodes, mut launches) = (Vec::new(), Vec::new());
+        let Some(&input) = before.collectives.calls[launch].inputs.first() else { return (nodes, launches) };
+        let kind = |id| before.ops.call(before.graph, id).map(|info| info.kind);
+        let mut queue = vec![input];
+        if kind(input) == Some(Kind::Cast) {
+            queue.extend(before.edges.inputs(input).first());
+        }
+        let mut at = 0;
+        while let Some(&id) = queue.get(at) {
+            at += 1;
+            let mut found = Vec::new();
+            match (after_of[id.index()], before.collectives.launch_at(id)) {
+                (Some(twin), _) => {
+                    nodes.push(twin);
+                    // Packing that was taken apart may have other users, and stay.
+                    if after_of[input.index()].is_none() && moves(before, id) {
+                        found.extend_from_slice(before.edges.inputs(id));
+                    }
+                }
+                (None, Some(launch)) => launches.push(launch),
+                (None, None) => found.extend_from_slice(before.edges.inputs(id)),
+            }
+            // Of several waits for one value the first one stands for all.
+            if kind(id) == Some(Kind::Wait) && after_of[id.index()].is_none() {
+                let users = before.edges.inputs(id).iter().flat_map(|&value| before.edges.users(value));
+                found.extend(users.filter(|&&user| kind(user) == Some(Kind::Wait)));
+            }
+            for next in found {
+                if !queue.contains(&next) {
+                    queue.push(next);
+                }
+            }
+        }
+        (nodes, launches)
+    }
+}
+
+/// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
+/// and other launches.
+fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
+    let call = &after.collectives.calls[launch];
+    let mut packed = Packed {
+        nodes: Vec::new(),
+        merges: Vec::new(),
+        slots: call.inputs.len(),
+        bytes: sent_bytes(after, launch),
+    };
+    let mut seen = vec![false; after.graph.len()];
+    let mut stack: Vec<NodeId> = call.inputs.clone();
+    seen[call.node.index()] = true;
+    while let Some(id) = stack.pop() {
+        if !is_new(id) {
+            packed.nodes.push(id);
+            continue;
+        }
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        if let Some(other) = after.collectives.launch_at(id) {
+            packed.merges.extend(launches.iter().position(|&l| l == other));
+            continue;
+        }
+        let mut inputs = 0;
+        after.graph.for_each_input(id, &mut |input| {
+            inputs += 1;
+            stack.push(input);
+        });
+        packed.slots = packed.slots.max(inputs);
+        stack.extend(after.writers_of(id).into_iter().filter(|&writer| is_new(writer)));
+    }
+    packed
+}
+
+/// The bytes that a launch sends, all its inputs together.
+fn sent_bytes(side: &Side, launch: usize) -> i64 {
+    let inputs = side.collectives.calls[launch].inputs.iter();
+    let bytes = |&input: &NodeId| side.graph.bytes(side.graph.tensor_of(input)?);
+    inputs.filter_map(bytes).fold(0, i64::saturating_add)
+}
+
+/// Whether a node only moves elements.
+fn moves(side: &Side, id: NodeId) -> bool {
+    side.ops.call(side.graph, id).is_some_and(|info| {
+        matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Cast | Kind::Fill(_))
+    })
+}
