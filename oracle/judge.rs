@@ -35,6 +35,8 @@ pub struct Judgement {
     pub rules: Vec<(&'static str, RuleStatus)>,
     /// Lines for people: sizes, how values were compared.
     pub notes: Vec<String>,
+    /// Whether the pass did something: made a bucket, or moved a node.
+    pub acted: bool,
 }
 
 impl Judgement {
@@ -79,6 +81,18 @@ pub enum Values {
     Extents,
 }
 
+impl Values {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Values::Off => "off",
+            Values::Auto => "auto",
+            Values::Execute => "execute",
+            Values::Extents => "extents",
+        }
+    }
+}
+
 /// How to judge.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -102,7 +116,7 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
     let (pass, config) = pass_of(case)?;
     let before = Side::new(&case.graph);
     check_input(&before, pass)?;
-    let policies = policies(config, candidate.name() == "reference")?;
+    let policies = policies(config, candidate.keeps_promises())?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
     if !capabilities.passes.contains(&pass) {
@@ -206,7 +220,7 @@ fn policies(config: &PassConfig, all_promises: bool) -> Result<Policies, CannotJ
 }
 
 fn refused(reason: String) -> Judgement {
-    Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new() }
+    Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new(), acted: false }
 }
 
 fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
@@ -216,7 +230,12 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
     let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
     match findings.is_empty() {
         true => Judgement { rules: statuses, ..refused(refusal.reason.clone()) },
-        false => Judgement { verdict: Verdict::Violated(findings), rules: statuses, notes: Vec::new() },
+        false => Judgement {
+            verdict: Verdict::Violated(findings),
+            rules: statuses,
+            notes: Vec::new(),
+            acted: false,
+        },
     }
 }
 
@@ -227,6 +246,11 @@ fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> 
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
     let all = bakes_rank && ranks <= MOST && matches!(options.values, Values::Auto | Values::Execute);
     if all { (0..ranks).collect() } else { vec![0] }
+}
+
+/// Whether the order of the nodes differs.
+fn has_moved(before: &Graph, after: &Graph) -> bool {
+    before.ids().map(|id| before.name(id)).ne(after.ids().map(|id| after.name(id)))
 }
 
 fn asked(options: &Options) -> Asked {
@@ -323,5 +347,6 @@ fn judge_outcomes_with(
         (true, false) => Verdict::Undecided(undecided),
         (true, true) => Verdict::Sound,
     };
-    Judgement { verdict, rules, notes }
+    let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
+    Judgement { verdict, rules, notes, acted }
 }

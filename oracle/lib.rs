@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod campaign;
 pub mod candidates;
 pub mod case;
 pub mod cli;
@@ -12,6 +13,7 @@ pub mod graph;
 pub mod judge;
 pub mod ops;
 pub mod passes;
+pub mod reduce;
 pub mod report;
 pub mod rules;
 pub mod semantics;

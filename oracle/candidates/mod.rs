@@ -1,6 +1,7 @@
 //! Who is judged: anything that turns a case into an outcome.
 
 pub mod by_name;
+pub mod mutants;
 pub mod pr158663;
 mod reference;
 
@@ -52,6 +53,12 @@ pub trait Candidate: Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether it keeps every promise of the selection that it is asked for. Of others only the promises that the
+    /// options state are demanded.
+    fn keeps_promises(&self) -> bool {
+        false
+    }
+
     /// Whether it understands the options of a pass; the error names the option and what exists.
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         let _ = pass;
@@ -70,7 +77,10 @@ pub trait Candidate: Sync {
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {
-    vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)]
+    let mut all: Vec<Box<dyn Candidate>> =
+        vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)];
+    all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all
 }
 
 /// The candidate called `name`; the names that exist, otherwise.

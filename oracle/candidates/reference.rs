@@ -21,6 +21,10 @@ impl Candidate for Reference {
         Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
     }
 
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
@@ -32,7 +36,7 @@ impl Candidate for Reference {
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
-            Some(PassKind::Repair) => run_repair(graph),
+            Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
     }
@@ -52,7 +56,18 @@ pub(super) fn run_bucketing(
     rank: u32,
     policy: &dyn bucketing::Policy,
 ) -> Result<Outcome, Refusal> {
-    Ok(bucketed(graph, pass, rank, policy)?.0)
+    run_bucketing_with(graph, pass, rank, policy, &|_| {})
+}
+
+/// Runs a bucketing algorithm with changed options.
+pub(super) fn run_bucketing_with(
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    policy: &dyn bucketing::Policy,
+    change: &dyn Fn(&mut Config),
+) -> Result<Outcome, Refusal> {
+    Ok(bucketed(graph, pass, rank, policy, change)?.0)
 }
 
 /// Runs a bucketing algorithm as each of `ranks`; once where no body names the rank.
@@ -64,7 +79,7 @@ pub(super) fn run_bucketing_on(
 ) -> Result<Vec<Outcome>, Refusal> {
     let mut outcomes = Vec::with_capacity(ranks.len());
     for &rank in ranks {
-        let (outcome, names_rank) = bucketed(graph, pass, rank, policy)?;
+        let (outcome, names_rank) = bucketed(graph, pass, rank, policy, &|_| {})?;
         outcomes.push(outcome);
         if !names_rank {
             break;
@@ -79,17 +94,22 @@ fn bucketed(
     pass: &PassConfig,
     rank: u32,
     policy: &dyn bucketing::Policy,
+    change: &dyn Fn(&mut Config),
 ) -> Result<(Outcome, bool), Refusal> {
-    let config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    let mut config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    change(&mut config);
     let bucketed = bucketing::bucket_with(graph, &config, policy)
         .map_err(|refusal| Refusal::new(refusal.to_string()))?;
     let names_rank = bucketed.plan.iter().any(|bucket| bucket.kind == Collective::AllGather);
     Ok((Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph }, names_rank))
 }
 
-/// Repairs a graph.
-pub(super) fn run_repair(graph: &Graph) -> Result<Outcome, Refusal> {
-    match repair::stable_topological_sort(graph) {
+/// Repairs a graph by sorting it.
+pub(super) fn run_repair(
+    graph: &Graph,
+    sort: fn(&Graph) -> Result<Graph, repair::Cycle>,
+) -> Result<Outcome, Refusal> {
+    match sort(graph) {
         Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
         Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
     }

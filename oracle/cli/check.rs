@@ -46,7 +46,7 @@ pub(super) struct Check {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum ValuesArgument {
+pub(super) enum ValuesArgument {
     /// Proved symbolically, and executed where that is possible.
     Auto,
     /// Proved symbolically.
@@ -55,6 +55,17 @@ enum ValuesArgument {
     Execute,
     /// Not compared.
     Off,
+}
+
+impl ValuesArgument {
+    pub(super) fn values(self) -> Values {
+        match self {
+            ValuesArgument::Auto => Values::Auto,
+            ValuesArgument::Extents => Values::Extents,
+            ValuesArgument::Execute => Values::Execute,
+            ValuesArgument::Off => Values::Off,
+        }
+    }
 }
 
 impl Check {
@@ -104,12 +115,7 @@ impl Check {
     }
 
     fn judge_options(&self) -> Options {
-        let values = match self.values {
-            ValuesArgument::Auto => Values::Auto,
-            ValuesArgument::Extents => Values::Extents,
-            ValuesArgument::Execute => Values::Execute,
-            ValuesArgument::Off => Values::Off,
-        };
+        let values = self.values.values();
         Options { values, element_limit: self.element_limit, run_again: self.after.is_empty() }
     }
 

@@ -4,6 +4,8 @@
 
 mod check;
 mod files;
+mod fuzz;
+mod reduce;
 mod rules;
 mod run;
 mod show;
@@ -22,6 +24,12 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Make graphs, run a candidate on them, judge it, and print the smallest graphs that break it.
+    Fuzz(fuzz::Fuzz),
+    /// What campaigns have found: one or more --out folders as one summary.
+    Results(fuzz::Results),
+    /// Make a case smaller while it breaks the same rule.
+    Reduce(reduce::Reduce),
     /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
@@ -87,6 +95,9 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
         }
     };
     let result = match &parsed.command {
+        Command::Fuzz(fuzz) => fuzz.run(out),
+        Command::Results(results) => results.run(out),
+        Command::Reduce(reduce) => reduce.run(out, complain),
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),
         Command::Show(show) => show.run(out),

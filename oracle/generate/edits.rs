@@ -61,7 +61,7 @@ pub fn edit(source: &mut impl Source, graph: &Graph) -> Option<(Edit, Graph)> {
 }
 
 /// How often something touches the memory of a collective in flight.
-fn intrusions(graph: &Graph) -> usize {
+pub(crate) fn intrusions(graph: &Graph) -> usize {
     let (ops, edges) = (Ops::of(graph), Edges::new(graph));
     let collectives = Collectives::new(graph, &ops);
     let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);

@@ -51,11 +51,14 @@ mod window;
 mod world;
 
 pub use config::{Config, Knob, Swarm};
+pub(crate) use edits::intrusions;
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
 pub use layers::{Layers, Parallelism};
 pub use pass::{Bucketing, Pass, Selection};
+pub(crate) use propagate::propagated;
 pub use resize::shrink;
+pub(crate) use resize::{with_groups, with_sizes};
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Seeded, Source};

@@ -17,6 +17,13 @@ pub(super) enum Refusal {
     Undecided(NodeId),
 }
 
+/// The graph with the results of all calls recomputed; what no rule decides stays as recorded. `None` where an
+/// operator refuses its arguments.
+pub(crate) fn propagated(mut graph: Graph) -> Option<Graph> {
+    propagate(&mut graph, &mut |sizes| Some(sizes.to_vec())).ok()?;
+    Some(graph)
+}
+
 /// Recomputes the results of all calls. `guess` gives the sizes of a result that no rule decides, from those that are
 /// recorded (shape, then strides); `None` refuses.
 pub(super) fn propagate(

@@ -8,7 +8,7 @@
 //! concatenation), the map learns it, and the attempt starts again. Where two places want different new sizes for one
 //! old size, or an operator refuses, the attempt is given up.
 
-use super::propagate::{Refusal, propagate};
+use super::propagate::{Refusal, propagate, propagated};
 use super::window::shrink_groups;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Tensor, Value, contiguous_strides};
 use crate::ops::{Bound, Kind, Ops};
@@ -48,6 +48,18 @@ pub fn shrink(graph: &Graph, ranks: u32) -> Option<Graph> {
         }
     }
     Some(best)
+}
+
+/// The graph with one size replaced wherever it stands, and what follows from that.
+pub(crate) fn with_sizes(graph: &Graph, from: i64, to: i64) -> Option<Graph> {
+    resized(graph, graph, &Sizes::from([(from, to)])).map(|(graph, _)| graph)
+}
+
+/// The graph with groups of at most `ranks` ranks, and what follows from that.
+pub(crate) fn with_groups(graph: &Graph, ranks: u32) -> Option<Graph> {
+    let mut base = graph.clone();
+    shrink_groups(&mut base, ranks);
+    propagated(base.clone()).or_else(|| resized(graph, &base, &Sizes::new()).map(|(graph, _)| graph))
 }
 
 /// All sizes of inputs, the largest first.

@@ -5,7 +5,7 @@
 
 use super::{Graph, Node, NodeId, Op, Out, Span, Value};
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 const NONE: u32 = u32::MAX;
 
@@ -30,6 +30,8 @@ pub struct Editor {
     wide: FxHashMap<NodeId, Places>,
     /// Last suffix tried for a base name.
     suffix: FxHashMap<String, u32>,
+    /// Names that no new node gets, beside those of the graph.
+    taken: FxHashSet<String>,
 }
 
 impl Editor {
@@ -55,6 +57,7 @@ impl Editor {
             users,
             wide: FxHashMap::default(),
             suffix: FxHashMap::default(),
+            taken: FxHashSet::default(),
             graph,
         }
     }
@@ -101,16 +104,25 @@ impl Editor {
         self.erased[id.index()]
     }
 
-    /// A name that no node has: `base`, or `base_1`, `base_2`, ...
+    /// Keeps new nodes from getting these names. (FX never gives a name twice, not even that of an erased node.)
+    pub fn avoid(&mut self, names: impl IntoIterator<Item = String>) {
+        self.taken.extend(names);
+    }
+
+    fn is_free(&self, name: &str) -> bool {
+        self.graph.find(name).is_none() && !self.taken.contains(name)
+    }
+
+    /// A name that no node has or had: `base`, or `base_1`, `base_2`, ...
     pub fn fresh_name(&mut self, base: &str) -> String {
-        if self.graph.find(base).is_none() {
+        if self.is_free(base) {
             return base.to_string();
         }
         let count = self.suffix.entry(base.to_string()).or_insert(0);
         loop {
             *count += 1;
             let name = format!("{base}_{count}");
-            if self.graph.find(&name).is_none() {
+            if self.graph.find(&name).is_none() && !self.taken.contains(&name) {
                 return name;
             }
         }

@@ -181,42 +181,99 @@ impl Correspondence {
         is_new: &dyn Fn(NodeId) -> bool,
         carried: &mut [(usize, Vec<usize>)],
     ) {
-        // What each new launch packs, each packed tensor to be claimed once.
-        let mut packed: Vec<Vec<NodeId>> = launches.iter().map(|&l| packed_by(after, l, is_new)).collect();
-        let claim = |launch: usize, packed: &mut Vec<NodeId>| {
-            let at = self
-                .payload_names(before, launch)
-                .into_iter()
-                .find_map(|name| packed.iter().position(|&p| after.graph.name(p) == name));
-            at.map(|i| packed.remove(i)).is_some()
-        };
-        for (launch, merges) in carried.iter().filter(|(_, merges)| !merges.is_empty()) {
-            for &merge in merges {
-                claim(*launch, &mut packed[merge]);
+        // What each new launch packs. A tensor is claimed once, a bucket's result once for each of its members.
+        let mut packed: Vec<Packed> =
+            launches.iter().map(|&l| packed_by(after, l, launches, is_new)).collect();
+        for i in 0..carried.len() {
+            for merge in carried[i].1.clone() {
+                self.claim(before, carried, carried[i].0, &mut packed[merge]);
             }
         }
-        for (launch, merges) in carried.iter_mut().filter(|(_, merges)| merges.is_empty()) {
-            let call = &before.collectives.calls[*launch];
+        // In wait order, as buckets are filled; what a member sends may come from a bucket that was found just now.
+        for i in 0..carried.len() {
+            if !carried[i].1.is_empty() {
+                continue;
+            }
+            let launch = carried[i].0;
+            let call = &before.collectives.calls[launch];
             let fits = |merge: &usize| {
                 let new = &after.collectives.calls[launches[*merge]];
                 new.kind == call.kind && new.group.to_string() == call.group.to_string()
             };
-            if let Some(merge) = (0..launches.len()).filter(fits).find(|&m| claim(*launch, &mut packed[m])) {
-                merges.push(merge);
+            let mut merges = (0..launches.len()).filter(fits);
+            if let Some(merge) = merges.find(|&m| self.claim(before, carried, launch, &mut packed[m])) {
+                carried[i].1.push(merge);
             }
         }
     }
 
-    /// The names under which a launch's input may be packed: the input itself, what a cast before it converts,
-    /// or what an erased wait before it was replaced by.
-    fn payload_names(&self, before: &Side, launch: usize) -> Vec<String> {
-        let Some(&input) = before.collectives.calls[launch].inputs.first() else { return Vec::new() };
-        let mut names = vec![before.graph.name(input).to_string()];
-        let is_cast = before.ops.call(before.graph, input).is_some_and(|info| info.kind == Kind::Cast);
-        if is_cast && let Some(&source) = before.edges.inputs(input).first() {
-            names.push(before.graph.name(source).to_string());
+    /// Takes what a launch sends out of what a new launch packs; false if it is not there, or no place is left.
+    fn claim(
+        &self,
+        before: &Side,
+        carried: &[(usize, Vec<usize>)],
+        launch: usize,
+        packed: &mut Packed,
+    ) -> bool {
+        let (nodes, launches) = self.payload(before, launch);
+        let left = packed.bytes.saturating_sub(sent_bytes(before, launch));
+        if packed.slots == 0 || left < 0 {
+            return false;
         }
-        names
+        let place = |node: &NodeId| packed.nodes.iter().position(|other| other == node);
+        let from = || carried.iter().filter(|(l, _)| launches.contains(l)).flat_map(|(_, merges)| merges);
+        match nodes.iter().find_map(place) {
+            Some(at) => {
+                packed.nodes.remove(at);
+            }
+            None if from().any(|merge| packed.merges.contains(merge)) => {}
+            None => return false,
+        }
+        (packed.slots, packed.bytes) = (packed.slots - 1, left);
+        true
+    }
+
+    /// What a launch sends, in the nodes after, the likeliest first: its input, what a cast before it converts, or
+    /// what erased nodes before it were made from; and the erased launches whose value it sends.
+    fn payload(&self, before: &Side, launch: usize) -> (Vec<NodeId>, Vec<usize>) {
+        let (mut nodes, mut launches) = (Vec::new(), Vec::new());
+        let Some(&input) = before.collectives.calls[launch].inputs.first() else { return (nodes, launches) };
+        let is_cast = before.ops.call(before.graph, input).is_some_and(|info| info.kind == Kind::Cast);
+        // The input itself first: it is the likeliest.
+        let mut queue = vec![input];
+        if is_cast {
+            queue.extend(before.edges.inputs(input).first());
+        }
+        let mut at = 0;
+        while let Some(&id) = queue.get(at) {
+            at += 1;
+            let mut found = Vec::new();
+            match (self.after_of[id.index()], before.collectives.launch_at(id)) {
+                (Some(twin), _) => {
+                    nodes.push(twin);
+                    // Packing that was taken apart may have other users, and stay.
+                    if self.after_of[input.index()].is_none() && moves(before, id) {
+                        found.extend_from_slice(before.edges.inputs(id));
+                    }
+                }
+                (None, Some(launch)) => launches.push(launch),
+                (None, None) => found.extend_from_slice(before.edges.inputs(id)),
+            }
+            // Of several waits for one value the first one stands for all.
+            let is_wait = |id| before.ops.call(before.graph, id).is_some_and(|info| info.kind == Kind::Wait);
+            if is_wait(id) && self.after_of[id.index()].is_none() {
+                let values = before.edges.inputs(id).iter();
+                found.extend(
+                    values.flat_map(|&value| before.edges.users(value)).filter(|&&user| is_wait(user)),
+                );
+            }
+            for next in found {
+                if !queue.contains(&next) {
+                    queue.push(next);
+                }
+            }
+        }
+        (nodes, launches)
     }
 }
 
@@ -249,24 +306,57 @@ fn delivered_by(after: &Side, launches: &[usize], is_new: &dyn Fn(NodeId) -> boo
     delivered
 }
 
-/// The surviving nodes whose values a new launch packs: backward through new nodes, and to the new writers of what
-/// is read, up to surviving nodes and other launches.
-fn packed_by(after: &Side, launch: usize, is_new: &dyn Fn(NodeId) -> bool) -> Vec<NodeId> {
-    let mut packed = Vec::new();
+/// Whether a node only moves elements.
+fn moves(side: &Side, id: NodeId) -> bool {
+    side.ops.call(side.graph, id).is_some_and(|info| {
+        matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Cast | Kind::Fill(_))
+    })
+}
+
+/// What a new launch packs.
+struct Packed {
+    /// Surviving nodes; one that is packed twice is listed twice.
+    nodes: Vec<NodeId>,
+    /// Merges whose results it packs.
+    merges: Vec<usize>,
+    /// Members that it can still have: the elements of the longest list among the nodes that pack.
+    slots: usize,
+    /// Bytes that it sends for members that are not known yet.
+    bytes: i64,
+}
+
+/// The bytes that a launch sends, all its inputs together.
+fn sent_bytes(side: &Side, launch: usize) -> i64 {
+    let inputs = side.collectives.calls[launch].inputs.iter();
+    let bytes = |&input: &NodeId| side.graph.bytes(side.graph.tensor_of(input)?);
+    inputs.filter_map(bytes).fold(0, i64::saturating_add)
+}
+
+/// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
+/// and other launches.
+fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
+    let mut packed =
+        Packed { nodes: Vec::new(), merges: Vec::new(), slots: 1, bytes: sent_bytes(after, launch) };
     let mut seen = vec![false; after.graph.len()];
     let call = &after.collectives.calls[launch];
     let mut stack: Vec<NodeId> = call.inputs.iter().rev().copied().collect();
     seen[call.node.index()] = true;
     while let Some(id) = stack.pop() {
         if !is_new(id) {
-            // A tensor packed twice is listed twice.
-            packed.push(id);
+            packed.nodes.push(id);
             continue;
         }
-        if std::mem::replace(&mut seen[id.index()], true) || after.collectives.launch_at(id).is_some() {
+        if std::mem::replace(&mut seen[id.index()], true) {
             continue;
         }
-        stack.extend(after.edges.inputs(id).iter().rev());
+        if let Some(other) = after.collectives.launch_at(id) {
+            packed.merges.extend(launches.iter().position(|&l| l == other));
+            continue;
+        }
+        let mut inputs = Vec::new();
+        after.graph.for_each_input(id, &mut |input| inputs.push(input));
+        packed.slots = packed.slots.max(inputs.len());
+        stack.extend(inputs.into_iter().rev());
         stack.extend(after.writers_of(id).into_iter().filter(|&w| is_new(w)));
     }
     packed

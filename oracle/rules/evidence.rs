@@ -131,6 +131,23 @@ impl<'a> Evidence<'a> {
         twin.is_some_and(|old| self.before.graph.target(old) == side.graph.target(id))
     }
 
+    /// Whether a node of the graph before conflicted there with a node that is gone, in an order that the list alone
+    /// gave.
+    pub(super) fn was_left_to_the_list(&self, name: &str) -> bool {
+        let before = &self.before;
+        let Some(node) = before.graph.find(name) else { return false };
+        let is_gone = |id: NodeId| self.correspondence.after_of[id.index()].is_none();
+        let storages = before.storages();
+        storages.accesses_by(node).iter().any(|own| {
+            storages.accesses_of(own.part.storage).any(|other| {
+                is_gone(other.node)
+                    && (own.touch.writes() || other.touch.writes())
+                    && !before.has_path(other.node, node)
+                    && !before.has_path(node, other.node)
+            })
+        })
+    }
+
     /// A finding without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);

@@ -144,6 +144,7 @@ fn failed(after: &Graph, failure: &Failure) -> ValueResult {
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
         expected: "the graph runs to its end on every rank".to_string(),
         found: tell(after, failure),
+        is_hazard: true,
     }])
 }
 
@@ -210,6 +211,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
             nodes: vec![q.name(hazard.node).to_string()],
             expected: "no node races with communication in this way".to_string(),
             found: format!("on rank {}, {what}", hazard.rank),
+            is_hazard: true,
         });
     }
     told
@@ -244,7 +246,7 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         n => format!(" and {} others", n - 1),
     };
     let title = format!("{what} differs on rank {}{others}", difference.rank);
-    ValueDifference { title, nodes, expected, found }
+    ValueDifference { title, nodes, expected, found, is_hazard: false }
 }
 
 /// The node at a path of the output's nested lists.

@@ -37,7 +37,8 @@ pub(super) fn list_topological(evidence: &Evidence) -> Checked {
     Checked::Findings(findings.collect())
 }
 
-/// New writes are ordered against aliased reads by graph edges, not by luck.
+/// New writes are ordered against aliased reads by graph edges, not by luck. Where a surviving node conflicted with
+/// an erased one and no edge ordered them before, the list was all that did, and it may go on doing so.
 pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
     let mut findings: Vec<Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
@@ -45,6 +46,14 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
         for conflict in side.certain_conflicts_of(&|id| is_new[id.index()]) {
             let (first, second) = (conflict.before, conflict.after);
             if side.has_path(first, second) {
+                continue;
+            }
+            // A list that is not sorted yet says nothing about which of the two comes first.
+            if stage == Stage::Unrepaired && side.has_path(second, first) {
+                continue;
+            }
+            let survivor = [first, second].into_iter().find(|&id| !is_new[id.index()]);
+            if survivor.is_some_and(|id| evidence.was_left_to_the_list(side.graph.name(id))) {
                 continue;
             }
             let (a, b) = (side.graph.name(first), side.graph.name(second));

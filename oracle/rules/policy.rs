@@ -4,7 +4,7 @@ use super::{Checked, Evidence, Merge, Side, Stage};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
-use crate::graph::NodeId;
+use crate::graph::{NodeId, Op};
 use crate::ops::Collective;
 
 fn not_asked(what: &str) -> Checked {
@@ -137,12 +137,22 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
 /// First and last member are near each other in the list.
 pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
+    if let Some(why) = several_kinds(evidence) {
+        // The span of the second kind is measured in a graph that the first merge has changed.
+        return Checked::NotChecked(why);
+    }
     let before = &evidence.before;
+    // Waits for what has been waited for are folded before anything is measured.
+    let folded: Vec<NodeId> =
+        before.collectives.waits.iter().flat_map(|waits| waits.iter().skip(1)).copied().collect();
     let mut findings = Vec::new();
     for merge in &evidence.correspondence.merges {
-        let nodes = merge.members.iter().map(|&m| before.collectives.calls[m].node);
-        let (Some(first), Some(last)) = (nodes.clone().min(), nodes.max()) else { continue };
-        let span = u64::from(last.0 - first.0);
+        // From the first member in wait order on: one that starts before it is not limited.
+        let mut nodes = merge.members.iter().map(|&m| before.collectives.calls[m].node);
+        let Some(first) = nodes.next() else { continue };
+        let last = nodes.max().unwrap_or(first).max(first);
+        let between = folded.iter().filter(|&&wait| first < wait && wait < last).count() as u64;
+        let span = u64::from(last.0 - first.0) - between;
         if span <= limit {
             continue;
         }
@@ -198,7 +208,7 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
             };
             let Some(sum) = sizes(members) else { continue };
             for &other in &run[i + 1..] {
-                if members.contains(&other) {
+                if members.contains(&other) || cannot_be_bucketed(evidence, members, other) {
                     continue;
                 }
                 let fits = sizes(&[other]).is_some_and(|size| sum.saturating_add(size) <= limit);
@@ -368,6 +378,59 @@ fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
     }
     waits.sort();
     waits.into_iter().map(|(_, launch)| launch).collect()
+}
+
+/// Whether a launch of the same key cannot join a bucket with `members` whatever its size: it has no rows; somebody
+/// else uses its value before the wait, or its `out=` buffer, which the merged launch would not write; its rows do not
+/// divide among the ranks; its device is another; or, where dtypes mix, its piece would not be aligned.
+fn cannot_be_bucketed(evidence: &Evidence, members: &[usize], launch: usize) -> bool {
+    let before = &evidence.before;
+    let graph = before.graph;
+    let call = &before.collectives.calls[launch];
+    let tensor = |node: NodeId| graph.tensor_of(node);
+    let Some(input) = call.inputs.first().and_then(|&input| tensor(input)) else { return true };
+    let Some(sizes) = graph.sizes(input.shape) else { return true };
+    let Some(&rows) = sizes.first() else { return true };
+    let uneven = |ranks: i64| call.kind == Collective::ReduceScatter && ranks > 0 && rows % ranks != 0;
+    if call.group_size.is_some_and(uneven) {
+        return true;
+    }
+    let waits = &before.collectives.waits[launch];
+    if before.edges.users(call.node).iter().any(|user| !waits.contains(user)) {
+        return true;
+    }
+    if call.out.is_some_and(|out| shows_elsewhere(before, launch, out)) {
+        return true;
+    }
+    let device = |launch: usize| tensor(before.collectives.calls[launch].node).map(|tensor| tensor.device);
+    let dtype = |launch: usize| tensor(before.collectives.calls[launch].node).map(|tensor| tensor.dtype);
+    members.iter().any(|&member| {
+        device(member) != device(launch) || evidence.policies.multidtype && dtype(member) != dtype(launch)
+    })
+}
+
+/// Whether the buffer that a launch writes is touched later through another name than the launch's result.
+fn shows_elsewhere(side: &Side, launch: usize, out: NodeId) -> bool {
+    let storages = side.storages();
+    let node = side.collectives.calls[launch].node;
+    storages.all_parts(out).any(|part| {
+        if storages.storage(part.storage).external {
+            return true;
+        }
+        let showing = side.shown_by(part.storage);
+        // Names of the result: reached from the launch through nodes that show the buffer.
+        let mut names = vec![node];
+        for &id in showing {
+            if side.edges.inputs(id).iter().any(|input| names.contains(input)) {
+                names.push(id);
+            }
+        }
+        let others = showing.iter().filter(|id| !names.contains(id));
+        others.flat_map(|&id| side.edges.users(id)).any(|&user| {
+            let touches = side.graph.node(user).op == Op::Output || !storages.accesses_by(user).is_empty();
+            user > node && touches
+        })
+    })
 }
 
 /// Runs of launches with one key, in wait order, for each kind; none where nothing was merged.

@@ -46,6 +46,7 @@ pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Re
                         nodes,
                         expected: "it is as its inputs and operators define it".to_string(),
                         found: difference.text.clone(),
+                        is_hazard: false,
                     }
                 })
                 .collect();
@@ -57,6 +58,7 @@ pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Re
                     nodes: vec![name],
                     expected: format!("there it comes from {}", first.expected),
                     found: first.text.clone(),
+                    is_hazard: false,
                 };
                 told.insert(0, cause);
             }

@@ -129,7 +129,7 @@ impl<'a> Side<'a> {
     }
 
     /// The nodes that show part of a storage, in list order.
-    fn shown_by(&self, storage: StorageIndex) -> &[NodeId] {
+    pub(super) fn shown_by(&self, storage: StorageIndex) -> &[NodeId] {
         let shown = self.shown_by.get_or_init(|| ShownBy::new(self.graph, self.storages()));
         let range = shown.start[storage.index()] as usize..shown.start[storage.index() + 1] as usize;
         &shown.nodes[range]
@@ -234,7 +234,8 @@ impl<'a> Side<'a> {
         on_storage.chunk_by_mut(|a, b| access(a) == access(b)).for_each(<[Conflict]>::reverse);
         let origins = on_storage.iter().map(|c| (c.before, c.after, c.origin(storages)));
         let mut conflicts: Vec<(NodeId, NodeId, Origin)> = origins.collect();
-        let (mut random, mut effect) = (None, None);
+        let (mut random, mut effect): (Option<NodeId>, Option<NodeId>) = (None, None);
+        let mut assertions: Vec<NodeId> = Vec::new();
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, Kind::Unknown);
@@ -243,10 +244,13 @@ impl<'a> Side<'a> {
             {
                 conflicts.push((before, id, Origin::Random { certain }));
             }
-            if info.effect
-                && let Some(before) = effect.replace(id)
-            {
-                conflicts.push((before, id, Origin::Effect { certain }));
+            // Assertions among themselves may change places: they only stop the program.
+            if matches!(info.kind, crate::ops::Kind::AssertScalar) {
+                conflicts.extend(effect.map(|before| (before, id, Origin::Effect { certain })));
+                assertions.push(id);
+            } else if info.effect {
+                let before = assertions.drain(..).chain(effect.replace(id));
+                conflicts.extend(before.map(|before| (before, id, Origin::Effect { certain })));
             }
         }
         conflicts

@@ -40,6 +40,8 @@ pub struct ValueDifference {
     pub expected: String,
     /// What the graph after gives.
     pub found: String,
+    /// Whether it is about memory that a node must not touch, rather than about what came out.
+    pub is_hazard: bool,
 }
 
 /// What one way of knowing says.
@@ -86,7 +88,26 @@ impl ValueEvidence {
         if asked.execute {
             this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
         }
+        this.trust_proofs();
         this
+    }
+
+    /// Terms that differ may still be equal values; where a proof says that they are, it counts. What terms say of
+    /// races and unwritten memory stands.
+    fn trust_proofs(&mut self) {
+        let proved = self.results.iter().any(|(method, result)| {
+            *method == ValueMethod::Extents && matches!(result, ValueResult::Equal(_))
+        });
+        for (method, result) in &mut self.results {
+            if let (ValueMethod::Terms, ValueResult::Different(differences), true) =
+                (*method, &mut *result, proved)
+            {
+                differences.retain(|difference| difference.is_hazard);
+                if differences.is_empty() {
+                    *result = ValueResult::Unknown("terms differ that are proved to be equal values".into());
+                }
+            }
+        }
     }
 
     /// A line for each way: what it compared, or why it did not.

@@ -49,8 +49,10 @@ pub struct Flight {
     pub node: NodeId,
     /// Its number among the launches of this rank.
     pub launch: u32,
-    /// What it still reads.
+    /// What it reads.
     pub inputs: Vec<Window>,
+    /// Whether input *i* is sent for output *i* alone, and so free again when that has arrived.
+    pub piecewise: bool,
     /// What it will write and has not been waited for: which of its outputs, and where.
     pub outputs: Vec<(usize, Window)>,
 }
@@ -223,7 +225,8 @@ impl Memory {
         let storage = &self.storages[window.storage.index()];
         let grain = whole(window.dtype);
         if storage.marked == 0 && storage.grain == grain && !window.conj && window.is_contiguous() {
-            let start = window.offset as usize;
+            // A window of no elements may lie anywhere.
+            let start = if window.numel() == 0 { 0 } else { window.offset as usize };
             return Ok(Elements {
                 cells: Cow::Borrowed(&storage.cells[start..start + window.numel()]),
                 poison: Vec::new(),
@@ -334,7 +337,8 @@ impl Memory {
         let mut all = Vec::new();
         for (f, flight) in self.flights.iter().enumerate() {
             for (i, input) in flight.inputs.iter().enumerate() {
-                if input.storage == storage {
+                let is_done = flight.piecewise && flight.outputs.iter().all(|&(output, _)| output != i);
+                if input.storage == storage && !is_done {
                     all.push((f, i, self.peek(domain, input)?));
                 }
             }

@@ -61,6 +61,10 @@ impl Facts {
     /// outside the graph.
     pub fn misses(&self, graph: &Graph, gather: &Member) -> Option<NodeId> {
         let out = gather.out?;
+        if out.index() >= self.dependences.len() {
+            // An earlier bucket's result: what else shows it is not known.
+            return Some(gather.start);
+        }
         let buffers: Vec<StorageIndex> = self.storages.all_parts(out).map(|part| part.storage).collect();
         let shows = |id: NodeId| self.storages.all_parts(id).any(|part| buffers.contains(&part.storage));
         if buffers.iter().any(|&buffer| self.storages.storage(buffer).external) {

@@ -89,7 +89,10 @@ fn attempt(
     let targets = Targets::of(graph);
     if policy.deduplicates_waits() && waits::deduplicate(&mut editor, &targets) > 0 {
         // Facts are about a graph, not about an editor.
+        let gone = graph.ids().filter(|&id| editor.is_erased(id)).map(|id| graph.name(id).to_string());
+        let gone: Vec<String> = gone.collect();
         editor = Editor::from_owned(editor.finish());
+        editor.avoid(gone);
     }
     let ops = Ops::of(editor.graph());
     let facts = Facts::of(editor.graph(), &ops);
@@ -236,7 +239,7 @@ fn finish(
     let now = |id: NodeId| position.get(id.index()).copied().flatten();
     let hazards: Vec<OrderingEdge> = hazards
         .into_iter()
-        .filter_map(|edge| moved.hazard(edge))
+        .filter_map(|edge| moved.edge(edge))
         .filter_map(|edge| Some(OrderingEdge { before: now(edge.before)?, after: now(edge.after)? }))
         .collect();
     let (graph, cycle) = match policy.final_order(&unrepaired, &hazards) {

@@ -156,7 +156,7 @@ pub trait Policy {
 
     /// Where an ordering edge leads once the nodes at its ends have been merged; `None`: it is dropped.
     fn moved_edge(&self, moved: &merge::Moved, edge: OrderingEdge) -> Option<OrderingEdge> {
-        moved.ordering(edge)
+        moved.edge(edge)
     }
 }
 

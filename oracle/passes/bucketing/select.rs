@@ -76,10 +76,11 @@ pub struct Open {
 
 impl Open {
     /// Whether every piece of every rank's slot starts at a multiple of its own element size once a member is
-    /// added. The slots of the ranks follow one another.
+    /// added. The slots of the ranks follow one another; the stride between them counts even where
+    /// there is one rank.
     fn is_aligned_with(&self, cx: &Context, member: &Member) -> bool {
         let starts = self.slot % i64::from(member.dtype.itemsize()) == 0;
-        let slots = |(slot, element): (i64, i64)| member.group_size == Some(1) || slot % element == 0;
+        let slots = |(slot, element): (i64, i64)| slot % element == 0;
         starts && self.slot_with(cx, member).is_some_and(slots)
     }
 

@@ -3,7 +3,7 @@
 //! Source: `torch._inductor.fx_passes.bucketing.deduplicate_wait_tensors`.
 
 use super::member::Targets;
-use crate::graph::{Editor, NodeId, Value};
+use crate::graph::{Editor, NodeId, OrderingEdge, Value};
 use rustc_hash::FxHashMap;
 
 /// The waits of a list that are not needed, each with the wait that is kept in its place.
@@ -38,6 +38,13 @@ pub fn deduplicate(editor: &mut Editor, targets: &Targets) -> usize {
     for &(wait, keep) in &redundant {
         editor.replace_uses(wait, keep);
     }
+    let kept: FxHashMap<NodeId, NodeId> = redundant.iter().copied().collect();
+    let now = |id: NodeId| kept.get(&id).copied().unwrap_or(id);
+    let ordering = &mut editor.graph_mut().ordering;
+    for edge in ordering.iter_mut() {
+        *edge = OrderingEdge { before: now(edge.before), after: now(edge.after) };
+    }
+    ordering.retain(|edge| edge.before != edge.after);
     // A wait of a wait has become a wait of itself's elder; nothing uses it any more.
     let gone: Vec<NodeId> = redundant.iter().map(|&(wait, _)| wait).collect();
     editor.erase_all(&gone);

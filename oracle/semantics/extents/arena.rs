@@ -48,7 +48,6 @@ pub struct Arena {
     tables: Slices<Piece>,
     runs: Slices<Run>,
     value_traits: Vec<Traits>,
-    launches: u32,
     pub(super) slices: FxHashMap<(ValueId, i64, i64), ValueId>,
     pub(super) windows: FxHashMap<(ValueId, i64, LayoutId), ValueId>,
     pub(super) casts: FxHashMap<(ValueId, u16), ValueId>,
@@ -73,7 +72,6 @@ impl Arena {
             tables: Slices::default(),
             runs: Slices::default(),
             value_traits: Vec::new(),
-            launches: 0,
             slices: FxHashMap::default(),
             windows: FxHashMap::default(),
             casts: FxHashMap::default(),
@@ -135,12 +133,6 @@ impl Arena {
 
     pub(super) fn table(&self, id: TableId) -> &[Piece] {
         self.tables.get(id.0)
-    }
-
-    /// A launch number that no other launch of the arena has.
-    pub(super) fn next_launch(&mut self) -> u32 {
-        self.launches = self.launches.wrapping_add(1);
-        self.launches
     }
 
     /// The id of a source.

@@ -63,8 +63,8 @@ pub(super) struct Machine<'a, 'g> {
     /// Unknown operators met, and messages received.
     pub(super) unknown_calls: u32,
     pub(super) received: u32,
-    /// The launch number, arena-wide, of each flight's in-flight source, with the launch's node.
-    pub(super) in_flight: Vec<(u32, NodeId)>,
+    /// What each flight will write, with the launch's node.
+    pub(super) in_flight: Vec<(ValueId, NodeId)>,
 }
 
 impl Machine<'_, '_> {
@@ -254,8 +254,8 @@ impl Machine<'_, '_> {
 
     fn find_flight(&self, value: ValueId) -> Option<NodeId> {
         self.arena.runs(value).iter().find_map(|run| match self.arena.get(run.source) {
-            Source::InFlight { launch } => {
-                self.in_flight.iter().find(|(id, _)| *id == launch).map(|&(_, node)| node)
+            Source::InFlight { result } => {
+                self.in_flight.iter().rfind(|(id, _)| *id == result).map(|&(_, node)| node)
             }
             _ => None,
         })
@@ -335,9 +335,8 @@ impl Machine<'_, '_> {
     /// Marks a window as being written by a collective.
     pub(super) fn take_off(&mut self, flight: Flight) -> Result<(), Reason> {
         let node = self.node;
-        let launch = self.arena.next_launch();
-        self.in_flight.push((launch, node));
-        let source = self.arena.source(Source::InFlight { launch });
+        self.in_flight.push((flight.result, node));
+        let source = self.arena.source(Source::InFlight { result: flight.result });
         let len = if self.is_symbolic(flight.target) { 1 } else { self.arena.len(flight.result) };
         let mark = self.arena.all_of(source, len);
         self.write(flight.target, mark)?;

@@ -46,8 +46,8 @@ pub(super) enum Source {
     Attribute { name: Symbol },
     /// One number; `key` is its value.
     Constant { dtype: Dtype, key: KeyId },
-    /// Memory that a collective in flight will write. All its elements count as equal.
-    InFlight { launch: u32 },
+    /// Memory that a collective in flight will write, and what will lie there. All its elements count as equal.
+    InFlight { result: ValueId },
     /// A result of a call that is not computed, in row-major order.
     Opaque { key: KeyId, output: u32 },
     /// `cast(S(r, t))`.

@@ -145,6 +145,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         self.memory.depart(Flight {
             node,
             launch,
+            piecewise: outputs.len() > 1 && inputs.len() == outputs.len(),
             inputs,
             outputs: outputs.iter().copied().enumerate().collect(),
         });
@@ -254,7 +255,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             (Vec::new(), window)
         };
         let launch = self.launch(me, channel, usize::from(!sends), sent, comm)?;
-        self.memory.depart(Flight { node, launch, inputs, outputs: vec![(0, output)] });
+        self.memory.depart(Flight { node, launch, inputs, piecewise: false, outputs: vec![(0, output)] });
         Ok(Item::Tensor(output))
     }
 

@@ -122,15 +122,20 @@ impl<'a> Emitter<'a> {
             Some(layout) if x.layout.is_contiguous() => self.view(x, given, layout),
             Some(layout) => self.view(x, &sizes, layout),
             None => {
-                let format = self.editor.graph_mut().intern("contiguous_format");
-                let format = [("memory_format", Value::MemoryFormat(format))];
                 let fresh = |shape: &[i64]| Layout::fresh(shape, x.layout.dtype, x.layout.device);
-                let copy =
-                    self.call("aten.clone.default", &[Value::Node(x.id)], &format, fresh(&x.layout.shape));
+                let copy = self.contiguous(x);
                 let size = self.ints(&sizes);
                 self.call("aten._unsafe_view.default", &[Value::Node(copy.id), size], &[], fresh(&sizes))
             }
         }
+    }
+
+    /// `x.clone(memory_format=contiguous_format)`.
+    pub fn contiguous(&mut self, x: &Piece) -> Piece {
+        let format = self.editor.graph_mut().intern("contiguous_format");
+        let format = [("memory_format", Value::MemoryFormat(format))];
+        let layout = Layout::fresh(&x.layout.shape, x.layout.dtype, x.layout.device);
+        self.call("aten.clone.default", &[Value::Node(x.id)], &format, layout)
     }
 
     /// `x.view(dtype)`: two nodes, even where the dtype is the same. `None` where it cannot be.

@@ -141,8 +141,9 @@ impl Layout {
             let whole = |n: i64| (n % ratio == 0).then_some(n / ratio);
             retyped.shape[inner] = whole(self.shape[inner])?;
             retyped.offset = whole(self.offset)?;
-            for (dim, stride) in retyped.stride[..inner].iter_mut().enumerate() {
-                *stride = if self.shape[dim] == 1 { *stride / ratio } else { whole(*stride)? };
+            // Strides of dimensions of size 1 count too.
+            for stride in &mut retyped.stride[..inner] {
+                *stride = whole(*stride)?;
             }
         }
         Some(retyped)

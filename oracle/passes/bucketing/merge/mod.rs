@@ -165,12 +165,16 @@ impl<'a> Merging<'a> {
         let body = policy.body(first.kind, self.config.mode);
         let mut emitter = Emitter::new(&mut self.editor, anchor);
         let merged = body(&mut emitter, &parcel);
-        let nodes = emitter.into_nodes();
-        let Some(merged) = merged.filter(|merged| merged.outs.len() == members.len()) else {
+        let mut nodes = emitter.into_nodes();
+        let Some(mut merged) = merged.filter(|merged| merged.outs.len() == members.len()) else {
             return Err(self.impossible(chosen));
         };
         self.positions.inserted(&self.editor, &nodes);
-        self.redirect(policy, members, &merged);
+        if self.redirect(policy, members, &merged) {
+            let copies = self.make_contiguous(&mut merged);
+            self.positions.inserted(&self.editor, &copies);
+            nodes.extend(copies);
+        }
         if let Some(at) = wait_anchor {
             self.move_waits(&nodes, &merged, at);
         }
@@ -266,8 +270,30 @@ impl<'a> Merging<'a> {
         Some(taken)
     }
 
-    /// Users of the old waits read the new results.
-    fn redirect(&mut self, policy: &dyn Policy, members: &[Member], merged: &Merged) {
+    /// Copies results that are not contiguous, as those of one row per rank are not; users behind them view them in
+    /// ways that only a contiguous tensor allows. (PyTorch 2.15 leaves such a view to fail.)
+    fn make_contiguous(&mut self, merged: &mut Merged) -> Vec<NodeId> {
+        let mut copies = Vec::new();
+        let mut replaced = Vec::new();
+        for out in merged.outs.iter_mut().filter(|out| !out.layout.is_contiguous()) {
+            let after = self.editor.next(out.id);
+            let mut emitter = Emitter::new(&mut self.editor, after);
+            let copy = emitter.contiguous(out);
+            copies.extend(emitter.into_nodes());
+            self.editor.replace_uses(out.id, copy.id);
+            // The copy alone goes on reading the result.
+            self.editor.set_args(copy.id, &[Value::Node(out.id)]);
+            if let Some(old) = self.editor.graph().tensor_of(out.id).copied() {
+                replaced.push(Replaced { old, new: copy.id });
+            }
+            *out = copy;
+        }
+        propagate::propagate(&mut self.editor, &mut self.ops, &replaced);
+        copies
+    }
+
+    /// Users of the old waits read the new results. Returns whether some node cannot take a result's layout.
+    fn redirect(&mut self, policy: &dyn Policy, members: &[Member], merged: &Merged) -> bool {
         let old = |id: NodeId, editor: &Editor| -> Option<Tensor> { editor.graph().tensor_of(id).copied() };
         let mut replaced = Vec::new();
         for (member, out) in members.iter().zip(&merged.outs) {
@@ -276,9 +302,7 @@ impl<'a> Merging<'a> {
         let pairs: Vec<(NodeId, NodeId)> =
             members.iter().zip(&merged.outs).map(|(member, out)| (member.wait, out.id)).collect();
         self.editor.replace_all(&pairs);
-        if policy.keeps_metadata() {
-            propagate::propagate(&mut self.editor, &mut self.ops, &replaced);
-        }
+        policy.keeps_metadata() && propagate::propagate(&mut self.editor, &mut self.ops, &replaced)
     }
 
     /// Moves everything from the first wait on to before a node.

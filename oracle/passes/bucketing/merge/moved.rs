@@ -1,8 +1,8 @@
 //! Where the edges of erased nodes lead.
 //!
-//! An ordering edge of a member's start goes to the merged start, one of its wait to the merged wait. A hazard
-//! that must come before a member's start must come before the node that packs the member's input, since that
-//! is where the input is read now.
+//! What comes after a member's start comes after the merged start; what comes after its wait, after the merged wait.
+//! What comes before a member's start must come before the node that packs the member's input, since that is where
+//! the input is read now.
 
 use crate::graph::{NodeId, OrderingEdge};
 use rustc_hash::FxHashMap;
@@ -33,15 +33,12 @@ impl Moved {
         self.node.get(&id).copied().unwrap_or(id)
     }
 
-    /// Where an ordering edge of the graph leads; `None` where both ends have become one node.
-    pub fn ordering(&self, edge: OrderingEdge) -> Option<OrderingEdge> {
-        let (before, after) = (self.node(edge.before), self.node(edge.after));
-        (before != after).then_some(OrderingEdge { before, after })
-    }
-
-    /// Where a hazard leads.
-    pub fn hazard(&self, edge: OrderingEdge) -> Option<OrderingEdge> {
+    /// Where an ordering edge of the graph or a hazard leads; `None` where both ends have become one node.
+    pub fn edge(&self, edge: OrderingEdge) -> Option<OrderingEdge> {
         let before = self.node(edge.before);
+        if before == self.node(edge.after) {
+            return None;
+        }
         let after = self.packer.get(&edge.after).copied().unwrap_or_else(|| self.node(edge.after));
         (before != after).then_some(OrderingEdge { before, after })
     }

@@ -25,8 +25,8 @@ pub struct Replaced {
 /// How often one node is looked at again.
 const MOST_VISITS: u32 = 100;
 
-/// Brings the metadata behind replaced values up to date.
-pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) {
+/// Brings the metadata behind replaced values up to date. Returns whether some node cannot take a new layout.
+pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> bool {
     for one in replaced {
         if let Some(storage) = one.old.storage {
             forget(editor, one.new, storage);
@@ -41,8 +41,9 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) {
     };
     let roots: Vec<NodeId> = replaced.iter().filter(changed).map(|one| one.new).collect();
     if roots.is_empty() {
-        return;
+        return false;
     }
+    let mut refused = false;
     ops.update(editor.graph());
     let mut queue: VecDeque<NodeId> = VecDeque::new();
     let mut queued: FxHashSet<NodeId> = FxHashSet::default();
@@ -61,12 +62,16 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) {
         if *count > MOST_VISITS {
             continue;
         }
-        let Ok(inferred) = infer(editor.graph(), ops, id) else { continue };
+        let Ok(inferred) = infer(editor.graph(), ops, id) else {
+            refused = true;
+            continue;
+        };
         if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
             editor.graph_mut().node_mut(id).out = out;
             push(&mut queue, &mut queued, editor.users(id));
         }
     }
+    refused
 }
 
 /// What a node returns now, where that differs from what is recorded.

@@ -1,0 +1,95 @@
+//! A distinct finding: a rule and the reduced shape that breaks it.
+
+use crate::candidates::{Candidate, Reference};
+use crate::case::{Case, Expectation, Expected, Subject};
+use crate::graph::{Graph, Op};
+use crate::judge::{self, Options, Verdict};
+use crate::report;
+use serde::{Deserialize, Serialize};
+
+/// A finding that differs from the others by its rule or its shape.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Distinct {
+    /// The rule.
+    pub rule: String,
+    /// The shape: operators in list order with the distances of their operands; names and sizes left out.
+    pub shape: String,
+    /// The case of the campaign that showed it first.
+    pub number: u64,
+    /// Nodes of the reduced case.
+    pub nodes: usize,
+    /// The reduced case, as a runnable text case.
+    pub case: String,
+    /// The explanation.
+    pub report: String,
+}
+
+impl Distinct {
+    /// Describes a reduced case.
+    pub fn new(
+        rule: &'static str,
+        number: u64,
+        case: &Case,
+        candidate: &dyn Candidate,
+        options: &Options,
+    ) -> Distinct {
+        let report = match judge::judge(case, candidate, options) {
+            Ok(judgement) => {
+                report::text(&judgement, &format!("case {number} by {}", candidate.name()), None, false)
+            }
+            Err(error) => error.to_string(),
+        };
+        let nodes = case.graph.len();
+        let text = Case { expectations: expectations(rule, case, candidate, options), ..case.clone() };
+        Distinct {
+            rule: rule.to_string(),
+            shape: shape(&case.graph),
+            number,
+            nodes,
+            case: text.to_string(),
+            report,
+        }
+    }
+
+    /// Whether it is the same finding.
+    pub fn is_same(&self, other: &Distinct) -> bool {
+        self.rule == other.rule && self.shape == other.shape
+    }
+
+    /// A file name for the reduced case.
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.graph", self.rule.replace('/', "-"), self.number)
+    }
+}
+
+/// What the text case expects: the reference sound, if it is, and the candidate to violate the rule.
+fn expectations(rule: &str, case: &Case, candidate: &dyn Candidate, options: &Options) -> Vec<Expectation> {
+    let mut expectations = Vec::new();
+    let subject = match candidate.name() {
+        name if name == Reference.name() => Subject::Reference,
+        name => {
+            let sound = judge::judge(case, &Reference, options).is_ok_and(|j| j.verdict == Verdict::Sound);
+            if sound {
+                expectations.push(Expectation::Verdict { of: Subject::Reference, is: Expected::Sound });
+            }
+            Subject::Candidate(name.to_string())
+        }
+    };
+    let is = Expected::Violates(vec![rule.to_string()]);
+    expectations.push(Expectation::Verdict { of: subject, is });
+    expectations
+}
+
+/// The shape of a graph.
+fn shape(graph: &Graph) -> String {
+    let mut text = String::new();
+    for id in graph.ids() {
+        text += match graph.node(id).op {
+            Op::Call => graph.target(id).rsplit('.').nth(1).unwrap_or("call"),
+            op => op.name(),
+        };
+        graph.for_each_input(id, &mut |input| text += &format!(" {}", i64::from(id.0) - i64::from(input.0)));
+        text.push(';');
+    }
+    text
+}

@@ -1,0 +1,44 @@
+//! Known findings: counted, not reported again.
+//!
+//! One JSON object a line: `{"rule": ..., "shape": ..., "link": ...}`. `shape` may be left out: then every finding of
+//! the rule is known. A link says where it is tracked, and is required.
+
+use super::Distinct;
+use serde::Deserialize;
+
+/// One known finding.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The rule.
+    pub rule: String,
+    /// The shape; any, if absent.
+    pub shape: Option<String>,
+    /// Where it is tracked.
+    pub link: String,
+}
+
+/// The known findings of a campaign.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KnownList(Vec<Known>);
+
+impl KnownList {
+    /// Reads a list. The error names the line.
+    pub fn parse(text: &str) -> Result<KnownList, String> {
+        let mut list = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.trim_start().starts_with('#') {
+                continue;
+            }
+            list.push(serde_json::from_str(line).map_err(|error| format!("line {}: {error}", i + 1))?);
+        }
+        Ok(KnownList(list))
+    }
+
+    /// Whether a finding is known.
+    pub fn holds(&self, finding: &Distinct) -> bool {
+        self.0.iter().any(|known| {
+            known.rule == finding.rule && known.shape.as_ref().is_none_or(|shape| *shape == finding.shape)
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! A campaign: many generated cases, judged in parallel, until something breaks.
+//!
+//! # The idea
+//!
+//! Case `i` of a campaign is generated from the campaign's seed and `i`, so what is found does not depend on the
+//! number of jobs. Cases are judged in batches; when a batch is done its violations are taken in order of `i`. For
+//! each rule the first ones are reduced, and two findings are one if they break the same rule on the same reduced
+//! shape. A rule whose reductions keep giving what is known already is reduced ever more rarely, so that a campaign
+//! against a candidate that is always wrong still goes on. After each batch a line goes to the store: a killed
+//! campaign goes on where it was, with nothing lost or counted twice.
+//!
+//! A shard takes every `n`-th batch; the stores of shards merge into one summary.
+//!
+//! # What it does not do
+//!
+//! It keeps no case that was sound. Time limits end it between batches only, so that the last line is always true.
+
+mod finding;
+mod known;
+mod merge;
+mod progress;
+mod store;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use finding::Distinct;
+pub use known::{Known, KnownList};
+pub use merge::merge;
+pub use store::{Header, Store, StoreError};
+pub use summary::{Batch, Summary};
+
+use crate::candidates::Candidate;
+use crate::case::Case;
+use crate::generate::{self, Config};
+use crate::judge::{self, Options, Verdict};
+use crate::reduce::{self, Budget};
+use crate::rules::PassKind;
+use progress::Progress;
+use rayon::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Cases in a batch: a few tenths of a second of work on one core, so that a stop loses little.
+pub const BATCH: u64 = 512;
+
+/// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
+const PATIENCE: u64 = 4;
+
+/// When a campaign ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// After so many cases.
+    Cases(u64),
+    /// After so much time, at the end of a batch.
+    Time(Duration),
+}
+
+/// What a campaign is asked to do.
+pub struct Campaign<'a> {
+    /// The pass; all of them if `None`.
+    pub pass: Option<PassKind>,
+    /// Who is judged.
+    pub candidate: &'a dyn Candidate,
+    /// The seed.
+    pub seed: u64,
+    /// The end.
+    pub limit: Limit,
+    /// Threads; 0 for one per core.
+    pub jobs: usize,
+    /// This shard, from 0, and the number of shards.
+    pub shard: (u64, u64),
+    /// Where the store is, if there is one.
+    pub out: Option<PathBuf>,
+    /// Findings that are known.
+    pub known: KnownList,
+    /// How cases are judged.
+    pub options: Options,
+    /// The budget of each reduction.
+    pub reduction: Budget,
+    /// Whether progress is shown on standard error.
+    pub progress: bool,
+}
+
+/// Why a campaign cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The threads.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+}
+
+/// What became of one case.
+enum Judged {
+    Sound {
+        useful: bool,
+    },
+    Violated {
+        rules: Vec<&'static str>,
+    },
+    Refused,
+    Undecided,
+    /// The case cannot be judged: the generator is at fault.
+    Invalid(String),
+    /// The candidate or the oracle panicked.
+    Crashed(String),
+}
+
+impl Campaign<'_> {
+    /// Runs the campaign.
+    pub fn run(&self) -> Result<Summary, CampaignError> {
+        let header = self.header();
+        let (mut store, mut summary) = match &self.out {
+            Some(folder) => {
+                let (store, summary) = Store::open(folder, &header)?;
+                (Some(store), summary)
+            }
+            None => (None, Summary::new(&header)),
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.jobs)
+            .build()
+            .map_err(|error| CampaignError::Threads(error.to_string()))?;
+        let config = self.config();
+        let started = Instant::now();
+        let mut progress = Progress::new(self.progress, self.limit, &summary);
+        let mut batch = summary.next_batch(self.shard);
+        loop {
+            let first = batch * BATCH;
+            let end = match self.limit {
+                Limit::Cases(cases) if first >= cases => break,
+                Limit::Cases(cases) => cases.min(first + BATCH),
+                Limit::Time(time) if started.elapsed() >= time => break,
+                Limit::Time(_) => first + BATCH,
+            };
+            let done = pool.install(|| {
+                let numbers = (first..end).into_par_iter();
+                let judged: Vec<Judged> = numbers.map(|number| self.judge(&config, number)).collect();
+                self.count(&config, batch, first, judged, &summary)
+            });
+            if let Some(store) = &mut store {
+                store.append(&done)?;
+            }
+            summary.add(done);
+            progress.show(&summary, started.elapsed());
+            batch += self.shard.1;
+        }
+        progress.finish();
+        Ok(summary)
+    }
+
+    /// What identifies the campaign.
+    fn header(&self) -> Header {
+        Header {
+            pass: self.pass.map_or("all", PassKind::name).to_string(),
+            candidate: self.candidate.name().to_string(),
+            seed: self.seed,
+            shard: self.shard,
+            values: self.options.values.name().to_string(),
+            generator: generate::VERSION,
+        }
+    }
+
+    /// How cases are generated: the pass that is asked for, as far as the candidate implements it.
+    fn config(&self) -> Config {
+        let passes = self.candidate.capabilities().passes;
+        let wanted = |pass| self.pass.is_none_or(|only| only == pass) && passes.contains(&pass);
+        let config = Config::default();
+        let repair = match (wanted(PassKind::Bucketing), wanted(PassKind::Repair)) {
+            (true, true) => config.repair,
+            (true, false) => 0,
+            (false, true) => 100,
+            // A pass that it does not implement: every case is refused.
+            (false, false) => {
+                if self.pass == Some(PassKind::Repair) {
+                    100
+                } else {
+                    0
+                }
+            }
+        };
+        Config { repair, ..config }
+    }
+
+    /// Case `number` of the campaign.
+    pub fn case(&self, number: u64) -> Case {
+        generate::case(&self.config(), self.seed, number).into_case()
+    }
+
+    fn judge(&self, config: &Config, number: u64) -> Judged {
+        let judged = catch_unwind(AssertUnwindSafe(|| {
+            let case = generate::case(config, self.seed, number).into_case();
+            judge::judge(&case, self.candidate, &self.options)
+        }));
+        match judged {
+            Ok(Ok(judgement)) => match &judgement.verdict {
+                Verdict::Sound => Judged::Sound { useful: judgement.acted },
+                Verdict::Violated(_) => Judged::Violated { rules: judgement.violated_rules() },
+                Verdict::Refused(_) => Judged::Refused,
+                Verdict::Undecided(_) => Judged::Undecided,
+            },
+            Ok(Err(error)) => Judged::Invalid(error.to_string()),
+            Err(panic) => Judged::Crashed(message(&*panic)),
+        }
+    }
+
+    /// Sums up a batch, and reduces what is new in it.
+    fn count(
+        &self,
+        config: &Config,
+        number: u64,
+        first: u64,
+        judged: Vec<Judged>,
+        before: &Summary,
+    ) -> Batch {
+        let mut batch = Batch { number, ..Batch::default() };
+        let mut to_reduce: Vec<(u64, &'static str)> = Vec::new();
+        for (number, judged) in (first..).zip(judged) {
+            batch.cases += 1;
+            match judged {
+                Judged::Sound { useful } => batch.useful += u64::from(useful),
+                Judged::Refused => batch.refused += 1,
+                Judged::Undecided => batch.undecided += 1,
+                Judged::Invalid(why) => {
+                    batch.invalid += 1;
+                    batch.first_invalid.get_or_insert_with(|| format!("case {number}: {why}"));
+                }
+                Judged::Crashed(why) => {
+                    batch.crashed += 1;
+                    batch.first_crash.get_or_insert_with(|| format!("case {number}: {why}"));
+                }
+                Judged::Violated { rules } => {
+                    batch.useful += 1;
+                    batch.violated += 1;
+                    batch.first_violation.get_or_insert(number);
+                    for rule in &rules {
+                        *batch.rules.entry(rule.to_string()).or_insert(0) += 1;
+                    }
+                    let Some(&rule) = rules.first() else { continue };
+                    let seen = batch.first_rules.entry(rule.to_string()).or_insert(0);
+                    *seen += 1;
+                    let nth = before.total.first_rules.get(rule).copied().unwrap_or(0) + *seen;
+                    let misses = before.total.misses.get(rule).copied().unwrap_or(0);
+                    let here = to_reduce.iter().filter(|(_, other)| *other == rule).count() as u64;
+                    if misses + here < PATIENCE || nth.is_power_of_two() {
+                        to_reduce.push((number, rule));
+                    }
+                }
+            }
+        }
+        let reduced: Vec<Distinct> =
+            to_reduce.par_iter().map(|&(number, rule)| self.reduce(config, number, rule)).collect();
+        for finding in reduced {
+            let rule = finding.rule.clone();
+            if self.known.holds(&finding) {
+                batch.known += 1;
+                *batch.misses.entry(rule).or_insert(0) += 1;
+            } else if before.has(&finding) || batch.found.iter().any(|found| found.is_same(&finding)) {
+                *batch.misses.entry(rule).or_insert(0) += 1;
+            } else {
+                batch.found.push(finding);
+            }
+        }
+        batch
+    }
+
+    /// The reduced form of a case that violates `rule`.
+    fn reduce(&self, config: &Config, number: u64, rule: &'static str) -> Distinct {
+        let case = generate::case(config, self.seed, number).into_case();
+        let mut shows = |case: &Case| reduce::violates(case, self.candidate, &self.options, rule);
+        let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
+        let case = reduced.map_or(case, |reduced| reduced.case);
+        Distinct::new(rule, number, &case, self.candidate, &self.options)
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_string())
+}

@@ -1,0 +1,219 @@
+//! The mutants: the reference with one ingredient broken, each after a bug that has happened.
+//!
+//! They measure the oracle. A mutant that no rule convicts within some thousand random cases shows a rule that sleeps
+//! or a generator that never makes the graph that matters; docs/score.md has the figures. Reference code knows
+//! nothing of them: a mutant replaces a method of the bucketing [`Policy`], changes the options that the pass sees,
+//! or edits what the reference gave.
+//!
+//! The names are those of the benchmark of historic bugs that the mutants come from. Of its classes these have no
+//! counterpart in one graph: keys by gather dimension (functional collectives gather on dimension 0 only) and by
+//! forward or backward (a partitioner's business).
+
+mod body;
+mod edges;
+mod key;
+mod legality;
+mod outcome;
+mod place;
+
+use super::reference::{bucketing_config, run_bucketing_with, run_repair};
+use super::{Candidate, Capabilities, Outcome, Refusal};
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use crate::passes::bucketing::{Config, Policy, Reference};
+use crate::rules::PassKind;
+
+/// What is broken.
+enum Broken {
+    /// An ingredient of bucketing.
+    Policy(&'static (dyn Policy + Sync)),
+    /// What bucketing is asked for.
+    Config(fn(&mut Config)),
+    /// The graph that bucketing gives.
+    Bucketed(fn(&Graph) -> Graph),
+    /// The repair.
+    Repair(fn(&Graph) -> Result<Graph, crate::passes::repair::Cycle>),
+}
+
+/// One mutant.
+pub struct Mutant {
+    name: &'static str,
+    about: &'static str,
+    origin: &'static str,
+    broken: Broken,
+}
+
+impl Mutant {
+    /// What is wrong with it, in one line.
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
+    pub fn origin(&self) -> &'static str {
+        self.origin
+    }
+}
+
+/// All mutants.
+pub fn all() -> Vec<Mutant> {
+    let mutant = |name, about, origin, broken| Mutant { name, about, origin, broken };
+    vec![
+        mutant(
+            "K1",
+            "members are checked for direct dependence only, not along paths",
+            "#160967",
+            Broken::Policy(&legality::DirectOnly),
+        ),
+        mutant(
+            "K1b",
+            "a candidate is checked against the first member of the bucket only",
+            "#160967",
+            Broken::Policy(&legality::FirstMemberOnly),
+        ),
+        mutant(
+            "K2",
+            "buckets have no key but the kind of their members",
+            "#175812, #175150",
+            Broken::Policy(&key::NoKey),
+        ),
+        mutant(
+            "K2k",
+            "the key lacks the kind: reduce-scatters and all-reduces share a bucket",
+            "#175812",
+            Broken::Policy(&key::WithoutKind),
+        ),
+        mutant("K2r", "the key lacks the reduction", "#175812", Broken::Policy(&key::WithoutReduction)),
+        mutant("K2g", "the key lacks the process group", "#175812", Broken::Policy(&key::WithoutGroup)),
+        mutant("K2t", "the key lacks the dtype", "#175150", Broken::Policy(&key::WithoutDtype)),
+        mutant(
+            "K2p",
+            "members are not padded to a multiple of the group size",
+            "#175812",
+            Broken::Policy(&body::WithoutPadding),
+        ),
+        mutant(
+            "K2o",
+            "results are split off at rank-local offsets, not at gathered ones",
+            "#175812",
+            Broken::Policy(&body::LocalOffsets),
+        ),
+        mutant(
+            "K3",
+            "the bucket stands where its first member stood, and the list is not sorted",
+            "#184710",
+            Broken::Policy(&place::AtFirstMember),
+        ),
+        mutant(
+            "K3p",
+            "the bucket stands at its first member in packing order, and the list is not sorted",
+            "#187341",
+            Broken::Policy(&place::AtFirstPacked),
+        ),
+        mutant(
+            "K3w",
+            "the merged wait stands at the earliest old wait, and the list is not sorted",
+            "#184710",
+            Broken::Policy(&place::AtEarliestWait),
+        ),
+        mutant(
+            "K4",
+            "ordering edges of members are left on the erased nodes",
+            "#177688, #182419",
+            Broken::Policy(&edges::NotRemapped),
+        ),
+        mutant(
+            "K4u",
+            "ordering edges of members are united without those inside the bucket being removed",
+            "#177688",
+            Broken::Policy(&edges::SelfEdges),
+        ),
+        mutant(
+            "K4r",
+            "the repair follows data edges only",
+            "#182419",
+            Broken::Repair(edges::sort_without_ordering),
+        ),
+        mutant(
+            "K5",
+            "reachability is computed once, before the first merge",
+            "#182955",
+            Broken::Policy(&legality::Stale),
+        ),
+        mutant(
+            "K5a",
+            "reachability is computed inside the candidate's module only",
+            "torchtitan#4107",
+            Broken::Policy(&legality::Scoped),
+        ),
+        mutant(
+            "K6",
+            "collectives count as pure: those that nobody uses are removed",
+            "#130918, DeepSpeed#8357",
+            Broken::Bucketed(outcome::without_dead_collectives),
+        ),
+        mutant(
+            "K6w",
+            "bucketing one process group removes the waits of the others",
+            "lightning-thunder#1981",
+            Broken::Bucketed(outcome::without_waits_of_other_groups),
+        ),
+        mutant(
+            "K22a",
+            "all collectives are put on the first process group of their size",
+            "torchtitan, spmd 2-D meshes",
+            Broken::Bucketed(outcome::on_the_first_group),
+        ),
+        mutant(
+            "K25",
+            "buckets span the whole graph, however far their members are apart",
+            "autoparallel#481, torchtitan#3419",
+            Broken::Config(place::without_span),
+        ),
+        mutant(
+            "K29",
+            "a conflict ends the run instead of passing over one candidate",
+            "xla#39517",
+            Broken::Policy(&legality::StopsAtConflict),
+        ),
+    ]
+}
+
+impl Candidate for Mutant {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let pass = match self.broken {
+            Broken::Repair(_) => PassKind::Repair,
+            _ => PassKind::Bucketing,
+        };
+        Capabilities { passes: vec![pass], bakes_rank: true }
+    }
+
+    /// A mutant promises what the reference promises.
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        match self.broken {
+            Broken::Repair(_) => super::Reference.check_options(pass),
+            _ => bucketing_config(pass, None).map(|_| ()),
+        }
+    }
+
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        match &self.broken {
+            Broken::Policy(policy) => run_bucketing_with(graph, pass, rank, *policy, &|_| {}),
+            Broken::Config(change) => run_bucketing_with(graph, pass, rank, &Reference, change),
+            Broken::Bucketed(edit) => {
+                let outcome = run_bucketing_with(graph, pass, rank, &Reference, &|_| {})?;
+                let unrepaired = outcome.unrepaired.as_ref().map(edit);
+                Ok(Outcome { unrepaired, repaired: edit(&outcome.repaired) })
+            }
+            Broken::Repair(sort) => run_repair(graph, *sort),
+        }
+    }
+}

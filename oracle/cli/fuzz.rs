@@ -1,0 +1,186 @@
+//! `graph-oracle fuzz`: campaigns.
+
+use super::check::ValuesArgument;
+use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::campaign::{Campaign, KnownList, Limit, Summary, merge};
+use crate::candidates::{self, Candidate};
+use crate::judge::Options;
+use crate::reduce::Budget;
+use crate::rules::PassKind;
+use clap::Args;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+pub(super) struct Fuzz {
+    /// The pass: bucketing, repair or all.
+    pass: String,
+    /// Who is judged (repeatable: one campaign each, on the same cases).
+    #[arg(long = "candidate", value_name = "NAME", default_value = "reference")]
+    candidates: Vec<String>,
+    /// How many cases.
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    cases: Option<u64>,
+    /// How long, for each candidate, instead of a number of cases.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    /// The seed: the same seed gives the same cases and findings.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Threads; 0: one per core. What is found does not depend on it.
+    #[arg(long, value_name = "J", default_value_t = 0)]
+    jobs: usize,
+    /// Run part I of N (from 0), so that several machines share a campaign.
+    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
+    shard: (u64, u64),
+    /// Where to keep what is found; an earlier run there is continued. Several candidates: a folder each.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Findings that are known, one JSON object a line: {"rule": ..., "shape": ..., "link": ...}
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+    /// How values are compared.
+    #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
+    values: ValuesArgument,
+    /// Seconds that the reduction of one finding may take.
+    #[arg(long, value_name = "S", default_value_t = 20)]
+    reduce_seconds: u64,
+    /// The format of the summary.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+/// Without --cases and --seconds.
+const CASES: u64 = 10_000;
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((i, n)) if i < n => Ok((i, n)),
+        _ => Err("expected I/N with I from 0 to N - 1".into()),
+    }
+}
+
+impl Fuzz {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let pass = match self.pass.as_str() {
+            "all" => None,
+            name => Some(PassKind::parse(name).ok_or_else(|| {
+                let names: Vec<&str> = PassKind::ALL.iter().map(|p| p.name()).collect();
+                CouldNotRun::new(format_args!("unknown pass {name:?}; there are: {}, all", names.join(", ")))
+            })?),
+        };
+        let candidates: Vec<Box<dyn Candidate>> = self
+            .candidates
+            .iter()
+            .map(|name| candidates::find(name).map_err(CouldNotRun::new))
+            .collect::<Result<_, _>>()?;
+        let known = self.known()?;
+        let limit = match (self.cases, self.seconds) {
+            (_, Some(seconds)) => Limit::Time(Duration::from_secs(seconds)),
+            (cases, None) => Limit::Cases(cases.unwrap_or(CASES)),
+        };
+        let mut summaries = Vec::new();
+        for candidate in &candidates {
+            let out = self.out.as_ref().map(|folder| match candidates.len() {
+                1 => folder.clone(),
+                _ => folder.join(candidate.name()),
+            });
+            let campaign = Campaign {
+                pass,
+                candidate: candidate.as_ref(),
+                seed: self.seed,
+                limit,
+                jobs: self.jobs,
+                shard: self.shard,
+                out,
+                known: known.clone(),
+                options: Options { values: self.values.values(), ..Options::default() },
+                reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
+                progress: std::io::stderr().is_terminal(),
+            };
+            summaries.push(campaign.run().map_err(CouldNotRun::new)?);
+        }
+        report(&summaries, self.format, out)
+    }
+
+    fn known(&self) -> Result<KnownList, CouldNotRun> {
+        let Some(path) = &self.known else { return Ok(KnownList::default()) };
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        KnownList::parse(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Results {
+    /// Folders that campaigns were given as --out.
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// The format of the summary.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+impl Results {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
+        report(&[summary], self.format, out)
+    }
+}
+
+fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    let text = match format {
+        ReportFormat::Text => summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
+        ReportFormat::Json => {
+            let list: Vec<serde_json::Value> = summaries.iter().map(json).collect();
+            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
+        }
+    };
+    print(out, &text)?;
+    let total = |count: fn(&Summary) -> u64| summaries.iter().map(count).sum::<u64>();
+    if total(|s| s.total.found.len() as u64 + s.total.crashed) > 0 {
+        return Ok(Status::Violated);
+    }
+    if total(|s| s.total.invalid) > 0 {
+        return Err(CouldNotRun::new(
+            "some cases could not be judged (see above): the generator is at fault",
+        ));
+    }
+    match total(|s| s.total.refused + s.total.undecided) == total(|s| s.total.cases) {
+        true => Ok(Status::Undecided),
+        false => Ok(Status::Sound),
+    }
+}
+
+/// The summary and every finding: its reduced case and the explanation.
+fn text(summary: &Summary) -> String {
+    let mut text = summary.text();
+    for (i, finding) in summary.total.found.iter().enumerate() {
+        text += &format!(
+            "\nfinding {}: {} (case {}, reduced to {} nodes)\n",
+            i + 1,
+            finding.rule,
+            finding.number,
+            finding.nodes
+        );
+        for part in [&finding.case, &finding.report] {
+            text.push('\n');
+            for line in part.trim_end().lines() {
+                text += &format!("    {line}").trim_end();
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+fn json(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "summary_version": "graph-oracle-summary/1",
+        "campaign": summary.title,
+        "total": summary.total,
+    })
+}

@@ -1,0 +1,232 @@
+//! The search: which edit is tried next, and which is kept.
+
+use super::edits;
+use crate::analysis::validate::validate;
+use crate::case::Case;
+use crate::generate::intrusions;
+use crate::graph::Graph;
+use crate::ops::Ops;
+use crate::semantics::{self, Program, Terms};
+use rustc_hash::FxHashSet;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+/// Limits of a reduction.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Questions asked at most.
+    pub questions: usize,
+    /// Time at most. Which edits are tried does not depend on it.
+    pub time: Duration,
+}
+
+impl Default for Budget {
+    /// 10,000 questions, 20 seconds: a case of a campaign takes a few hundred in well under a second.
+    fn default() -> Budget {
+        Budget { questions: 10_000, time: Duration::from_secs(20) }
+    }
+}
+
+/// What a reduction came to.
+#[derive(Clone, Debug)]
+pub struct Reduced {
+    /// The smallest case found.
+    pub case: Case,
+    /// Questions asked.
+    pub questions: usize,
+    /// Whether no edit was left; otherwise the budget ran out.
+    pub finished: bool,
+}
+
+/// Why a case is not reduced.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Guard {
+    /// The case is not valid.
+    #[error("the case is not valid: {0}")]
+    Invalid(String),
+    /// The case does not show the thing.
+    #[error("the case does not show what is to be kept")]
+    NotShown,
+    /// The empty graph shows it too.
+    #[error("even the empty graph shows what is to be kept: the question is wrong")]
+    EmptyShows,
+}
+
+/// Reduces `case` while `shows` holds. `progress` is called with each better case.
+pub fn reduce(
+    case: &Case,
+    budget: Budget,
+    shows: &mut dyn FnMut(&Case) -> bool,
+    progress: &mut dyn FnMut(&Case),
+) -> Result<Reduced, Guard> {
+    if let Some(fault) = fatal(&case.graph) {
+        return Err(Guard::Invalid(fault));
+    }
+    let best = Case { outcome: None, comments: Vec::new(), expectations: Vec::new(), ..case.clone() };
+    if !shows(&best) {
+        return Err(Guard::NotShown);
+    }
+    let mut empty = Graph::new("empty");
+    empty.world.clone_from(&best.graph.world);
+    if shows(&Case { graph: empty, ..best.clone() }) {
+        return Err(Guard::EmptyShows);
+    }
+    let mut search = Search {
+        validity: Validity::of(&best.graph),
+        size: size(&best.graph),
+        best,
+        seen: FxHashSet::default(),
+        questions: 2,
+        budget,
+        started: Instant::now(),
+        shows,
+        progress,
+    };
+    let finished = search.run();
+    Ok(Reduced { case: search.best, questions: search.questions, finished })
+}
+
+/// The first fatal fault that is not about order: unsorted lists are legal inputs of a repair.
+fn fatal(graph: &Graph) -> Option<String> {
+    validate(graph).into_iter().find(|f| f.is_fatal() && !f.concerns_order()).map(|f| f.to_string())
+}
+
+/// What a smaller graph must not have more of than the first one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Validity {
+    unsorted: bool,
+    intrusions: usize,
+    executes: bool,
+}
+
+impl Validity {
+    /// Of the graph that a reduction begins with.
+    pub fn of(graph: &Graph) -> Validity {
+        Validity { unsorted: !is_sorted(graph), intrusions: intrusions(graph), executes: executes(graph) }
+    }
+
+    /// Whether a smaller graph is as valid.
+    pub fn holds(&self, graph: &Graph) -> bool {
+        (self.unsorted || is_sorted(graph))
+            && fatal(graph).is_none()
+            && (self.unsorted || intrusions(graph) <= self.intrusions)
+            && (!self.executes || executes(graph))
+    }
+}
+
+fn is_sorted(graph: &Graph) -> bool {
+    crate::passes::repair::first_violation(graph).is_none()
+}
+
+/// Elements that an execution may touch: a reduction executes very often.
+const MOST_ELEMENTS: u64 = 1 << 18;
+
+/// Whether the graph runs to its end on every rank, as far as terms tell.
+fn executes(graph: &Graph) -> bool {
+    let Some(world) = graph.world.assume_mesh() else { return false };
+    let ops = Ops::of(graph);
+    let Ok(program) = Program::new(graph, &ops, &world) else { return false };
+    let options = semantics::Options { max_elements: MOST_ELEMENTS, ..semantics::Options::default() };
+    semantics::run(&[program], &world, &Terms::default(), &options).is_ok()
+}
+
+struct Search<'a> {
+    best: Case,
+    size: Size,
+    validity: Validity,
+    /// Cases that were tried, so that none is asked about twice.
+    seen: FxHashSet<u64>,
+    questions: usize,
+    budget: Budget,
+    started: Instant,
+    shows: &'a mut dyn FnMut(&Case) -> bool,
+    progress: &'a mut dyn FnMut(&Case),
+}
+
+impl Search<'_> {
+    /// Tries all families of edits until none makes the case smaller; whether it came to that.
+    fn run(&mut self) -> bool {
+        loop {
+            let before = self.size;
+            for family in edits::FAMILIES {
+                // An edit that is kept changes what follows, so the next one has the same number.
+                let mut next = 0;
+                while let Some(edited) = family(&self.best.graph, next) {
+                    if self.is_spent() {
+                        return false;
+                    }
+                    let kept = edited.is_some_and(|graph| self.take(graph));
+                    next += usize::from(!kept);
+                }
+            }
+            self.drop_options();
+            if self.size >= before {
+                return true;
+            }
+        }
+    }
+
+    /// Leaves options of the pass to their defaults.
+    fn drop_options(&mut self) {
+        let mut next = 0;
+        while let Some(pass) = self.best.pass.as_ref().filter(|pass| next < pass.options.len()) {
+            let mut pass = pass.clone();
+            pass.options.remove(next);
+            let simpler = Case { pass: Some(pass), ..self.best.clone() };
+            if !self.is_spent() && self.asks(&simpler) {
+                (self.progress)(&simpler);
+                self.best = simpler;
+            } else {
+                next += 1;
+            }
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.questions >= self.budget.questions || self.started.elapsed() >= self.budget.time
+    }
+
+    /// Keeps a graph if it is smaller, valid and still shows the thing.
+    fn take(&mut self, graph: Graph) -> bool {
+        let size = size(&graph);
+        if size >= self.size || !self.validity.holds(&graph) {
+            return false;
+        }
+        let case = Case { graph, ..self.best.clone() };
+        if !self.asks(&case) {
+            return false;
+        }
+        (self.progress)(&case);
+        (self.best, self.size) = (case, size);
+        true
+    }
+
+    fn asks(&mut self, case: &Case) -> bool {
+        let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
+        case.to_string().hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) {
+            return false;
+        }
+        self.questions += 1;
+        (self.shows)(case)
+    }
+}
+
+/// What makes a graph small, most important first: nodes; ranks and groups; references; what is written beside them;
+/// elements.
+pub(super) type Size = (usize, u64, usize, usize, i64);
+
+pub(super) fn size(graph: &Graph) -> Size {
+    let (mut references, mut written, mut elements) = (0, graph.ordering.len(), 0i64);
+    for id in graph.ids() {
+        graph.for_each_input(id, &mut |_| references += 1);
+        let node = graph.node(id);
+        written += graph.args(id).len() + graph.kwargs(id).count();
+        written += usize::from(node.tags.is_some() || node.module.is_some() || node.stack.is_some());
+        written += usize::from(graph.target(id) != edits::SIMPLEST);
+        let tensor = graph.tensor_of(id).and_then(|t| graph.numel(t)).unwrap_or(0);
+        elements = elements.saturating_add(tensor);
+    }
+    let ranks = u64::from(graph.world.ranks.unwrap_or(0)) + graph.world.groups.len() as u64;
+    (graph.len(), ranks, references, written, elements)
+}
