@@ -61,6 +61,10 @@ pub enum Rounding {
     True,
     Floor,
     Trunc,
+    /// The same, with every step of the computation rounded to the operands' dtype: so PyTorch divides tensors of 16-bit
+    /// floats by each other, if the divisor has more than one element.
+    FloorSteps,
+    TruncSteps,
 }
 
 /// A function of corresponding elements. The operands have one dtype; comparisons and predicates give bools.

@@ -2,7 +2,7 @@
 
 use super::domain::{Outcome, raise};
 use super::hash::mix;
-use crate::graph::Dtype;
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Number as Op;
 
 /// A Python number.
@@ -60,6 +60,26 @@ impl Number {
         }
     }
 
+    /// Whether PyTorch refuses to make an element of it: it lies outside the dtype's range. A negative integer that
+    /// fits an unsigned dtype by its magnitude wraps. Source: `c10::overflows` in c10/util/TypeCast.h.
+    pub fn overflows(self, dtype: Dtype) -> bool {
+        let Some((low, high)) = range(dtype) else { return false };
+        match self {
+            Number::Bool(_) | Number::Term(_) => false,
+            Number::Int(n) if n < 0 && low == 0.0 => -(n as f64) > high,
+            Number::Int(n) => (n as f64) < low || n as f64 > high,
+            Number::Float(x) | Number::Complex(x, _) => {
+                let float = dtype.class() >= DtypeClass::Float;
+                match x {
+                    // float8_e4m3fn has no infinity.
+                    _ if x.is_infinite() => !float || dtype == Dtype::F8E4M3,
+                    _ if x.is_nan() => !float,
+                    _ => x < low || x > high,
+                }
+            }
+        }
+    }
+
     /// A hash of the number. Numbers that Python takes for equal have equal hashes.
     pub fn key(self) -> u64 {
         match self {
@@ -92,6 +112,31 @@ impl Number {
             _ => Err(raise!("{op:?} does not take {} numbers", operands.len())),
         }
     }
+}
+
+/// The least and the greatest finite number of a dtype; of a complex one, those of its parts. `None` for bool, which
+/// takes every number.
+pub(super) fn range(dtype: Dtype) -> Option<(f64, f64)> {
+    let signed = |bits: i32| (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0);
+    let unsigned = |bits: i32| (0.0, 2f64.powi(bits) - 1.0);
+    let float = |greatest: f64| (-greatest, greatest);
+    Some(match dtype {
+        Dtype::I8 => signed(8),
+        Dtype::I16 => signed(16),
+        Dtype::I32 => signed(32),
+        Dtype::I64 => signed(64),
+        Dtype::U8 => unsigned(8),
+        Dtype::U16 => unsigned(16),
+        Dtype::U32 => unsigned(32),
+        Dtype::U64 => unsigned(64),
+        Dtype::F8E4M3 => float(448.0),
+        Dtype::F8E5M2 => float(57344.0),
+        Dtype::F16 => float(65504.0),
+        Dtype::BF16 => float(half::bf16::MAX.to_f64()),
+        Dtype::F32 | Dtype::C64 => float(f64::from(f32::MAX)),
+        Dtype::F64 | Dtype::C128 => float(f64::MAX),
+        _ => return None,
+    })
 }
 
 fn binary(op: Op, a: Number, b: Number) -> Outcome<Number> {

@@ -297,7 +297,15 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     /// `count` elements that are this number.
-    pub fn filled(&self, number: Number, dtype: Dtype, count: usize) -> Block {
+    pub fn filled(&self, number: Number, dtype: Dtype, count: usize) -> Outcome<Block> {
+        if number.overflows(dtype) {
+            return Err(raise!("{number:?} cannot be converted to {} without overflow", dtype.name()));
+        }
+        Ok(self.repeated(number, dtype, count))
+    }
+
+    /// The same, for a number outside the range what its conversion gives.
+    pub fn repeated(&self, number: Number, dtype: Dtype, count: usize) -> Block {
         let cells = if dtype == Dtype::C128 {
             let (re, im) = match number {
                 Number::Complex(re, im) => (Number::Float(re), Number::Float(im)),

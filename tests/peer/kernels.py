@@ -3,10 +3,12 @@
     python tests/peer/kernels.py CASES.json
 
 Each case holds a graph in the exchange format, the bits of its inputs, and what the oracle's interpreter makes of
-it: output bits, or why it gives none. Prints one JSON object per case that does not agree, then a summary line.
+it: output bits, or why it gives none. Prints one JSON object per case that does not agree, then a summary line with the
+operators of the cases that agree.
 The Rust side is oracle/semantics/tests/peer.rs; set GRAPH_ORACLE_PYTHON to run it.
 """
 
+import itertools
 import json
 import logging
 import operator
@@ -18,6 +20,7 @@ import torch
 logging.disable(logging.CRITICAL)
 warnings.filterwarnings("ignore")
 import torch._inductor.fx_passes.bucketing  # noqa: E402,F401
+import torch._inductor.inductor_prims  # noqa: E402,F401
 import torch.distributed.fsdp  # noqa: E402,F401
 
 INTS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -39,6 +42,8 @@ def to_bits(tensor):
     flat = tensor.detach().resolve_conj().contiguous().reshape(-1)
     if flat.dtype == torch.bool:
         flat = flat.to(torch.uint8)
+    if flat.dtype == torch.complex128:
+        flat = torch.view_as_real(flat).reshape(-1)
     size = flat.dtype.itemsize
     return [int(b) & ((1 << (8 * size)) - 1) for b in flat.view(INTS[size]).tolist()]
 
@@ -52,8 +57,8 @@ def make(out, bits):
     tensor = torch.zeros(span, dtype=dtype).as_strided(shape, stride)
     # Elements that share a place hold the same bits, so the order of the writes does not matter.
     values = from_bits(bits, dtype).reshape(shape)
-    for index in torch.cartesian_prod(*[torch.arange(n) for n in shape]).reshape(-1, len(shape)).tolist():
-        tensor[tuple(index)] = values[tuple(index)]
+    for index in itertools.product(*[range(n) for n in shape]):
+        tensor[index] = values[index]
     return tensor
 
 
@@ -129,6 +134,8 @@ def differs(case, result):
                     parts = [(theirs & low, ours & low), (theirs >> 32, ours >> 32)]
                 if all(distance(a, b, one) <= case["ulps"] for a, b in parts):
                     continue
+            if tensor.dtype == torch.complex128:
+                return f"output {k}, part {i}: bits {theirs:x} in PyTorch, {ours:x} here"
             values = from_bits([theirs, ours], tensor.dtype).tolist()
             if one.is_floating_point and abs(values[0] - values[1]) <= case["absolute"]:
                 continue
@@ -138,6 +145,7 @@ def differs(case, result):
 
 def main():
     counts = {"agree": 0, "both raise": 0, "raises in PyTorch only": 0, "not computed here": 0, "differ": 0}
+    targets = set()
     with open(sys.argv[1]) as file:
         cases = json.load(file)
     for case in cases:
@@ -156,9 +164,11 @@ def main():
             continue
         why = differs(case, result)
         counts["differ" if why else "agree"] += 1
+        if not why:
+            targets.update(node["target"] for node in case["graph"]["nodes"] if node["op"] == "call_function")
         if why:
             print(json.dumps({"case": case["name"], "outcome": "differ", "why": why}))
-    print(json.dumps({"summary": counts}))
+    print(json.dumps({"summary": counts, "targets": sorted(targets)}))
 
 
 main()

@@ -68,7 +68,11 @@ impl<D: Domain> Rank<'_, D> {
                 return Ok(Item::Tensor(window));
             }
             (_, Some(window)) => self.moved_to(&window, shape, dtype)?,
-            _ => self.filled(number, dtype, count),
+            // `scalar_tensor` alone lets a float overflow.
+            _ if size == Value::None && like.is_none() && dtype.class() >= DtypeClass::Float => {
+                self.repeated(number, dtype, count)
+            }
+            _ => self.filled(number, dtype, count)?,
         };
         self.deliver(node, step, shape, strides, dtype, block)
     }

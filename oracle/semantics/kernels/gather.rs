@@ -261,7 +261,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         };
         let Some(choice) = choice else { return Ok(None) };
         let mut values = match source_window {
-            None => self.filled(self.number(source)?, x.dtype, choice.positions.len()),
+            None => self.filled(self.number(source)?, x.dtype, choice.positions.len())?,
             Some(window) if movement == Move::IndexPut => self.moved_to(&window, choice.shape, x.dtype)?,
             // Of a scatter's source only the part that the index covers is used.
             Some(window) => self.moved(&Window { shape: choice.shape, ..window }, x.dtype)?,

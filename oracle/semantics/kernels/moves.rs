@@ -202,7 +202,7 @@ impl<D: Domain> Rank<'_, D> {
             start[at] = before.max(0);
         }
         let count = self.room(&shape)?;
-        let block = self.filled(value, x.dtype, count);
+        let block = self.filled(value, x.dtype, count)?;
         let y = self.fresh(node, 0, shape, x.dtype, block);
         let mut part = Window { shape: source.shape, ..y };
         for i in 0..dims {

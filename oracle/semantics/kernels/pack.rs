@@ -94,7 +94,7 @@ impl<D: Domain> Rank<'_, D> {
             let padded = (size / chunks + i64::from(size % chunks != 0)).saturating_mul(chunks);
             let fill = window.shape.with(at, padded - size);
             let count = self.room(&window.shape.with(at, padded)).and_then(|_| self.room(&fill))?;
-            let zeros = self.filled(Number::Int(0), dtype, count);
+            let zeros = self.filled(Number::Int(0), dtype, count)?;
             let block = self.moved(window, dtype)?;
             let block = cat(self.domain, vec![(block, window.shape), (zeros, fill)], at, dtype);
             // Leading dimensions, chunk, everything else flattened.

@@ -4,7 +4,7 @@ use super::super::block::Block;
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
-use super::super::number::Number;
+use super::super::number::{Number, range};
 use super::super::numbers::rounded;
 use super::super::program::Step;
 use super::super::promote::{Participant, promote_types, result_type};
@@ -213,6 +213,7 @@ impl<D: Domain> Rank<'_, D> {
         let mut b = self.given(second)?;
         let mut alpha = Number::Int(1);
         let mut rounding = Rounding::True;
+        let asked = op;
         let mut op = op;
         match op {
             Binary::ThresholdBackward => alpha = self.number(third)?,
@@ -251,9 +252,22 @@ impl<D: Domain> Rank<'_, D> {
             Binary::Sub if [a, b].iter().any(|g| g.dtype() == Dtype::Bool) => {
                 return Err(raise!("sub does not take bool"));
             }
-            Binary::Pow if class == DtypeClass::Bool => (dtype, out) = (Dtype::I64, Dtype::I64),
+            // Of two bools PyTorch raises one to the power of the other only where the exponent is a number.
+            Binary::Pow if class == DtypeClass::Bool && !matches!(b, Given::Number(_)) => {
+                return Err(raise!("pow of bool tensors"));
+            }
             _ => {}
         }
+        if let Binary::ClampMin | Binary::ClampMax = asked {
+            b = bounding(b, dtype, op)?;
+        }
+        let steps = matches!(dtype, Dtype::F16 | Dtype::BF16)
+            && matches!(b, Given::Tensor(window) if window.numel() != 1);
+        rounding = match rounding {
+            Rounding::Floor if steps => Rounding::FloorSteps,
+            Rounding::Trunc if steps => Rounding::TruncSteps,
+            other => other,
+        };
         let whole = class < DtypeClass::Float && matches!(op, Binary::Add | Binary::Sub);
         if whole && matches!(alpha, Number::Float(_)) {
             return Err(raise!("an alpha of {alpha:?} for {}", dtype.name()));
@@ -320,8 +334,8 @@ impl<D: Domain> Rank<'_, D> {
         for (bound, op) in bounds {
             let function = Pointwise::Binary(op, Number::Int(1), Rounding::True);
             let count = self.room(&shape)?;
-            let low = self.rounded(bound, dtype);
-            let bound = self.ready(low, shape, dtype)?;
+            let bound = self.rounded(bounding(bound, dtype, op)?, dtype);
+            let bound = self.ready(bound, shape, dtype)?;
             let at = match cells {
                 Some(cells) => Ready { cells, poison, number: None },
                 None => self.ready(Given::Tensor(window), shape, dtype)?,
@@ -349,6 +363,16 @@ impl<D: Domain> Rank<'_, D> {
             (Kind::MaskedFill, Given::Tensor(window)) => window.dtype,
             _ => result_type(&[yes.participant(), no.participant()])?,
         };
+        if let (Kind::MaskedFill, Given::Tensor(value)) = (kind, yes)
+            && !value.shape.is_empty()
+        {
+            return Err(raise!("masked_fill with a value of shape {:?}", value.shape));
+        }
+        if let (Kind::MaskedFill, Given::Number(value)) = (kind, yes)
+            && value.overflows(dtype)
+        {
+            return Err(raise!("{value:?} cannot be converted to {} without overflow", dtype.name()));
+        }
         let operands = [Given::Tensor(condition), yes, no];
         let shape = self.common_shape(&operands)?;
         let count = self.room(&shape)?;
@@ -441,5 +465,23 @@ impl<D: Domain> Rank<'_, D> {
     pub(super) fn promoted(&self, windows: &[Window]) -> Outcome<Dtype> {
         let first = windows.first().ok_or_else(|| raise!("an empty list of tensors"))?;
         windows.iter().try_fold(first.dtype, |dtype, window| promote_types(dtype, window.dtype))
+    }
+}
+
+/// A bound of `clamp` in the dtype that it bounds. An integer bound beyond the far end excludes everything, which PyTorch
+/// refuses; beyond the near end it bounds nothing.
+fn bounding(bound: Given, dtype: Dtype, op: Binary) -> Outcome<Given> {
+    let Given::Number(number) = bound else { return Ok(bound) };
+    let Some((low, high)) = range(dtype) else { return Ok(bound) };
+    let refused = || raise!("the bound {number:?} is outside the range of {}", dtype.name());
+    if dtype.class() >= DtypeClass::Float {
+        return if number.overflows(dtype) { Err(refused()) } else { Ok(bound) };
+    }
+    let x = number.float();
+    match op {
+        _ if (low..=high).contains(&x) || matches!(number, Number::Term(_)) => Ok(bound),
+        Binary::Maximum if x < low => Ok(Given::Number(Number::Int(low as i64))),
+        Binary::Minimum if x > high => Ok(Given::Number(Number::Int(high as i64))),
+        _ => Err(refused()),
     }
 }

@@ -148,7 +148,8 @@ fn float_unary<R: Real>(op: Unary, tanh: bool) -> fn(R) -> R {
         Unary::Log1p => |x| R::narrow(x.wide().ln_1p()),
         Unary::Sqrt => |x| R::narrow(x.wide().sqrt()),
         Unary::Rsqrt => |x| R::ONE / R::narrow(x.wide().sqrt()),
-        Unary::Sigmoid => |x| R::narrow(1.0 / (1.0 + (-x.wide()).exp())),
+        // The exponential of a large number overflows, as it does in PyTorch.
+        Unary::Sigmoid => |x| R::ONE / (R::ONE + R::narrow((-x.wide()).exp())),
         Unary::Silu => |x| R::narrow(x.wide() / (1.0 + (-x.wide()).exp())),
         Unary::Gelu if tanh => |x| {
             let x = x.wide();
@@ -234,7 +235,14 @@ pub(super) fn binary(
                 let alpha = F::load(F::store(F::number(alpha)));
                 let f = float_binary::<<F as Format>::Value>(op, rounding, alpha == <<F as Format>::Value as Real>::ONE)
                     .ok_or_else(|| refuse!("{op:?} of {}", dtype.name()))?;
-                map2::<F>(a, b, count, |x, y| F::store(f(x, y, alpha)))
+                let rounded = |x| F::load(F::store(x));
+                match rounding {
+                    Rounding::FloorSteps => map2::<F>(a, b, count, |x, y| F::store(floor_div(x, y, rounded))),
+                    Rounding::TruncSteps => {
+                        map2::<F>(a, b, count, |x, y| F::store(Real::narrow(rounded(x / y).wide().trunc())))
+                    }
+                    _ => map2::<F>(a, b, count, |x, y| F::store(f(x, y, alpha))),
+                }
             }
         }, else Vec::new()));
     }
@@ -269,8 +277,8 @@ fn float_binary<R: Real>(op: Binary, rounding: Rounding, plain: bool) -> Option<
         Binary::Mul => |x, y, _| x * y,
         Binary::Div => match rounding {
             Rounding::True => |x, y, _| x / y,
-            Rounding::Trunc => |x, y, _| R::narrow((x / y).wide().trunc()),
-            Rounding::Floor => |x, y, _| floor_div(x, y),
+            Rounding::Trunc | Rounding::TruncSteps => |x, y, _| R::narrow((x / y).wide().trunc()),
+            Rounding::Floor | Rounding::FloorSteps => |x, y, _| floor_div(x, y, |x| x),
         },
         Binary::Remainder => |x, y, _| {
             let rest = x % y;
@@ -285,15 +293,16 @@ fn float_binary<R: Real>(op: Binary, rounding: Rounding, plain: bool) -> Option<
     })
 }
 
-/// Python's floor division, exact where the quotient's rounding would cross an integer.
-fn floor_div<R: Real>(x: R, y: R) -> R {
+/// Python's floor division, exact where the quotient's rounding would cross an integer. `step` is what happens to every
+/// intermediate result.
+fn floor_div<R: Real>(x: R, y: R, step: impl Fn(R) -> R) -> R {
     if y == R::ZERO {
         return x / y;
     }
-    let rest = x % y;
-    let mut quotient = (x - rest) / y;
+    let rest = step(x % y);
+    let mut quotient = step(step(x - rest) / y);
     if rest != R::ZERO && (y < R::ZERO) != (rest < R::ZERO) {
-        quotient = quotient - R::ONE;
+        quotient = step(quotient - R::ONE);
     }
     if quotient == R::ZERO {
         return R::narrow(0f64.copysign((x / y).wide()));

@@ -38,6 +38,9 @@ pub enum Arg {
     Nodes(Vec<NodeId>),
     List(Vec<Arg>),
     Format(&'static str),
+    Device(&'static str),
+    /// The dtype of a node's recorded tensor.
+    DtypeOf(NodeId),
 }
 
 macro_rules! args {
@@ -127,6 +130,8 @@ impl Sketch {
             Arg::Bool(b) => Value::Bool(*b),
             Arg::Text(text) => Value::Str(self.graph.intern(text)),
             Arg::Format(text) => Value::MemoryFormat(self.graph.intern(text)),
+            Arg::Device(text) => Value::Device(self.graph.intern(text)),
+            Arg::DtypeOf(id) => self.graph.tensor_of(*id).map_or(Value::None, |t| Value::Dtype(t.dtype)),
             Arg::Dtype(dtype) => Value::Dtype(*dtype),
             Arg::Ints(ints) => self.graph.int_list(ints),
             Arg::Nodes(ids) => {
