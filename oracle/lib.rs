@@ -8,6 +8,7 @@ pub mod candidates;
 pub mod case;
 pub mod cli;
 pub mod format;
+pub mod fuzzing;
 pub mod generate;
 pub mod graph;
 pub mod judge;

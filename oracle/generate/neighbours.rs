@@ -77,7 +77,8 @@ impl<S: Source> Builder<'_, S> {
         for input in &mut inputs[..count] {
             let mut var = self.payload(kind, &key);
             if !self.pool.ty(var).is_contiguous() {
-                let multiple = if kind == Collective::ReduceScatter { key.group.size } else { 1 };
+                // Rows to scatter there must be, even on a group of one.
+                let multiple = if kind == Collective::ReduceScatter { key.group.size.max(2) } else { 1 };
                 var = self.new_input(key.dtype, multiple);
             }
             *input = var;

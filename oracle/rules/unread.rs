@@ -58,9 +58,9 @@ struct Member {
 /// What is demanded of a matching.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// All bytes and all places are accounted for.
+    /// All bytes and all places are accounted for, and every member has the dtype of its launch.
     Full,
-    /// All bytes are.
+    /// All bytes are accounted for.
     Bytes,
     /// No launch has more members than places.
     Places,
@@ -142,26 +142,38 @@ impl<'c, 'a> Unread<'c, 'a> {
             }
         }
         let open = merges.len();
-        merges.extend((0..self.launches.len()).filter(|merge| !merges[..open].contains(merge)).collect::<Vec<_>>());
+        merges.extend(
+            (0..self.launches.len()).filter(|merge| !merges[..open].contains(merge)).collect::<Vec<_>>(),
+        );
         merges.retain(|&merge| self.fits(member, merge, carried, demand));
         merges
     }
 
     fn fits(&self, member: &Member, merge: usize, carried: &Carried, demand: Demand) -> bool {
-        let (old, new) =
-            (&self.before.collectives.calls[member.launch], &self.after.collectives.calls[self.launches[merge]]);
+        let (old, new) = (
+            &self.before.collectives.calls[member.launch],
+            &self.after.collectives.calls[self.launches[merge]],
+        );
         let packed = &self.packed[merge];
-        let mut sources = carried.iter().filter(|(l, _)| member.from.contains(l)).flat_map(|(_, merges)| merges);
-        let sends = member.bytes == 0
+        let mut sources =
+            carried.iter().filter(|(l, _)| member.from.contains(l)).flat_map(|(_, merges)| merges);
+        // What has no elements may come from a buffer that nothing connects with the launch it was gathered by.
+        let sends = member.bytes == 0 && demand != Demand::Full
             || member.nodes.iter().any(|node| packed.nodes.contains(node))
             || sources.any(|merge| packed.merges.contains(merge));
+        let dtype = |side: &Side, node: NodeId| side.graph.tensor_of(node).map(|tensor| tensor.dtype);
+        if demand == Demand::Full && dtype(self.before, old.node) != dtype(self.after, new.node) {
+            return false;
+        }
         let (slots, bytes) = self.left(merge, carried);
         let room = slots.is_some_and(|slots| slots > 0);
         if new.kind != old.kind || new.group.to_string() != old.group.to_string() || !sends || !room {
             return false;
         }
         demand == Demand::Places
-            || new.reduce_op == old.reduce_op && bytes >= member.bytes && self.is_independent(member, merge, carried)
+            || new.reduce_op == old.reduce_op
+                && bytes >= member.bytes
+                && self.is_independent(member, merge, carried)
     }
 
     /// Whether a member needs none of those that a merge has already, nor they it.

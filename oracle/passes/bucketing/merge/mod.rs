@@ -38,7 +38,7 @@ use super::plan::{Bucket, Refusal};
 use super::policy::{Context, Policy};
 use super::positions::Positions;
 use super::select::Chosen;
-use crate::graph::{Editor, Graph, NodeId, Op, Tensor, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Tensor, Value};
 use crate::ops::{Collective, Ops};
 use crate::passes::repair::{self, Sorter};
 use propagate::Replaced;
@@ -192,6 +192,13 @@ impl<'a> Merging<'a> {
             collective: name(&merged.start),
             waits: merged.waits.iter().map(name).collect(),
         };
+        for (i, member) in members.iter().enumerate() {
+            // Its own buffer is no argument any more, but what made the buffer may be what orders the packing.
+            if let Some(out) = member.out.filter(|&out| !self.editor.graph().inputs(out).is_empty()) {
+                let edge = OrderingEdge { before: out, after: merged.packer(i) };
+                self.editor.graph_mut().ordering.push(edge);
+            }
+        }
         let mut gone: Vec<NodeId> = Vec::new();
         for (i, member) in members.iter().enumerate() {
             let wait = merged.waits.get(i).or(merged.waits.first()).copied().unwrap_or(merged.start);

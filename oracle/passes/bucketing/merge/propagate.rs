@@ -10,8 +10,8 @@
 
 use super::layout::Layout;
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor, Value};
-use crate::ops::Ops;
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
+use crate::ops::{Bound, Kind, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
@@ -64,7 +64,7 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
         if *count > MOST_VISITS {
             continue;
         }
-        refused |= may_copy(editor.graph(), id);
+        refused |= may_copy(editor.graph(), id) || writes_gapped(editor.graph(), ops, id);
         let Ok(inferred) = infer(editor.graph(), ops, id) else {
             refused = true;
             continue;
@@ -77,18 +77,30 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
     refused
 }
 
-/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another; or writes into
-/// such a tensor.
+/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another.
 fn may_copy(graph: &Graph, id: NodeId) -> bool {
     const EITHER: [&str; 4] = ["aten.reshape.", "aten.reshape_as.", "aten.flatten.", "aten.contiguous."];
-    // A later collective that writes into the tensor returns it, and is packed as if it were contiguous.
-    if is_gapped(graph, graph.kwarg(id, "out")) {
-        return true;
-    }
     if !EITHER.iter().any(|name| graph.target(id).starts_with(name)) {
         return false;
     }
     is_gapped(graph, graph.arg(id, 0))
+}
+
+/// Whether a collective writes into a tensor that is not contiguous. It needs one that is, and returns it.
+fn writes_gapped(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    let Some(info) = ops.call(graph, id).filter(|info| matches!(info.kind, Kind::Collective(_))) else {
+        return false;
+    };
+    let Some(bound) =
+        info.schema.as_ref().and_then(|schema| Some((schema, Bound::new(graph, id, schema).ok()?)))
+    else {
+        return false;
+    };
+    let (schema, bound) = bound;
+    (0..schema.params.len()).filter(|&i| schema.params[i].write).any(|i| match bound.given(i) {
+        Some(Value::List(span)) => graph.values(span).iter().any(|&value| is_gapped(graph, Some(value))),
+        value => is_gapped(graph, value),
+    })
 }
 
 /// Whether an argument is a tensor that is not contiguous.

@@ -1,0 +1,87 @@
+//! Numbers agree with terms: elements with one term have one value.
+//!
+//! Both domains execute the same graph. A term says how an element came to be, so whatever has the same term, on
+//! whatever rank and in whatever tensor, must hold the same number. Poison must be the same in both.
+
+use super::{MOST_ELEMENTS, case_of_choices, case_of_text};
+use crate::case::Case;
+use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Value};
+use crate::ops::Ops;
+use crate::rules::PassKind;
+use crate::semantics::{self, Leaf, Numbers, Options, Program, Run, Terms};
+use rustc_hash::FxHashMap;
+
+/// On a case in text.
+pub fn check(data: &[u8]) {
+    if let Some(case) = case_of_text(data, PassKind::Bucketing) {
+        agree(&case);
+    }
+}
+
+/// On a case made from choices.
+pub fn check_choices(data: &[u8]) {
+    agree(&case_of_choices(data, 0));
+}
+
+fn agree(case: &Case) {
+    let graph = returning_everything(&case.graph);
+    let Some(world) = graph.world.assume_mesh() else { return };
+    let ops = Ops::of(&graph);
+    let Ok(program) = Program::new(&graph, &ops, &world) else { return };
+    let programs = std::slice::from_ref(&program);
+    let options = Options { max_elements: MOST_ELEMENTS, ..Options::default() };
+    let Ok(numbers) = semantics::run(programs, &world, &Numbers::default(), &options) else { return };
+    let terms = match semantics::run(programs, &world, &Terms::default(), &options) {
+        Ok(terms) => terms,
+        Err(failure) => panic!("numbers run, terms do not: {failure}\n{case}"),
+    };
+    assert_eq!(numbers.hazards, terms.hazards, "\n{case}");
+    let mut value_of: FxHashMap<(Dtype, u64), u64> = FxHashMap::default();
+    for (rank, (dtype, term, number)) in elements(&terms, &numbers) {
+        let known = *value_of.entry((dtype, term)).or_insert(number);
+        assert_eq!(known, number, "one term, two values on rank {rank} ({})\n{case}", dtype.name());
+    }
+}
+
+/// The graph with every value returned, so that everything is compared.
+fn returning_everything(graph: &Graph) -> Graph {
+    let Some(output) = graph.output() else { return graph.clone() };
+    let ops = Ops::of(graph);
+    let launches = crate::analysis::Collectives::new(graph, &ops);
+    let shown = |id: &NodeId| {
+        graph.node(*id).op != Op::Output
+            && graph.tensor_of(*id).is_some()
+            && launches.launch_of_value(*id).is_none()
+            && *id < output
+    };
+    let all: Vec<Value> = graph.ids().filter(shown).map(Value::Node).collect();
+    let mut editor = Editor::new(graph);
+    let list = editor.graph_mut().list(&all);
+    editor.set_args(output, &[list]);
+    editor.finish()
+}
+
+type Element = (Dtype, u64, u64);
+
+/// Every element of every output: dtype, term, number. Elements that are poison must be so in both.
+fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (usize, Element)> + 'r {
+    let ranks = terms.ranks.iter().zip(&numbers.ranks).enumerate();
+    ranks.flat_map(|(rank, (terms, numbers))| {
+        let leaves = terms.outputs.iter().zip(&numbers.outputs);
+        leaves.flat_map(move |((_, term), (_, number))| {
+            let mut found = Vec::new();
+            if let (Leaf::Tensor(term), Leaf::Tensor(number)) = (term, number) {
+                let is_poison = |poison: &[bool], i: usize| poison.get(i) == Some(&true);
+                for (i, (&t, &n)) in term.cells.iter().zip(&number.cells).enumerate() {
+                    let (a, b) = (is_poison(&term.poison, i), is_poison(&number.poison, i));
+                    assert_eq!(a, b, "poison in one domain only");
+                    // Two cells make one element of complex128.
+                    if !a && term.dtype != Dtype::C128 {
+                        found.push((rank, (term.dtype, t, n)));
+                    }
+                }
+            }
+            found
+        })
+    })
+}

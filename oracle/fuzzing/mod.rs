@@ -1,0 +1,82 @@
+//! Bodies of the fuzz targets: bytes in, a panic if the oracle contradicts itself.
+//!
+//! The targets in fuzz/ are glue; the plain tests feed every file of `corpus/<target>/` to the same bodies. A target
+//! reads text (`.graph` cases, changed by [`mutate`], so that a corpus survives a change of the generator) or, as
+//! `*_choices`, decodes choices through `arbitrary`.
+
+pub mod bucketing;
+pub mod interpreter_domains;
+pub mod json_format;
+pub mod mutate;
+pub mod reducer;
+pub mod repair;
+pub mod text_format;
+
+use crate::case::Case;
+use crate::format::text;
+use crate::judge::input_faults;
+use crate::rules::PassKind;
+
+/// Nodes of a case that is judged or executed: a bound on the cost of one execution.
+const MOST_NODES: usize = 300;
+
+/// Elements that an execution may touch.
+const MOST_ELEMENTS: u64 = 1 << 16;
+
+/// A body, by the name of its target.
+pub type Body = fn(&[u8]);
+
+/// All targets.
+pub const TARGETS: &[(&str, Body)] = &[
+    ("text_format", text_format::check),
+    ("json_format", json_format::check),
+    ("bucketing", bucketing::check),
+    ("bucketing_choices", bucketing::check_choices),
+    ("repair", repair::check),
+    ("repair_choices", repair::check_choices),
+    ("interpreter_domains", interpreter_domains::check),
+    ("interpreter_domains_choices", interpreter_domains::check_choices),
+    ("reducer", reducer::check),
+    ("reducer_choices", reducer::check_choices),
+];
+
+/// The body of a target.
+pub fn target(name: &str) -> Option<Body> {
+    TARGETS.iter().find(|(other, _)| *other == name).map(|&(_, body)| body)
+}
+
+/// A case that `pass` can be run on, from its text; `None` for anything else.
+fn case_of_text(data: &[u8], pass: PassKind) -> Option<Case> {
+    let case = text::parse(data).ok()?;
+    let small = case.graph.len() <= MOST_NODES && case.graph.world.ranks.unwrap_or(1) <= 8;
+    (small && input_faults(&case.graph, pass).is_empty()).then_some(case)
+}
+
+/// Whether nothing touches the memory of a collective in flight. What such a graph computes is open, and so is what a
+/// pass may make of it.
+fn is_race_free(graph: &crate::graph::Graph) -> bool {
+    crate::generate::intrusions(graph) == 0
+}
+
+/// A case from choices, with so many repairs in a hundred.
+fn case_of_choices(data: &[u8], repair: u8) -> Case {
+    use crate::generate::{Bytes, Config, generate};
+    let mut source = Bytes::new(data);
+    let config = Config { repair: repair.into(), ..Config::default() }.swarmed(&mut source);
+    generate(&mut source, &config).into_case()
+}
+
+/// Panics unless the reference is right on a case. That it declines, or that values cannot be told, is an answer.
+fn reference_is_right(case: &Case, pass: PassKind) {
+    use crate::candidates::Reference;
+    use crate::case::PassConfig;
+    use crate::judge::{Options, Verdict, judge};
+    let config = case.pass.clone().filter(|config| config.name == pass.name());
+    let config = config.unwrap_or_else(|| PassConfig::new(pass.name()));
+    let case = Case { pass: Some(config), outcome: None, ..case.clone() };
+    let options = Options { element_limit: MOST_ELEMENTS, ..Options::default() };
+    let Ok(judgement) = judge(&case, &Reference, &options) else { return };
+    if let Verdict::Violated(_) = judgement.verdict {
+        panic!("{}", crate::report::text(&judgement, &format!("\n{case}"), None, false));
+    }
+}
