@@ -19,6 +19,7 @@ mod finding;
 mod known;
 mod merge;
 mod progress;
+mod score;
 mod store;
 mod summary;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod tests;
 pub use finding::Distinct;
 pub use known::{Known, KnownList};
 pub use merge::merge;
+pub use score::{Score, score};
 pub use store::{Header, Store, StoreError};
 pub use summary::{Batch, Summary};
 

@@ -8,6 +8,7 @@ mod fuzz;
 mod reduce;
 mod rules;
 mod run;
+mod score;
 mod show;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -28,6 +29,8 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// What campaigns have found: one or more --out folders as one summary.
     Results(fuzz::Results),
+    /// Say how soon the planted bugs are convicted.
+    Score(score::Score),
     /// Make a case smaller while it breaks the same rule.
     Reduce(reduce::Reduce),
     /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
@@ -97,6 +100,7 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
     let result = match &parsed.command {
         Command::Fuzz(fuzz) => fuzz.run(out),
         Command::Results(results) => results.run(out),
+        Command::Score(score) => score.run(out),
         Command::Reduce(reduce) => reduce.run(out, complain),
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),

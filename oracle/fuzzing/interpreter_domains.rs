@@ -36,10 +36,13 @@ fn agree(case: &Case) {
         Err(failure) => panic!("numbers run, terms do not: {failure}\n{case}"),
     };
     assert_eq!(numbers.hazards, terms.hazards, "\n{case}");
-    let mut value_of: FxHashMap<(Dtype, u64), u64> = FxHashMap::default();
-    for (rank, (dtype, term, number)) in elements(&terms, &numbers) {
-        let known = *value_of.entry((dtype, term)).or_insert(number);
-        assert_eq!(known, number, "one term, two values on rank {rank} ({})\n{case}", dtype.name());
+    let mut value_of: FxHashMap<(Dtype, u64), (u64, Place)> = FxHashMap::default();
+    for (place, (dtype, term, number)) in elements(&terms, &numbers) {
+        let (known, first) = *value_of.entry((dtype, term)).or_insert((number, place));
+        let at =
+            |(rank, output, element): Place| format!("element {element} of output {output} on rank {rank}");
+        let (first, place) = (at(first), at(place));
+        assert_eq!(known, number, "one term, two values: {first}, {place} ({})\n{case}", dtype.name());
     }
 }
 
@@ -63,12 +66,15 @@ fn returning_everything(graph: &Graph) -> Graph {
 
 type Element = (Dtype, u64, u64);
 
+/// Rank, output, element.
+type Place = (usize, usize, usize);
+
 /// Every element of every output: dtype, term, number. Elements that are poison must be so in both.
-fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (usize, Element)> + 'r {
+fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (Place, Element)> + 'r {
     let ranks = terms.ranks.iter().zip(&numbers.ranks).enumerate();
     ranks.flat_map(|(rank, (terms, numbers))| {
-        let leaves = terms.outputs.iter().zip(&numbers.outputs);
-        leaves.flat_map(move |((_, term), (_, number))| {
+        let leaves = terms.outputs.iter().zip(&numbers.outputs).enumerate();
+        leaves.flat_map(move |(output, ((_, term), (_, number)))| {
             let mut found = Vec::new();
             if let (Leaf::Tensor(term), Leaf::Tensor(number)) = (term, number) {
                 let is_poison = |poison: &[bool], i: usize| poison.get(i) == Some(&true);
@@ -77,7 +83,7 @@ fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (usize
                     assert_eq!(a, b, "poison in one domain only");
                     // Two cells make one element of complex128.
                     if !a && term.dtype != Dtype::C128 {
-                        found.push((rank, (term.dtype, t, n)));
+                        found.push(((rank, output, i), (term.dtype, t, n)));
                     }
                 }
             }

@@ -110,7 +110,7 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
 pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
-    for merge in &evidence.correspondence.merges {
+    for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
         let bucket = &after.collectives.calls[merge.launch];
         for &member in &merge.members {
             let call = &before.collectives.calls[member];

@@ -28,6 +28,9 @@ pub struct Merge {
     pub launch: usize,
     /// Indices of its members in the collectives of the graph before, in wait order.
     pub members: Vec<usize>,
+    /// Whether these are the members beyond doubt: not where several launches that nobody reads send alike, so that
+    /// they might change places with those of another launch.
+    pub certain: bool,
 }
 
 /// A place where a surviving node reads something else than before.
@@ -142,16 +145,18 @@ impl Correspondence {
             }
             merges.sort_unstable();
         }
+        let mut doubtful = Vec::new();
         if carried.iter().any(|(_, merges)| merges.is_empty()) {
-            Unread::new(self, before, after, &launches, &is_new).find(&mut carried);
+            doubtful = Unread::new(self, before, after, &launches, &is_new).find(&mut carried);
         }
         let mut merges: Vec<Merge> =
-            launches.iter().map(|&launch| Merge { launch, members: Vec::new() }).collect();
+            launches.iter().map(|&launch| Merge { launch, members: Vec::new(), certain: true }).collect();
         for (launch, into) in &carried {
             for &merge in into {
                 merges[merge].members.push(*launch);
             }
         }
+        doubtful.into_iter().for_each(|merge: usize| merges[merge].certain = false);
         self.merges = merges;
         self.carried_by = carried;
     }

@@ -182,7 +182,7 @@ impl<'a> Evidence<'a> {
     /// The groups of nodes that buckets contract: the members' issues to one node, and their waits to another.
     pub(super) fn groups_of(&self, merges: &[Merge]) -> Vec<Vec<NodeId>> {
         let mut groups = Vec::new();
-        for merge in merges.iter().filter(|merge| merge.members.len() > 1) {
+        for merge in merges.iter().filter(|merge| merge.members.len() > 1 && merge.certain) {
             groups.push(merge.members.iter().map(|&m| self.before.collectives.calls[m].node).collect());
             let waits: Vec<NodeId> = merge
                 .members

@@ -28,11 +28,11 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
                 continue;
             }
             told.push(merge);
-            let members = &evidence.correspondence.merges[merge].members;
+            let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
             let limit = caps.at(index);
             let number = index;
             index += 1;
-            if members.len() < 2 {
+            if members.len() < 2 || !certain {
                 continue;
             }
             let sizes: Option<Vec<i64>> =
@@ -73,7 +73,7 @@ pub(super) fn min_size(evidence: &Evidence) -> Checked {
         return not_asked("a least number of members");
     }
     let mut findings = Vec::new();
-    for merge in evidence.correspondence.merges.iter().filter(|m| m.members.len() == 1) {
+    for merge in evidence.correspondence.merges.iter().filter(|m| m.members.len() == 1 && m.certain) {
         let bucket = evidence.after.collectives.calls[merge.launch].node;
         let title = format!("bucket {} has one member", evidence.after.graph.name(bucket));
         findings.push(
@@ -99,7 +99,7 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
     let runs = runs(evidence);
     let run_of = |launch: usize| runs.iter().position(|run| run.contains(&launch));
     let mut findings = Vec::new();
-    for merge in &evidence.correspondence.merges {
+    for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
         let apart = merge.members.windows(2).find(|pair| run_of(pair[0]) != run_of(pair[1]));
         let Some(&[a, b]) = apart.and_then(|pair| pair.first_chunk::<2>()) else { continue };
         let order = wait_order(evidence, before.collectives.calls[a].kind);
@@ -152,7 +152,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     };
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();
-    for merge in &evidence.correspondence.merges {
+    for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
         // From the first member in wait order on: one that starts before it is not limited.
         let mut nodes = merge.members.iter().map(|&m| before.collectives.calls[m].node);
         let Some(first) = nodes.next() else { continue };
@@ -203,8 +203,8 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
     for run in runs(evidence) {
         for (i, &first) in run.iter().enumerate() {
             let Some(merge) = evidence.correspondence.merge_of(first) else { continue };
-            let members = &evidence.correspondence.merges[merge].members;
-            if members.first() != Some(&first) {
+            let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
+            if members.first() != Some(&first) || !certain {
                 continue;
             }
             let sizes = |launches: &[usize]| {

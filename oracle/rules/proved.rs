@@ -3,8 +3,7 @@
 use super::correspondence::Rewire;
 use super::values::{ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
-use crate::analysis::storages::Touch;
-use crate::graph::{Graph, NodeId, Op};
+use crate::graph::{Graph, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Limits, What, compare, compare_read, evaluate,
 };
@@ -23,7 +22,7 @@ pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Re
         let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
         // Who only views a tensor does not read it: what it shows later is another matter.
         let views = before.storages().accesses_by(rewire.user).is_empty();
-        if views && before.graph.node(rewire.user).op == Op::Call && is_written(before, rewire.old) {
+        if views && before.graph.node(rewire.user).op == Op::Call && is_written_after(before, rewire) {
             continue;
         }
         let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
@@ -74,11 +73,11 @@ pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Re
     ((ValueMethod::Extents, result), wrong)
 }
 
-/// Whether some node other than a collective writes the storage of a value.
-fn is_written(side: &Side, value: NodeId) -> bool {
+/// Whether the storage of what a reference reads is written behind the reader.
+fn is_written_after(side: &Side, rewire: &Rewire) -> bool {
     let storages = side.storages();
-    let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
-    accesses.any(|access| access.touch == Touch::Write && side.collectives.launch_at(access.node).is_none())
+    let mut accesses = storages.all_parts(rewire.old).flat_map(|part| storages.accesses_of(part.storage));
+    accesses.any(|access| access.node > rewire.user && access.touch.writes())
 }
 
 fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {

@@ -13,6 +13,7 @@
 //! Where two matchings account for everything, it takes the one that fills the new launches in wait order.
 
 use super::{Correspondence, Side};
+use crate::analysis::collectives::CollectiveCall;
 use crate::graph::NodeId;
 use crate::ops::Kind;
 
@@ -79,22 +80,51 @@ impl<'c, 'a> Unread<'c, 'a> {
         Unread { correspondence, before, after, launches, packed }
     }
 
-    /// Fills in the merges of launches that have none yet. `carried` is in wait order.
-    pub(super) fn find(&self, carried: &mut Carried) {
+    /// Fills in the merges of launches that have none yet, and returns the merges that they might be in instead.
+    /// `carried` is in wait order.
+    pub(super) fn find(&self, carried: &mut Carried) -> Vec<usize> {
         let unread = carried.iter().enumerate().filter(|(_, (_, merges))| merges.is_empty());
         let members: Vec<Member> = unread.map(|(index, &(launch, _))| self.member(index, launch)).collect();
-        for demand in [Demand::Full, Demand::Bytes] {
+        let placed = [Demand::Full, Demand::Bytes].into_iter().any(|demand| {
             let mut steps = STEPS;
-            if self.place(&members, carried, demand, &mut steps) {
-                return;
-            }
-        }
-        // The longest beginning that fits, leaving out whoever fits nowhere.
-        for member in &members {
+            self.place(&members, carried, demand, &mut steps)
+        });
+        // As far as they fit, leaving out whoever fits nowhere.
+        for member in members.iter().filter(|_| !placed) {
             if let Some(&merge) = self.merges_of(member, carried, Demand::Places).first() {
                 carried[member.index].1 = vec![merge];
             }
         }
+        let mut doubtful = Vec::new();
+        for member in &members {
+            let possible: Vec<usize> =
+                (0..self.launches.len()).filter(|&merge| self.may_be_in(member, merge, carried)).collect();
+            if possible.len() > 1 {
+                doubtful.extend(possible);
+            }
+        }
+        doubtful.sort_unstable();
+        doubtful.dedup();
+        doubtful
+    }
+
+    /// Whether a launch packs what a member sends, or the member has nothing to send.
+    fn may_be_in(&self, member: &Member, merge: usize, carried: &Carried) -> bool {
+        let (old, new) = self.calls(member, merge);
+        let alike = new.kind == old.kind && new.group.to_string() == old.group.to_string();
+        alike && (member.bytes == 0 || self.sends(member, merge, carried))
+    }
+
+    fn calls(&self, member: &Member, merge: usize) -> (&CollectiveCall<'a>, &CollectiveCall<'a>) {
+        (&self.before.collectives.calls[member.launch], &self.after.collectives.calls[self.launches[merge]])
+    }
+
+    fn sends(&self, member: &Member, merge: usize, carried: &Carried) -> bool {
+        let packed = &self.packed[merge];
+        let mut sources =
+            carried.iter().filter(|(l, _)| member.from.contains(l)).flat_map(|(_, merges)| merges);
+        member.nodes.iter().any(|node| packed.nodes.contains(node))
+            || sources.any(|merge| packed.merges.contains(merge))
     }
 
     fn member(&self, index: usize, launch: usize) -> Member {
@@ -150,30 +180,25 @@ impl<'c, 'a> Unread<'c, 'a> {
     }
 
     fn fits(&self, member: &Member, merge: usize, carried: &Carried, demand: Demand) -> bool {
-        let (old, new) = (
-            &self.before.collectives.calls[member.launch],
-            &self.after.collectives.calls[self.launches[merge]],
-        );
-        let packed = &self.packed[merge];
-        let mut sources =
-            carried.iter().filter(|(l, _)| member.from.contains(l)).flat_map(|(_, merges)| merges);
-        // What has no elements may come from a buffer that nothing connects with the launch it was gathered by.
-        let sends = member.bytes == 0 && demand != Demand::Full
-            || member.nodes.iter().any(|node| packed.nodes.contains(node))
-            || sources.any(|merge| packed.merges.contains(merge));
-        let dtype = |side: &Side, node: NodeId| side.graph.tensor_of(node).map(|tensor| tensor.dtype);
-        if demand == Demand::Full && dtype(self.before, old.node) != dtype(self.after, new.node) {
-            return false;
-        }
         let (slots, bytes) = self.left(merge, carried);
-        let room = slots.is_some_and(|slots| slots > 0);
-        if new.kind != old.kind || new.group.to_string() != old.group.to_string() || !sends || !room {
+        if slots.is_none_or(|slots| slots == 0) || !self.may_be_in(member, merge, carried) {
             return false;
         }
-        demand == Demand::Places
-            || new.reduce_op == old.reduce_op
-                && bytes >= member.bytes
-                && self.is_independent(member, merge, carried)
+        let (old, new) = self.calls(member, merge);
+        let dtype = |side: &Side, node: NodeId| side.graph.tensor_of(node).map(|tensor| tensor.dtype);
+        // What has no elements may come from a buffer that nothing connects with the launch it was gathered by, so
+        // that it is not seen to be sent.
+        let plain =
+            dtype(self.before, old.node) == dtype(self.after, new.node) && self.sends(member, merge, carried);
+        match demand {
+            Demand::Places => true,
+            Demand::Full if !plain => false,
+            _ => {
+                new.reduce_op == old.reduce_op
+                    && bytes >= member.bytes
+                    && self.is_independent(member, merge, carried)
+            }
+        }
     }
 
     /// Whether a member needs none of those that a merge has already, nor they it.

@@ -5,7 +5,8 @@
 //! Two elements are equal if the same operators with the same constants were applied to the same elements in the
 //! same order, whatever tensors they lay in on the way. So movement is seen through, and everything else is a
 //! free function: no arithmetic law holds but these, each of which the dtypes guarantee exactly:
-//! - a cast to the own dtype, a reduction of one element, and a collective reduction over one rank change nothing;
+//! - a cast to the own dtype, a reduction of one element (but for sums of floats, which turn -0 into 0), and a
+//!   collective reduction over one rank change nothing;
 //! - an implicit promotion is the explicit cast;
 //! - conjugating twice, and cutting a cell into parts that are put together again, change nothing.
 //!
@@ -27,7 +28,7 @@ use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwis
 use super::hash::{mix, words};
 use super::number::Number;
 use super::numbers;
-use crate::graph::Dtype;
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce};
 
 /// The domain of terms.
@@ -180,7 +181,9 @@ impl Domain for Terms {
     }
 
     fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
-        if run == 1 {
+        // A sum begins with 0, which a negative zero does not survive.
+        let adds = matches!(op, Reduce::Sum | Reduce::Mean) && dtype.class() == DtypeClass::Float;
+        if run == 1 && !adds {
             return Ok(cells.to_vec());
         }
         let key = mix(start(Kind::Reduce, op as u64), dtype as u64);

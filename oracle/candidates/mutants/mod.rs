@@ -44,6 +44,11 @@ pub struct Mutant {
 }
 
 impl Mutant {
+    /// Its name.
+    pub fn label(&self) -> &'static str {
+        self.name
+    }
+
     /// What is wrong with it, in one line.
     pub fn about(&self) -> &'static str {
         self.about

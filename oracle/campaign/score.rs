@@ -1,0 +1,62 @@
+//! How soon a candidate is convicted: the measure of the oracle and its generator.
+//!
+//! For each of several seeds, cases are judged one after another until the candidate violates a rule on a case that the
+//! reference masters. The number of cases it took is the score; the median over the seeds is what docs/score.md lists.
+
+use crate::candidates::{Candidate, Reference};
+use crate::generate::{self, Config};
+use crate::judge::{self, Options, Verdict};
+use crate::rules::PassKind;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// What the seeds gave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Score {
+    /// For each seed the number of cases up to the first conviction; `None` where there was none.
+    pub cases: Vec<Option<u64>>,
+    /// The most fundamental rule of each conviction, and how often it was that.
+    pub rules: BTreeMap<&'static str, u64>,
+}
+
+impl Score {
+    /// The median number of cases; seeds without conviction count as more than any.
+    pub fn median(&self) -> Option<u64> {
+        let mut cases: Vec<u64> = self.cases.iter().map(|n| n.unwrap_or(u64::MAX)).collect();
+        cases.sort_unstable();
+        cases.get(cases.len() / 2).copied().filter(|&n| n != u64::MAX)
+    }
+
+    /// The most cases that a seed took; `None` if some seed gave no conviction.
+    pub fn worst(&self) -> Option<u64> {
+        self.cases.iter().copied().collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+}
+
+/// Scores a candidate on seeds `0..seeds`, with at most `limit` cases each.
+pub fn score(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Options) -> Score {
+    let found: Vec<Option<(u64, &'static str)>> =
+        (0..seeds).into_par_iter().map(|seed| convict(candidate, seed, limit, options)).collect();
+    let mut rules = BTreeMap::new();
+    for (_, rule) in found.iter().flatten() {
+        *rules.entry(*rule).or_insert(0) += 1;
+    }
+    Score { cases: found.into_iter().map(|found| found.map(|(cases, _)| cases)).collect(), rules }
+}
+
+fn convict(
+    candidate: &dyn Candidate,
+    seed: u64,
+    limit: u64,
+    options: &Options,
+) -> Option<(u64, &'static str)> {
+    let repairs = candidate.capabilities().passes == [PassKind::Repair];
+    let config = Config { repair: if repairs { 100 } else { 0 }, ..Config::default() };
+    (0..limit).find_map(|number| {
+        let case = generate::case(&config, seed, number).into_case();
+        let judgement = judge::judge(&case, candidate, options).ok()?;
+        let rule = *judgement.violated_rules().first()?;
+        let reference = judge::judge(&case, &Reference, options).ok()?;
+        (!matches!(reference.verdict, Verdict::Violated(_))).then_some((number + 1, rule))
+    })
+}

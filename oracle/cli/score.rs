@@ -1,0 +1,65 @@
+//! `graph-oracle score`: how soon the mutants are convicted.
+
+use super::{CouldNotRun, Status, print};
+use crate::campaign::score;
+use crate::candidates::{mutants, pr158663::Pr158663};
+use crate::judge::Options;
+use clap::Args;
+use std::io::Write;
+
+#[derive(Args, Debug)]
+pub(super) struct Score {
+    /// Mutants to score; default: all of them, and the historic algorithm.
+    names: Vec<String>,
+    /// How many seeds.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    seeds: u64,
+    /// Cases of a seed at most.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    cases: u64,
+}
+
+impl Score {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let all = mutants::all();
+        let known = |name: &String| name == "pr158663" || all.iter().any(|mutant| mutant.label() == name);
+        if let Some(name) = self.names.iter().find(|name| !known(name)) {
+            let names: Vec<&str> = all.iter().map(|mutant| mutant.label()).collect();
+            return Err(CouldNotRun::new(format_args!(
+                "unknown mutant {name:?}; there are: {}, pr158663",
+                names.join(", ")
+            )));
+        }
+        let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
+        let options = Options::default();
+        let mut convicted = true;
+        print(
+            out,
+            "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
+        )?;
+        for mutant in all.iter().filter(|mutant| wanted(mutant.label())) {
+            let score = score(mutant, self.seeds, self.cases, &options);
+            convicted &= score.worst().is_some();
+            print(out, &row(mutant.label(), mutant.about(), mutant.origin(), &score))?;
+        }
+        if wanted("pr158663") {
+            let score = score(&Pr158663, self.seeds, self.cases, &options);
+            convicted &= score.worst().is_some();
+            print(out, &row("pr158663", "the historic algorithm, five defects", "#158663", &score))?;
+        }
+        Ok(if convicted { Status::Sound } else { Status::Violated })
+    }
+}
+
+fn row(name: &str, about: &str, origin: &str, score: &crate::campaign::Score) -> String {
+    let number = |n: Option<u64>| n.map_or("none".to_string(), |n| n.to_string());
+    let mut rules: Vec<(&str, u64)> = score.rules.iter().map(|(&rule, &count)| (rule, count)).collect();
+    rules.sort_by_key(|&(rule, count)| (std::cmp::Reverse(count), rule));
+    let rules: Vec<String> = rules.iter().take(3).map(|(rule, count)| format!("{rule} ({count})")).collect();
+    format!(
+        "| {name} | {about} | {origin} | {} | {} | {} |\n",
+        number(score.median()),
+        number(score.worst()),
+        rules.join(", ")
+    )
+}

@@ -1,0 +1,65 @@
+//! The bodies of the fuzz targets on the committed corpora, without a fuzzer: every file of `corpus/<target>/`.
+
+use graph_oracle::fuzzing::{TARGETS, target};
+use std::path::{Path, PathBuf};
+
+fn corpus(name: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn replay(name: &str) {
+    let files = corpus(name);
+    assert!(!files.is_empty(), "corpus/{name} is empty");
+    let check = target(name).unwrap();
+    for file in files {
+        // Which file it was, should the body panic.
+        println!("{}", file.display());
+        check(&std::fs::read(&file).unwrap());
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            replay(stringify!($name));
+        })*
+
+        #[test]
+        fn every_target_is_replayed() {
+            let here = [$(stringify!($name)),*];
+            let all: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+            assert_eq!(here[..], all[..]);
+        }
+    };
+}
+
+targets! {
+    text_format json_format bucketing bucketing_choices repair repair_choices interpreter_domains
+    interpreter_domains_choices reducer reducer_choices
+}
+
+/// Nonsense of every kind: no body panics on it.
+#[test]
+fn nonsense() {
+    let deep = "[".repeat(100_000);
+    let inputs: [&[u8]; 6] = [b"", b"\xff\xfe\0", b"world", b"{", deep.as_bytes(), &[0x1f, 0x8b, 8, 0]];
+    for (_, check) in TARGETS {
+        inputs.iter().for_each(|input| check(input));
+    }
+}
+
+/// The graph targets have one file of each in fuzz/.
+#[test]
+fn every_target_has_its_glue() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = std::fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+    for (name, _) in TARGETS {
+        assert!(root.join(format!("fuzz/fuzz_targets/{name}.rs")).exists(), "{name} has no file");
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not in fuzz/Cargo.toml");
+    }
+}
