@@ -1,1 +1,180 @@
+//! Campaigns: the same findings however they are run, stores that survive, and stores that are refused.
 
+use super::{Campaign, KnownList, Limit, Summary, merge};
+use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal};
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use crate::judge::{Options, Values};
+use crate::reduce::Budget;
+use crate::rules::PassKind;
+use std::path::{Path, PathBuf};
+
+/// Two batches and a bit.
+const CASES: u64 = 1100;
+
+fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
+    Campaign {
+        pass: Some(PassKind::Bucketing),
+        candidate,
+        seed: 5,
+        limit: Limit::Cases(CASES),
+        jobs: 2,
+        shard: (0, 1),
+        out: None,
+        known: KnownList::default(),
+        options: Options { values: Values::Off, ..Options::default() },
+        reduction: Budget { questions: 150, ..Budget::default() },
+        progress: false,
+    }
+}
+
+/// A folder that is gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("graph-oracle-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.join("campaign.jsonl")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn mutant() -> Box<dyn Candidate> {
+    candidates::find("K1").unwrap()
+}
+
+#[test]
+fn the_number_of_jobs_makes_no_difference() {
+    let mutant = mutant();
+    let run = |jobs| Campaign { jobs, ..campaign(&*mutant) }.run().unwrap();
+    let (one, two) = (run(1), run(2));
+    assert_eq!(one, two);
+    assert!(one.total.violated > 0 && !one.total.found.is_empty(), "{}", one.text());
+    assert_eq!(one.total.cases, CASES);
+}
+
+#[test]
+fn a_killed_campaign_goes_on_where_it_was() {
+    let (mutant, folder) = (mutant(), Folder::new("killed"));
+    let stored = || Campaign { out: Some(folder.0.clone()), ..campaign(&*mutant) };
+    let whole = stored().run().unwrap();
+    let text = std::fs::read_to_string(folder.store()).unwrap();
+    for finding in &whole.total.found {
+        let case = std::fs::read_to_string(folder.0.join(finding.file_name())).unwrap();
+        assert_eq!(case, finding.case);
+    }
+    // Killed while the last line was written, and after the first batch.
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for cut in [text.len() - 9, lines[0].len() + lines[1].len(), lines[0].len(), 0] {
+        std::fs::write(folder.store(), &text[..cut]).unwrap();
+        assert_eq!(stored().run().unwrap(), whole, "cut at {cut}");
+        assert_eq!(std::fs::read_to_string(folder.store()).unwrap(), text, "cut at {cut}");
+    }
+    // Nothing is left to do.
+    assert_eq!(stored().run().unwrap(), whole);
+}
+
+#[test]
+fn shards_merge_to_the_whole() {
+    let mutant = mutant();
+    let whole = campaign(&*mutant).run().unwrap();
+    let folders: Vec<Folder> = (0..2).map(|i| Folder::new(&format!("shard{i}"))).collect();
+    for (i, folder) in (0..).zip(&folders) {
+        let shard = Campaign { shard: (i, 2), out: Some(folder.0.clone()), ..campaign(&*mutant) };
+        shard.run().unwrap();
+    }
+    let paths: Vec<PathBuf> = folders.iter().map(|folder| folder.0.clone()).collect();
+    let merged = merge(&paths).unwrap();
+    let sums = |summary: &Summary| {
+        let total = &summary.total;
+        (total.cases, total.useful, total.violated, total.rules.clone(), summary.batches.clone())
+    };
+    assert_eq!(sums(&merged), sums(&whole));
+    // A store that is given twice counts once.
+    assert_eq!(sums(&merge(&[&paths[..], &paths[..1]].concat()).unwrap()), sums(&whole));
+    // Each shard looks for itself, so together they find at least what one campaign finds.
+    assert!(whole.total.found.iter().all(|finding| merged.total.found.iter().any(|f| f.rule == finding.rule)));
+}
+
+fn error(store: &Path, text: &str) -> String {
+    let mutant = mutant();
+    std::fs::write(store, text).unwrap();
+    let folder = store.parent().unwrap().to_path_buf();
+    let result = Campaign { limit: Limit::Cases(1), out: Some(folder), ..campaign(&*mutant) }.run();
+    // What was there is untouched.
+    assert_eq!(std::fs::read_to_string(store).unwrap(), text);
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn stores_that_are_refused() {
+    let (mutant, folder) = (mutant(), Folder::new("refused"));
+    let one = Campaign { limit: Limit::Cases(1), out: Some(folder.0.clone()), ..campaign(&*mutant) };
+    one.run().unwrap();
+    let store = folder.store();
+    let text = std::fs::read_to_string(&store).unwrap();
+    let (first, second) = text.split_once('\n').unwrap();
+    let corrupt = error(&store, &format!("{first}\n{{\"batch\": 3}}\n{second}"));
+    assert!(corrupt.contains("campaign.jsonl:2: "), "{corrupt}");
+    let garbage = error(&store, "nonsense\n");
+    assert!(garbage.contains("campaign.jsonl:1: "), "{garbage}");
+    let version = error(&store, &text.replace("graph-oracle-campaign/1", "graph-oracle-campaign/9"));
+    assert!(version.contains("graph-oracle-campaign/9; this program writes graph-oracle-campaign/1"), "{version}");
+    let other = error(&store, &text.replace("\"seed\":5", "\"seed\":6"));
+    assert!(other.contains("seed 6") && other.contains("this one is") && other.contains("seed 5"), "{other}");
+    std::fs::write(&store, &text).unwrap();
+    let file = std::fs::File::open(&store).unwrap();
+    file.lock().unwrap();
+    let busy = one.run().unwrap_err().to_string();
+    assert!(busy.contains("in use by another campaign"), "{busy}");
+}
+
+#[test]
+fn known_findings_are_counted_and_not_told() {
+    let mutant = mutant();
+    let found = campaign(&*mutant).run().unwrap().total.found;
+    let lines: Vec<String> = found
+        .iter()
+        .map(|f| serde_json::json!({"rule": f.rule, "shape": f.shape, "link": "https://example.org/1"}).to_string())
+        .collect();
+    let known = KnownList::parse(&format!("# tracked\n{}\n", lines.join("\n"))).unwrap();
+    let again = Campaign { known, ..campaign(&*mutant) }.run().unwrap();
+    assert!(again.total.known >= found.len() as u64, "{}", again.text());
+    assert!(!again.total.found.iter().any(|finding| found.iter().any(|f| f.is_same(finding))));
+    assert!(KnownList::parse("{\"rule\": \"x\"}").unwrap_err().starts_with("line 1: "));
+}
+
+/// Panics on every graph with an odd number of nodes.
+struct Panics;
+
+impl Candidate for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Bucketing], bakes_rank: false }
+    }
+
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        assert!(graph.len().is_multiple_of(2), "an odd number of nodes");
+        candidates::Reference.run(graph, pass, rank)
+    }
+}
+
+#[test]
+fn a_panic_is_a_finding_and_the_campaign_goes_on() {
+    let summary = Campaign { limit: Limit::Cases(40), ..campaign(&Panics) }.run().unwrap();
+    assert!(summary.total.crashed > 5 && summary.total.cases == 40, "{}", summary.text());
+    assert!(summary.total.first_crash.unwrap().contains("an odd number of nodes"));
+}

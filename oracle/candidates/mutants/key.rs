@@ -30,6 +30,8 @@ impl Policy for WithoutKind {
             members.extend(member::in_wait_order(cx, Collective::AllReduce)?);
             members.sort_by_key(|member| member.wait);
         }
+        // Not those that a bucket has become.
+        members.retain(|member| member.start.index() < cx.facts.dependences.len());
         Ok(members)
     }
 
