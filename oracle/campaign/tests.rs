@@ -103,7 +103,9 @@ fn shards_merge_to_the_whole() {
     // A store that is given twice counts once.
     assert_eq!(sums(&merge(&[&paths[..], &paths[..1]].concat()).unwrap()), sums(&whole));
     // Each shard looks for itself, so together they find at least what one campaign finds.
-    assert!(whole.total.found.iter().all(|finding| merged.total.found.iter().any(|f| f.rule == finding.rule)));
+    assert!(
+        whole.total.found.iter().all(|finding| merged.total.found.iter().any(|f| f.rule == finding.rule))
+    );
 }
 
 fn error(store: &Path, text: &str) -> String {
@@ -129,7 +131,10 @@ fn stores_that_are_refused() {
     let garbage = error(&store, "nonsense\n");
     assert!(garbage.contains("campaign.jsonl:1: "), "{garbage}");
     let version = error(&store, &text.replace("graph-oracle-campaign/1", "graph-oracle-campaign/9"));
-    assert!(version.contains("graph-oracle-campaign/9; this program writes graph-oracle-campaign/1"), "{version}");
+    assert!(
+        version.contains("graph-oracle-campaign/9; this program writes graph-oracle-campaign/1"),
+        "{version}"
+    );
     let other = error(&store, &text.replace("\"seed\":5", "\"seed\":6"));
     assert!(other.contains("seed 6") && other.contains("this one is") && other.contains("seed 5"), "{other}");
     std::fs::write(&store, &text).unwrap();
@@ -145,7 +150,9 @@ fn known_findings_are_counted_and_not_told() {
     let found = campaign(&*mutant).run().unwrap().total.found;
     let lines: Vec<String> = found
         .iter()
-        .map(|f| serde_json::json!({"rule": f.rule, "shape": f.shape, "link": "https://example.org/1"}).to_string())
+        .map(|f| {
+            serde_json::json!({"rule": f.rule, "shape": f.shape, "link": "https://example.org/1"}).to_string()
+        })
         .collect();
     let known = KnownList::parse(&format!("# tracked\n{}\n", lines.join("\n"))).unwrap();
     let again = Campaign { known, ..campaign(&*mutant) }.run().unwrap();

@@ -169,7 +169,7 @@ fn text(summary: &Summary) -> String {
         for part in [&finding.case, &finding.report] {
             text.push('\n');
             for line in part.trim_end().lines() {
-                text += &format!("    {line}").trim_end();
+                text += format!("    {line}").trim_end();
                 text.push('\n');
             }
         }

@@ -95,13 +95,13 @@ fn drop_chunks(graph: &Graph, n: usize) -> Option<Option<Graph>> {
     if range.len() < 2 {
         return None;
     }
-    Some(without(&graph, range.map(|i| NodeId(i as u32))))
+    Some(without(graph, range.map(|i| NodeId(i as u32))))
 }
 
 /// Removes one node with everything that uses it.
 fn drop_nodes(graph: &Graph, n: usize) -> Option<Option<Graph>> {
     let index = graph.len().checked_sub(n + 1)?;
-    Some(without(&graph, [NodeId(index as u32)]))
+    Some(without(graph, [NodeId(index as u32)]))
 }
 
 /// The graph without some nodes and what uses them. The output stays; its references go.

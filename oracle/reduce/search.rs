@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::ops::Ops;
 use crate::semantics::{self, Program, Terms};
 use rustc_hash::FxHashSet;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
 
 /// Limits of a reduction.
@@ -202,9 +202,7 @@ impl Search<'_> {
     }
 
     fn asks(&mut self, case: &Case) -> bool {
-        let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-        case.to_string().hash(&mut hasher);
-        if !self.seen.insert(hasher.finish()) {
+        if !self.seen.insert(rustc_hash::FxBuildHasher.hash_one(case.to_string())) {
             return false;
         }
         self.questions += 1;

@@ -148,6 +148,26 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// What stands for a node of the graph before as the end of an ordering edge: itself, the collective of its bucket,
+    /// or the waits of that collective. Nothing where it is gone, or where it is in doubt which bucket it is in.
+    pub(super) fn stands_for(&self, id: NodeId) -> Vec<NodeId> {
+        if let Some(twin) = self.correspondence.after_of[id.index()] {
+            return vec![twin];
+        }
+        let calls = &self.before.collectives;
+        let merge = |launch: usize| {
+            let merge = &self.correspondence.merges[self.correspondence.merge_of(launch)?];
+            merge.certain.then_some(merge.launch)
+        };
+        if let Some(launch) = calls.launch_at(id) {
+            return merge(launch).map(|new| self.after.collectives.calls[new].node).into_iter().collect();
+        }
+        match calls.waits.iter().position(|waits| waits.first() == Some(&id)).and_then(merge) {
+            Some(new) => self.after.collectives.waits[new].clone(),
+            None => Vec::new(),
+        }
+    }
+
     /// A finding without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);

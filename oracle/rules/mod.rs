@@ -232,6 +232,15 @@ pub static CATALOGUE: &[Rule] = &[
         check: order::write_before_aliased_read,
     },
     Rule {
+        id: "order/edges-kept",
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: "Where an ordering edge was, arguments and ordering edges lead between what stands for its ends: a \
+                    surviving node for itself, the bucket's collective for a member, its wait for a member's wait.",
+        reason: "An edge that is lost, or left on an erased node, holds nothing in place in the next sort.",
+        check: order::edges_kept,
+    },
+    Rule {
         id: "order/effects-preserved",
         severity: Severity::Soundness,
         passes: BOTH,

@@ -77,6 +77,35 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
+/// Ordering edges lead on between what stands for their ends.
+pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let mut findings = Vec::new();
+    for edge in &before.graph.ordering {
+        let (first, second) = (evidence.stands_for(edge.before), evidence.stands_for(edge.after));
+        let mut pairs = first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b)));
+        // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
+        if first.is_empty() || second.is_empty() || pairs.any(|(a, b)| a == b || after.has_path(a, b)) {
+            continue;
+        }
+        let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));
+        let (a, b) = (new(first[0]), new(second[0]));
+        findings.push(
+            evidence
+                .finding("order/edges-kept", Stage::After, format!("{b} no longer has to follow {a}"))
+                .before_nodes(evidence, [edge.before, edge.after])
+                .fact(format!(
+                    "before, an ordering edge puts {} before {}",
+                    old(edge.before),
+                    old(edge.after)
+                ))
+                .then(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
+                .however("none does"),
+        );
+    }
+    Checked::Findings(findings)
+}
+
 /// Surviving nodes that conflict keep their order.
 pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (before, c) = (&evidence.before, &evidence.correspondence);

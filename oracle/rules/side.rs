@@ -166,6 +166,13 @@ impl<'a> Side<'a> {
         self.ops.call(self.graph, id).is_some_and(writes)
     }
 
+    /// Whether a launch other than `launch` writes a storage that `id` shows.
+    pub(super) fn is_filled_by_another(&self, id: NodeId, launch: NodeId) -> bool {
+        let storages = self.storages();
+        let mut accesses = storages.all_parts(id).flat_map(|part| storages.accesses_of(part.storage));
+        accesses.any(|access| self.is_launch_write(access) && access.node != launch)
+    }
+
     /// The nodes, launches aside, that write a storage that `id` shows.
     pub(super) fn writers_of(&self, id: NodeId) -> Vec<NodeId> {
         let storages = self.storages();

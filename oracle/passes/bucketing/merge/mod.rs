@@ -391,7 +391,7 @@ impl<'a> Merging<'a> {
         packing.nodes.iter().all(|&id| {
             let inside = |user: &NodeId| *user == start || packing.nodes.contains(user);
             let stays = !self.editor.users(id).iter().all(inside);
-            !(self.careful && self.facts.is_awaited(id)) && !(stays && self.facts.has_hazards(id))
+            !(self.careful && self.facts.is_awaited(id) || stays && self.facts.has_hazards(id))
         })
     }
 }
