@@ -134,7 +134,7 @@ const BUCKETING_IDS: &[(i64, Dtype)] = &[
     (56, Dtype::U8),
 ];
 
-/// The operators of one graph, by [`TargetId`](crate::graph::TargetId).
+/// The operators of one graph, by [`TargetId`].
 #[derive(Clone, Debug, Default)]
 pub struct Ops(Vec<Cow<'static, OpInfo>>);
 

@@ -4,7 +4,7 @@ use super::edits;
 use crate::analysis::validate::validate;
 use crate::case::Case;
 use crate::generate::intrusions;
-use crate::graph::Graph;
+use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
 use crate::semantics::{self, Program, Terms};
 use rustc_hash::FxHashSet;
@@ -161,6 +161,7 @@ impl Search<'_> {
             }
             self.drop_options();
             if self.size >= before {
+                self.rename();
                 return true;
             }
         }
@@ -179,6 +180,26 @@ impl Search<'_> {
             } else {
                 next += 1;
             }
+        }
+    }
+
+    /// Gives short names where there are long or odd ones, unless it is the names that matter.
+    fn rename(&mut self) {
+        let graph = &self.best.graph;
+        let is_short = |name: &str| name.len() <= 6 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_inner = |id: &NodeId| graph.node(*id).op != Op::Output;
+        if self.is_spent() || graph.ids().filter(is_inner).all(|id| is_short(graph.name(id))) {
+            return;
+        }
+        let renamed = graph.with_names(|id| match graph.node(id).op {
+            Op::Output => graph.name(id).to_string(),
+            Op::Placeholder => format!("x{}", id.0),
+            _ => format!("n{}", id.0),
+        });
+        let case = Case { graph: renamed, ..self.best.clone() };
+        if self.asks(&case) {
+            (self.progress)(&case);
+            self.best = case;
         }
     }
 
