@@ -9,6 +9,8 @@
 //! against a candidate that is always wrong still goes on. After each batch a line goes to the store: a killed
 //! campaign goes on where it was, with nothing lost or counted twice.
 //!
+//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited.
+//!
 //! A shard takes every `n`-th batch; the stores of shards merge into one summary.
 //!
 //! # What it does not do
@@ -34,7 +36,8 @@ pub use summary::{Batch, Summary};
 
 use crate::candidates::Candidate;
 use crate::case::Case;
-use crate::generate::{self, Config};
+use crate::generate::{self, Config, Seeded, Source};
+use crate::graph::Graph;
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Budget};
 use crate::rules::PassKind;
@@ -81,6 +84,8 @@ pub struct Campaign<'a> {
     pub options: Options,
     /// The budget of each reduction.
     pub reduction: Budget,
+    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited.
+    pub graphs: Vec<(String, Graph)>,
     /// Whether progress is shown on standard error.
     pub progress: bool,
 }
@@ -164,6 +169,7 @@ impl Campaign<'_> {
             shard: self.shard,
             values: self.options.values.name().to_string(),
             generator: generate::VERSION,
+            graphs: self.graphs.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 
@@ -190,12 +196,48 @@ impl Campaign<'_> {
 
     /// Case `number` of the campaign.
     pub fn case(&self, number: u64) -> Case {
-        generate::case(&self.config(), self.seed, number).into_case()
+        self.case_by(&self.config(), number)
+    }
+
+    fn case_by(&self, config: &Config, number: u64) -> Case {
+        let generated = || generate::case(config, self.seed, number).into_case();
+        match self.neighbour(number) {
+            // The pass and its options as for a generated case; caps would be those of another graph.
+            Some(graph) => {
+                let mut pass = generated().pass;
+                pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| key != "cap"));
+                Case { pass, ..Case::of_graph(graph) }
+            }
+            None => generated(),
+        }
+    }
+
+    /// A window of a real graph, made small enough to be executed, with a few edits. `None` where there are no graphs,
+    /// or the windows tried cannot be made small.
+    fn neighbour(&self, number: u64) -> Option<Graph> {
+        /// Windows that are tried for one case.
+        const TRIES: u32 = 8;
+        if self.graphs.is_empty() {
+            return None;
+        }
+        let mut source = Seeded::case(self.seed, number);
+        (0..TRIES).find_map(|_| {
+            let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
+            let start = source.below(graph.len() as u32) as usize;
+            let window = generate::window(graph, start, source.between(10, 80) as usize)?;
+            let mut small = generate::shrink(&window, 4)?;
+            for _ in 0..source.below(4) {
+                if let Some((_, edited)) = generate::edit(&mut source, &small) {
+                    small = edited;
+                }
+            }
+            Some(small)
+        })
     }
 
     fn judge(&self, config: &Config, number: u64) -> Judged {
         let judged = catch_unwind(AssertUnwindSafe(|| {
-            let case = generate::case(config, self.seed, number).into_case();
+            let case = self.case_by(config, number);
             judge::judge(&case, self.candidate, &self.options)
         }));
         match judged {
@@ -272,7 +314,7 @@ impl Campaign<'_> {
 
     /// The reduced form of a case that violates `rule`.
     fn reduce(&self, config: &Config, number: u64, rule: &'static str) -> Distinct {
-        let case = generate::case(config, self.seed, number).into_case();
+        let case = self.case_by(config, number);
         let mut shows = |case: &Case| reduce::violates(case, self.candidate, &self.options, rule);
         let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
         let case = reduced.map_or(case, |reduced| reduced.case);

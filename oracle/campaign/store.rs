@@ -30,6 +30,9 @@ pub struct Header {
     pub values: String,
     /// The version of the generator.
     pub generator: u32,
+    /// The real graphs that cases are windows of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graphs: Vec<String>,
 }
 
 impl Header {
@@ -39,8 +42,12 @@ impl Header {
             (_, 1) => String::new(),
             (i, n) => format!(", shard {i}/{n}"),
         };
+        let graphs = match &self.graphs[..] {
+            [] => String::new(),
+            graphs => format!(", windows of {}", graphs.join(" and ")),
+        };
         let Header { pass, candidate, seed, values, generator, .. } = self;
-        format!("{pass} by {candidate}, seed {seed}, values {values}, generator {generator}{shard}")
+        format!("{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{shard}")
     }
 }
 

@@ -1,7 +1,7 @@
 //! `graph-oracle fuzz`: campaigns.
 
 use super::check::ValuesArgument;
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::{CouldNotRun, ReportFormat, Status, files, print};
 use crate::campaign::{Campaign, KnownList, Limit, Summary, merge};
 use crate::candidates::{self, Candidate};
 use crate::judge::Options;
@@ -40,6 +40,10 @@ pub(super) struct Fuzz {
     /// Findings that are known, one JSON object a line: {"rule": ..., "shape": ..., "link": ...}
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
+    /// A real graph, exchange JSON or .graph (repeatable): cases are windows of these, made small and edited, instead
+    /// of generated ones.
+    #[arg(long = "graph", value_name = "FILE")]
+    graphs: Vec<PathBuf>,
     /// How values are compared.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
@@ -77,6 +81,15 @@ impl Fuzz {
             .map(|name| candidates::find(name).map_err(CouldNotRun::new))
             .collect::<Result<_, _>>()?;
         let known = self.known()?;
+        let mut graphs = Vec::new();
+        for path in &self.graphs {
+            let graph = files::read(path)?.into_graph(path)?;
+            if graph.is_empty() {
+                return Err(CouldNotRun::new(format_args!("{}: holds no node", path.display())));
+            }
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            graphs.push((name, graph));
+        }
         let limit = match (self.cases, self.seconds) {
             (_, Some(seconds)) => Limit::Time(Duration::from_secs(seconds)),
             (cases, None) => Limit::Cases(cases.unwrap_or(CASES)),
@@ -98,6 +111,7 @@ impl Fuzz {
                 known: known.clone(),
                 options: Options { values: self.values.values(), ..Options::default() },
                 reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
+                graphs: graphs.clone(),
                 progress: std::io::stderr().is_terminal(),
             };
             summaries.push(campaign.run().map_err(CouldNotRun::new)?);
