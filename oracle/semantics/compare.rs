@@ -4,7 +4,7 @@
 //! are equal, a poison one and a known one are not.
 
 use super::numbers::show;
-use super::run::{FinalInput, Leaf, Run, TensorValue};
+use super::run::{Effect, FinalInput, Leaf, Run, TensorValue};
 use crate::graph::{Dtype, Graph, NodeId};
 use std::fmt;
 
@@ -101,6 +101,16 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Effects in an order that tells them apart: assertions among themselves may change places, since they only stop the
+/// program.
+fn settled(effects: &[Effect]) -> Vec<&Effect> {
+    let mut settled: Vec<&Effect> = effects.iter().collect();
+    let both_assert = |a: &&Effect, b: &&Effect| a.asserted.is_some() && b.asserted.is_some();
+    let key = |effect: &&Effect| (effect.target.clone(), effect.arguments);
+    settled.chunk_by_mut(both_assert).for_each(|stretch| stretch.sort_by_key(key));
+    settled
+}
+
 /// All differences between the runs of two graphs, by rank: outputs, inputs, effects. At most one is reported for
 /// each output, input and effect. An attribute of the module that only one graph uses counts only if it is written.
 pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
@@ -143,14 +153,15 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
                 report(Place::Input(input.name.clone()), sides(before, None, Some(&input.value)));
             }
         }
-        for i in 0..left.effects.len().max(right.effects.len()) {
-            let (a, b) = (left.effects.get(i), right.effects.get(i));
+        let (effects, others) = (settled(&left.effects), settled(&right.effects));
+        for i in 0..effects.len().max(others.len()) {
+            let (a, b) = (effects.get(i).copied(), others.get(i).copied());
             let same = match (a, b) {
                 (Some(a), Some(b)) => a.target == b.target && a.arguments == b.arguments,
                 _ => false,
             };
             if !same {
-                let text = |effect: Option<&super::run::Effect>| {
+                let text = |effect: Option<&Effect>| {
                     effect.map(|e| match e.asserted {
                         Some(number) => format!("{} of {number:?}", e.target),
                         None => format!("{} (arguments {:016x})", e.target, e.arguments),
