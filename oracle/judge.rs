@@ -144,7 +144,7 @@ pub fn judge_outcomes(
     outcomes: &[(Option<u32>, Outcome)],
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
-    let pass = pass_named(&config.name)?;
+    let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     let before = Side::new(before);
     check_input(&before, pass)?;
     let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();
@@ -187,14 +187,7 @@ fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {
     let Some(config) = &case.pass else {
         return Err(CannotJudge::Pass("the case names no pass".into()));
     };
-    Ok((pass_named(&config.name)?, config))
-}
-
-fn pass_named(name: &str) -> Result<PassKind, CannotJudge> {
-    PassKind::parse(name).ok_or_else(|| {
-        let names: Vec<&str> = PassKind::ALL.iter().map(|p| p.name()).collect();
-        CannotJudge::Pass(format!("unknown pass {name:?}; there are: {}", names.join(", ")))
-    })
+    Ok((PassKind::named(&config.name).map_err(CannotJudge::Pass)?, config))
 }
 
 /// The faults that make a graph unfit as the input of `pass`, in words. A repair takes unsorted and cyclic lists.

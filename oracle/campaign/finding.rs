@@ -40,13 +40,12 @@ impl Distinct {
             Err(error) => error.to_string(),
         };
         let nodes = case.graph.len();
-        let text = Case { expectations: expectations(rule, case, candidate, options), ..case.clone() };
         Distinct {
             rule: rule.to_string(),
             shape: shape(&case.graph),
             number,
             nodes,
-            case: text.to_string(),
+            case: expecting(rule, case, candidate, options).to_string(),
             report,
         }
     }
@@ -62,8 +61,8 @@ impl Distinct {
     }
 }
 
-/// What the text case expects: the reference sound, if it is, and the candidate to violate the rule.
-fn expectations(rule: &str, case: &Case, candidate: &dyn Candidate, options: &Options) -> Vec<Expectation> {
+/// A case that expects the reference to be sound, if it is, and the candidate to violate the rule.
+pub fn expecting(rule: &str, case: &Case, candidate: &dyn Candidate, options: &Options) -> Case {
     let mut expectations = Vec::new();
     let subject = match candidate.name() {
         name if name == Reference.name() => Subject::Reference,
@@ -77,7 +76,7 @@ fn expectations(rule: &str, case: &Case, candidate: &dyn Candidate, options: &Op
     };
     let is = Expected::Violates(vec![rule.to_string()]);
     expectations.push(Expectation::Verdict { of: subject, is });
-    expectations
+    Case { expectations, ..case.clone() }
 }
 
 /// The shape of a graph.

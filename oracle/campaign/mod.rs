@@ -27,7 +27,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use finding::Distinct;
+pub use finding::{Distinct, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
 pub use score::{Score, score};

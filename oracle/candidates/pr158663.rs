@@ -171,11 +171,7 @@ fn gather_without_edge(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
         .iter()
         .zip(&parcel.inputs)
         .map(|(column, input)| {
-            let mut shape = input.layout.shape.clone();
-            if let Some(rows) = shape.first_mut() {
-                *rows *= parcel.group_size;
-            }
-            emit.reshape(column, &shape)
+            emit.reshape(column, &merge::more_rows(&input.layout.shape, parcel.group_size))
         })
         .collect();
     Some(Merged {
@@ -214,10 +210,7 @@ fn reduce_scatter(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
     let mut at = 0;
     let mut outs = Vec::with_capacity(parcel.shapes.len());
     for shape in &parcel.shapes {
-        let mut shape = shape.clone();
-        if let Some(rows) = shape.first_mut() {
-            *rows /= ranks;
-        }
+        let shape = merge::fewer_rows(shape, ranks);
         let numel: i64 = shape.iter().product();
         let piece = emit.slice(&wait, at, numel);
         outs.push(emit.reshape(&piece, &shape));

@@ -140,13 +140,7 @@ impl Check {
         options: &Options,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let before = self.before.display();
-        let explain = |error: CannotJudge| match error {
-            CannotJudge::Input(faults) => {
-                let lines: Vec<String> = faults.iter().map(|fault| format!("{before}: {fault}")).collect();
-                CouldNotRun::new(lines.join("\n"))
-            }
-            CannotJudge::Pass(why) => CouldNotRun::new(why),
-        };
+        let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
         let Some(outcomes) = outcomes else {
             if case.outcome.is_some() && self.candidate == "reference" {
                 let case = Case { pass: Some(config), ..case };

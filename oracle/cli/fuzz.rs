@@ -70,10 +70,10 @@ impl Fuzz {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let pass = match self.pass.as_str() {
             "all" => None,
-            name => Some(PassKind::parse(name).ok_or_else(|| {
-                let names: Vec<&str> = PassKind::ALL.iter().map(|p| p.name()).collect();
-                CouldNotRun::new(format_args!("unknown pass {name:?}; there are: {}, all", names.join(", ")))
-            })?),
+            name => {
+                let with_all = |error| CouldNotRun::new(format_args!("{error}, all"));
+                Some(PassKind::named(name).map_err(with_all)?)
+            }
         };
         let candidates: Vec<Box<dyn Candidate>> = self
             .candidates

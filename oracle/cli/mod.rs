@@ -11,6 +11,7 @@ mod run;
 mod score;
 mod show;
 
+use crate::judge::CannotJudge;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::fmt;
 use std::io::Write;
@@ -75,6 +76,20 @@ pub struct CouldNotRun(String);
 impl CouldNotRun {
     fn new(message: impl fmt::Display) -> CouldNotRun {
         CouldNotRun(message.to_string())
+    }
+
+    /// The faults of an input, a line each.
+    fn faults(file: impl fmt::Display, faults: &[impl fmt::Display]) -> CouldNotRun {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("{file}: {fault}")).collect();
+        CouldNotRun(lines.join("\n"))
+    }
+
+    /// Why what is in a file cannot be judged.
+    fn judging(file: impl fmt::Display, error: CannotJudge) -> CouldNotRun {
+        match error {
+            CannotJudge::Input(faults) => CouldNotRun::faults(file, &faults),
+            CannotJudge::Pass(why) => CouldNotRun(why),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::check::ValuesArgument;
 use super::files::{self, Input};
 use super::{CouldNotRun, PassOptions, Status, print};
+use crate::campaign::expecting;
 use crate::candidates;
 use crate::case::{Case, Expectation, Subject};
 use crate::judge::{self, CannotJudge, Options, Verdict};
@@ -58,13 +59,7 @@ impl Reduce {
         let candidate = candidates::find(&candidate).map_err(CouldNotRun::new)?;
         let case = Case { pass: Some(config), outcome: None, ..case };
         let options = Options { values: self.values.values(), ..Options::default() };
-        let explain = |error: CannotJudge| match error {
-            CannotJudge::Input(faults) => {
-                let lines: Vec<String> = faults.iter().map(|fault| format!("{name}: {fault}")).collect();
-                CouldNotRun::new(lines.join("\n"))
-            }
-            CannotJudge::Pass(why) => CouldNotRun::new(why),
-        };
+        let explain = |error: CannotJudge| CouldNotRun::judging(&name, error);
         let judgement = judge::judge(&case, candidate.as_ref(), &options).map_err(explain)?;
         let violated = judgement.violated_rules();
         let rule = match &self.rule {
@@ -107,10 +102,10 @@ impl Reduce {
         if !reduced.finished {
             let _ = writeln!(complain, "time is up: the best so far; --seconds gives more");
         }
-        let distinct = crate::campaign::Distinct::new(rule, 0, &reduced.case, candidate.as_ref(), &options);
+        let text = expecting(rule, &reduced.case, candidate.as_ref(), &options).to_string();
         match &self.output {
             Some(path) => {
-                std::fs::write(path, &distinct.case)
+                std::fs::write(path, &text)
                     .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
                 let nodes = (case.graph.len(), reduced.case.graph.len());
                 print(
@@ -124,7 +119,7 @@ impl Reduce {
                 let report = report::text(&judgement, &subject, None, false);
                 let commented: String =
                     report.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
-                print(out, &format!("{}\n{commented}", distinct.case))?;
+                print(out, &format!("{}\n{commented}", text))?;
             }
         }
         match judgement.verdict {

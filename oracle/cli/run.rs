@@ -41,15 +41,10 @@ impl Run {
             }
         };
         let config = self.options.config(&self.pass, case_pass.as_ref())?;
-        let pass = PassKind::parse(&self.pass).ok_or_else(|| {
-            let names: Vec<&str> = PassKind::ALL.iter().map(|p| p.name()).collect();
-            CouldNotRun::new(format_args!("unknown pass {:?}; there are: {}", self.pass, names.join(", ")))
-        })?;
+        let pass = PassKind::named(&self.pass).map_err(CouldNotRun::new)?;
         let faults = input_faults(&graph, pass);
         if !faults.is_empty() {
-            let lines: Vec<String> =
-                faults.iter().map(|fault| format!("{}: {fault}", self.before.display())).collect();
-            return Err(CouldNotRun::new(lines.join("\n")));
+            return Err(CouldNotRun::faults(self.before.display(), &faults));
         }
         let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {

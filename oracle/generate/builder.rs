@@ -282,17 +282,13 @@ impl<'a, S: Source> Builder<'a, S> {
         let args = self.graph.push_values(args);
         let kwargs = if kwargs.is_empty() { Span::EMPTY } else { self.pairs(kwargs) };
         self.body.push(Node {
-            name,
-            op: Op::Call,
-            target,
             args,
             kwargs,
             out,
             tags: self.origin.tags,
             stack: self.origin.stack,
             module: self.origin.module,
-            desc: None,
-            extra: None,
+            ..Node::new(name, Op::Call, target)
         });
         NodeId(BODY + self.body.len() as u32 - 1)
     }
@@ -346,19 +342,7 @@ impl<'a, S: Source> Builder<'a, S> {
         let name = self.name(Prefix::Input);
         let target = self.graph.target_named(name);
         let out = Out::Tensor(self.tensor(&ty));
-        self.inputs.push(Node {
-            name,
-            op: Op::Placeholder,
-            target,
-            args: Span::EMPTY,
-            kwargs: Span::EMPTY,
-            out,
-            tags: None,
-            stack: None,
-            module: None,
-            desc: None,
-            extra: None,
-        });
+        self.inputs.push(Node { out, ..Node::new(name, Op::Placeholder, target) });
         let node = NodeId(self.inputs.len() as u32 - 1);
         let storage = self.pool.storage();
         self.pool.mark_input(storage);
@@ -460,19 +444,7 @@ impl<'a, S: Source> Builder<'a, S> {
                 }
             }
         }
-        graph.push_node(Node {
-            name,
-            op: Op::Output,
-            target,
-            args,
-            kwargs: Span::EMPTY,
-            out: Out::Absent,
-            tags: None,
-            stack: None,
-            module: None,
-            desc: None,
-            extra: None,
-        });
+        graph.push_node(Node { args, ..Node::new(name, Op::Output, target) });
         graph.map_references(position);
         (graph, self.candidates)
     }

@@ -95,6 +95,25 @@ pub struct Node {
     pub extra: Option<Str>,
 }
 
+impl Node {
+    /// Without arguments, tags or result.
+    pub fn new(name: Str, op: Op, target: TargetId) -> Node {
+        Node {
+            name,
+            op,
+            target,
+            args: Span::EMPTY,
+            kwargs: Span::EMPTY,
+            out: Out::Absent,
+            tags: None,
+            stack: None,
+            module: None,
+            desc: None,
+            extra: None,
+        }
+    }
+}
+
 /// An entry of a graph's table of tag sets. Counted from 1, so that an absent one takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TagsId(NonZeroU32);
@@ -316,19 +335,7 @@ impl Graph {
     pub fn push(&mut self, name: &str, op: Op, target: &str) -> NodeId {
         let name = self.strings.intern(name);
         let target = self.intern_target(target);
-        self.push_node(Node {
-            name,
-            op,
-            target,
-            args: Span::EMPTY,
-            kwargs: Span::EMPTY,
-            out: Out::Absent,
-            tags: None,
-            stack: None,
-            module: None,
-            desc: None,
-            extra: None,
-        })
+        self.push_node(Node::new(name, op, target))
     }
 
     /// Appends a node. If its name is taken, the earlier node keeps the name's references.

@@ -62,6 +62,14 @@ impl PassKind {
         }
     }
 
+    /// The pass with this name; the names that exist, otherwise.
+    pub fn named(name: &str) -> Result<PassKind, String> {
+        PassKind::parse(name).ok_or_else(|| {
+            let names: Vec<&str> = PassKind::ALL.iter().map(|pass| pass.name()).collect();
+            format!("unknown pass {name:?}; there are: {}", names.join(", "))
+        })
+    }
+
     /// The pass with this name.
     pub fn parse(name: &str) -> Option<PassKind> {
         PassKind::ALL.iter().copied().find(|p| p.name() == name)

@@ -51,11 +51,7 @@ fn gather(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
     let mut outs = Vec::with_capacity(flat.len());
     for (input, numel) in parcel.inputs.iter().zip(parcel.numels()) {
         let piece = emit.slice(&wait, offset, numel * parcel.group_size);
-        let mut shape = input.layout.shape.clone();
-        if let Some(rows) = shape.first_mut() {
-            *rows *= parcel.group_size;
-        }
-        outs.push(emit.reshape(&piece, &shape));
+        outs.push(emit.reshape(&piece, &merge::more_rows(&input.layout.shape, parcel.group_size)));
         offset += numel;
     }
     let packers = flat.iter().map(|piece| piece.id).collect();

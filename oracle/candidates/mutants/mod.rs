@@ -107,19 +107,19 @@ pub fn all() -> Vec<Mutant> {
             "K3",
             "the bucket stands where its first member stood, and the list is not sorted",
             "#184710",
-            Broken::Policy(&place::AtFirstMember),
+            Broken::Policy(&place::AT_FIRST_MEMBER),
         ),
         mutant(
             "K3p",
             "the bucket stands at its first member in packing order, and the list is not sorted",
             "#187341",
-            Broken::Policy(&place::AtFirstPacked),
+            Broken::Policy(&place::AT_FIRST_PACKED),
         ),
         mutant(
             "K3w",
             "the merged wait stands at the earliest old wait, and the list is not sorted",
             "#184710",
-            Broken::Policy(&place::AtEarliestWait),
+            Broken::Policy(&place::AT_EARLIEST_WAIT),
         ),
         mutant(
             "K4",

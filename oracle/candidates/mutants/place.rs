@@ -1,38 +1,41 @@
 //! Mutants that put the merged nodes in the wrong place.
 
 use crate::graph::{Graph, NodeId, OrderingEdge};
-use crate::passes::bucketing::{Config, Context, Member, Policy, Selection};
+use crate::passes::bucketing::{Config, Context, Member, Policy, Reference, Selection};
 use crate::passes::repair::Cycle;
 
-/// The list as it is.
-fn unsorted(graph: &Graph) -> Vec<NodeId> {
-    graph.ids().collect()
+/// A node that something goes before, of a bucket.
+type Anchor = fn(&Context, &[Member]) -> Option<NodeId>;
+
+/// Puts the merged nodes, and the waits, before certain nodes, and leaves the list as it then is.
+pub(super) struct Unsorted {
+    anchor: Anchor,
+    wait_anchor: Anchor,
 }
 
 /// In the place of the member that comes first in the list.
-pub(super) struct AtFirstMember;
-
-impl Policy for AtFirstMember {
-    fn anchor(&self, cx: &Context, bucket: &[Member]) -> Option<NodeId> {
-        let place = |id: NodeId| cx.editor.list().iter().position(|&other| other == id);
-        bucket.iter().map(|member| member.start).min_by_key(|&start| place(start))
-    }
-
-    fn sorts_regions(&self) -> bool {
-        false
-    }
-
-    fn final_order(&self, graph: &Graph, _: &[OrderingEdge]) -> Result<Vec<NodeId>, Cycle> {
-        Ok(unsorted(graph))
-    }
-}
+pub(super) const AT_FIRST_MEMBER: Unsorted = Unsorted {
+    anchor: |cx, bucket| earliest(cx, bucket.iter().map(|member| member.start)),
+    wait_anchor: |_, _| None,
+};
 
 /// In the place of the member that is packed first.
-pub(super) struct AtFirstPacked;
+pub(super) const AT_FIRST_PACKED: Unsorted =
+    Unsorted { anchor: |_, bucket| bucket.first().map(|member| member.start), wait_anchor: |_, _| None };
 
-impl Policy for AtFirstPacked {
-    fn anchor(&self, _: &Context, bucket: &[Member]) -> Option<NodeId> {
-        bucket.first().map(|member| member.start)
+/// The waits in the place of the earliest old wait.
+pub(super) const AT_EARLIEST_WAIT: Unsorted = Unsorted {
+    anchor: |cx, bucket| Reference.anchor(cx, bucket),
+    wait_anchor: |cx, bucket| earliest(cx, bucket.iter().map(|member| member.wait)),
+};
+
+impl Policy for Unsorted {
+    fn anchor(&self, cx: &Context, bucket: &[Member]) -> Option<NodeId> {
+        (self.anchor)(cx, bucket)
+    }
+
+    fn wait_anchor(&self, cx: &Context, bucket: &[Member]) -> Option<NodeId> {
+        (self.wait_anchor)(cx, bucket)
     }
 
     fn sorts_regions(&self) -> bool {
@@ -40,26 +43,14 @@ impl Policy for AtFirstPacked {
     }
 
     fn final_order(&self, graph: &Graph, _: &[OrderingEdge]) -> Result<Vec<NodeId>, Cycle> {
-        Ok(unsorted(graph))
+        Ok(graph.ids().collect())
     }
 }
 
-/// The waits in the place of the earliest old wait.
-pub(super) struct AtEarliestWait;
-
-impl Policy for AtEarliestWait {
-    fn wait_anchor(&self, cx: &Context, bucket: &[Member]) -> Option<NodeId> {
-        let place = |id: NodeId| cx.editor.list().iter().position(|&other| other == id);
-        bucket.iter().map(|member| member.wait).min_by_key(|&wait| place(wait))
-    }
-
-    fn sorts_regions(&self) -> bool {
-        false
-    }
-
-    fn final_order(&self, graph: &Graph, _: &[OrderingEdge]) -> Result<Vec<NodeId>, Cycle> {
-        Ok(unsorted(graph))
-    }
+/// The one of some nodes that comes first in the list.
+fn earliest(cx: &Context, nodes: impl Iterator<Item = NodeId>) -> Option<NodeId> {
+    let nodes: Vec<NodeId> = nodes.collect();
+    cx.editor.list().into_iter().find(|id| nodes.contains(id))
 }
 
 /// No limit to how far the members of a bucket are apart.

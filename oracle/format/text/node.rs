@@ -203,19 +203,7 @@ impl<'a> Parser<'a> {
         let out = if typed { self.ty()? } else { Out::Absent };
         let name_id = self.graph.intern(name);
         let target = self.graph.intern_target(&target);
-        let id = self.graph.push_node(Node {
-            name: name_id,
-            op,
-            target,
-            args,
-            kwargs,
-            out,
-            tags: None,
-            stack: None,
-            module: None,
-            desc: None,
-            extra: None,
-        });
+        let id = self.graph.push_node(Node { args, kwargs, out, ..Node::new(name_id, op, target) });
         if !typed {
             self.infer(id, op, span)?;
         }

@@ -249,15 +249,7 @@ impl Machine<'_, '_> {
         }
         let mut sizes = first;
         sizes[dim] = total;
-        let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
-        let mut values = self.values(&tensors)?;
-        for (value, tensor) in values.iter_mut().zip(&tensors) {
-            *value = self.arena.cast(*value, tensor.dtype, dtype);
-        }
-        let outer = layout::numel(&sizes[..dim]).ok_or(Reason::Overflow)?;
-        let lens: Vec<i64> = values.iter().map(|&v| self.arena.len(v) / outer.max(1)).collect();
-        let value = if count == 0 { NOTHING } else { self.interleaved(outer, &values, &lens)? };
-        Ok(Moved { value, sizes, dtype })
+        self.joined(&tensors, dtype, sizes, dim)
     }
 
     fn stacked(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
@@ -272,9 +264,20 @@ impl Machine<'_, '_> {
         let dim = dimension(self.int(call, 1)?, first.len() + 1)?;
         let mut sizes = first;
         sizes.insert(dim, tensors.len() as i64);
+        self.joined(&tensors, dtype, sizes, dim)
+    }
+
+    /// Tensors cast to `dtype` and put together along a dimension, which gives `sizes`.
+    fn joined(
+        &mut self,
+        tensors: &[Tensor],
+        dtype: Dtype,
+        sizes: Vec<i64>,
+        dim: usize,
+    ) -> Result<Moved, Stop> {
         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
-        let mut values = self.values(&tensors)?;
-        for (value, tensor) in values.iter_mut().zip(&tensors) {
+        let mut values = self.values(tensors)?;
+        for (value, tensor) in values.iter_mut().zip(tensors) {
             *value = self.arena.cast(*value, tensor.dtype, dtype);
         }
         let outer = layout::numel(&sizes[..dim]).ok_or(Reason::Overflow)?;

@@ -25,12 +25,7 @@ impl Arena {
         if count <= 0 {
             return Ok(NOTHING);
         }
-        let extent = layout::extent(dims).ok_or(Reason::Overflow)?;
-        let end = offset.checked_add(extent).and_then(|e| e.checked_add(1)).ok_or(Reason::Overflow)?;
-        let len = self.len(content);
-        if offset < 0 || end > len {
-            return Err(Reason::Outside { end, len });
-        }
+        let extent = self.extent_inside(content, offset, dims)?;
         match dims {
             [] => return Ok(self.slice(content, offset, 1)),
             &[(n, 1)] => return Ok(self.slice(content, offset, n)),
@@ -118,6 +113,17 @@ impl Arena {
         Ok(self.value(list))
     }
 
+    /// The extent of a layout that from `offset` on stays within `content`.
+    fn extent_inside(&self, content: ValueId, offset: i64, dims: &[(i64, i64)]) -> Result<i64, Reason> {
+        let extent = layout::extent(dims).ok_or(Reason::Overflow)?;
+        let end = offset.checked_add(extent).and_then(|e| e.checked_add(1)).ok_or(Reason::Overflow)?;
+        let len = self.len(content);
+        if offset < 0 || end > len {
+            return Err(Reason::Outside { end, len });
+        }
+        Ok(extent)
+    }
+
     /// `content` after `value` has been written through a layout in normal form from `offset` on.
     pub(super) fn write(
         &mut self,
@@ -130,12 +136,7 @@ impl Arena {
         if count == 0 {
             return Ok(content);
         }
-        let extent = layout::extent(dims).ok_or(Reason::Overflow)?;
-        let end = offset.checked_add(extent).and_then(|e| e.checked_add(1)).ok_or(Reason::Overflow)?;
-        let len = self.len(content);
-        if offset < 0 || end > len {
-            return Err(Reason::Outside { end, len });
-        }
+        let extent = self.extent_inside(content, offset, dims)?;
         if matches!(dims, [] | [(_, 1)]) {
             return Ok(self.splice(content, offset, value));
         }
@@ -171,7 +172,7 @@ impl Arena {
             self.append(&mut list, value, from, len);
             done = at + len;
         }
-        self.append(&mut list, content, done, len - done);
+        self.append(&mut list, content, done, self.len(content) - done);
         Ok(self.value(list))
     }
 

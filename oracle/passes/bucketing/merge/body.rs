@@ -60,7 +60,7 @@ impl Merged {
 pub type Body = fn(&mut Emitter, &Parcel) -> Option<Merged>;
 
 /// A shape with its rows multiplied.
-pub(super) fn more_rows(shape: &[i64], factor: i64) -> Vec<i64> {
+pub fn more_rows(shape: &[i64], factor: i64) -> Vec<i64> {
     let mut rows = shape.to_vec();
     if let Some(first) = rows.first_mut() {
         *first *= factor;
@@ -69,7 +69,7 @@ pub(super) fn more_rows(shape: &[i64], factor: i64) -> Vec<i64> {
 }
 
 /// A shape with its rows divided.
-pub(super) fn fewer_rows(shape: &[i64], divisor: i64) -> Vec<i64> {
+pub fn fewer_rows(shape: &[i64], divisor: i64) -> Vec<i64> {
     let mut rows = shape.to_vec();
     if let Some(first) = rows.first_mut() {
         *first /= divisor.max(1);

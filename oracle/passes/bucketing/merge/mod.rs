@@ -25,7 +25,7 @@ mod padding;
 mod propagate;
 mod reduce_scatter;
 
-pub use body::{Body, Merged, Parcel};
+pub use body::{Body, Merged, Parcel, fewer_rows, more_rows};
 pub use cast::{foldable, packs_exactly, promoted};
 pub use emit::{Emitter, Piece};
 pub use layout::{Layout, MOST};
