@@ -1,7 +1,7 @@
 //! How fast cases are made, by size, and what a survey of one costs.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use graph_oracle::generate::{Config, Layers, Parallelism, Seeded, case, generate};
+use graph_oracle::generate::{Config, Layers, Seeded, case, generate};
 
 /// Default cases: 30 to 60 nodes, 2 to 4 ranks, a swarm each.
 fn cases(c: &mut Criterion) {
@@ -56,7 +56,7 @@ fn layers(c: &mut Criterion) {
     let mut group = c.benchmark_group("generate-layers");
     group.sample_size(10);
     for nodes in [10_000usize, 100_000, 1_000_000] {
-        let spec = Layers { parallelism: Parallelism::ShardedTensor, ..Layers::default() }.with_nodes(nodes);
+        let spec = Layers { tensor: 2, ..Layers::default() }.with_nodes(nodes);
         group.throughput(Throughput::Elements(nodes as u64));
         group.bench_function(nodes.to_string(), |b| b.iter(|| spec.graph()));
     }

@@ -79,6 +79,8 @@ pub enum Values {
     Execute,
     /// Extents only.
     Extents,
+    /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
+    Agree,
 }
 
 impl Values {
@@ -89,6 +91,7 @@ impl Values {
             Values::Auto => "auto",
             Values::Execute => "execute",
             Values::Extents => "extents",
+            Values::Agree => "agree",
         }
     }
 }
@@ -237,7 +240,7 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
     const MOST: u32 = 64;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
-    let all = bakes_rank && ranks <= MOST && matches!(options.values, Values::Auto | Values::Execute);
+    let all = bakes_rank && ranks <= MOST && executes(options.values);
     if all { (0..ranks).collect() } else { vec![0] }
 }
 
@@ -246,11 +249,17 @@ fn has_moved(before: &Graph, after: &Graph) -> bool {
     before.ids().map(|id| before.name(id)).ne(after.ids().map(|id| after.name(id)))
 }
 
+/// Whether graphs are executed.
+fn executes(values: Values) -> bool {
+    matches!(values, Values::Auto | Values::Execute | Values::Agree)
+}
+
 fn asked(options: &Options) -> Asked {
     Asked {
-        prove: matches!(options.values, Values::Auto | Values::Extents),
-        execute: matches!(options.values, Values::Auto | Values::Execute),
-        both: options.values == Values::Execute,
+        prove: matches!(options.values, Values::Auto | Values::Extents | Values::Agree),
+        execute: executes(options.values),
+        both: matches!(options.values, Values::Execute | Values::Agree),
+        agree: options.values == Values::Agree,
         element_limit: options.element_limit,
     }
 }
@@ -325,6 +334,11 @@ fn judge_outcomes_with(
         None => asked(options),
     };
     let notes = rules::compare_values(&mut evidence, asked);
+    let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
+    if asked.agree {
+        let (findings, unknown) = rules::contradictions(&evidence);
+        return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };
+    }
     let (findings, rules) = rules::check_all(&evidence, pass);
     let undecided: Vec<String> = rules
         .iter()
@@ -335,11 +349,13 @@ fn judge_outcomes_with(
         .filter(|(id, _)| rules::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
         .map(|(id, why)| format!("{id}: {why}"))
         .collect();
-    let verdict = match (findings.is_empty(), undecided.is_empty()) {
+    Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
+}
+
+fn verdict(findings: Vec<Finding>, undecided: Vec<String>) -> Verdict {
+    match (findings.is_empty(), undecided.is_empty()) {
         (false, _) => Verdict::Violated(findings),
         (true, false) => Verdict::Undecided(undecided),
         (true, true) => Verdict::Sound,
-    };
-    let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
-    Judgement { verdict, rules, notes, acted }
+    }
 }

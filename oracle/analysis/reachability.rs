@@ -7,6 +7,10 @@
 //! the union of the rows of what comes before it, with their own marks. The sweep takes 256 marks at a time, so
 //! that the rows of a million nodes stay small; only the rows of the marked nodes are kept.
 //!
+//! Where only the paths within small sets are asked for, [`within`] takes sets that lie near each other together and
+//! sweeps over the part of the order between their first and their last node, so that a million nodes with sets
+//! of neighbours everywhere are still one sweep in all.
+//!
 //! For a single question a search is cheaper: [`reaches`] and [`path`] look only at nodes that stand between
 //! the two in the order.
 //!
@@ -105,6 +109,79 @@ impl Reachability {
     }
 }
 
+/// For each set, the pairs of positions in it of which the first reaches the second, in ascending order. Time: for every
+/// 256 nodes of sets that begin near each other, the edges between the first and the last of them.
+pub fn within<G: EdgeSource>(
+    edges: G,
+    order: &TopologicalOrder,
+    sets: &[Vec<NodeId>],
+) -> Vec<Vec<(usize, usize)>> {
+    let mut found = vec![Vec::new(); sets.len()];
+    let mut bits = vec![NONE; edges.node_count()];
+    let mut rows = Vec::new();
+    let first = |&set: &usize| sets[set].iter().map(|&id| order.position(id)).min();
+    let mut waiting: Vec<usize> = (0..sets.len()).filter(|&set| sets[set].len() > 1).collect();
+    waiting.sort_by_key(first);
+    let mut waiting = waiting.into_iter().peekable();
+    while let Some(set) = waiting.next() {
+        let mut together = vec![set];
+        let mut marks = sets[set].clone();
+        while let Some(next) = waiting.next_if(|&next| marks.len() + sets[next].len() <= BLOCK) {
+            marks.extend(&sets[next]);
+            together.push(next);
+        }
+        marks.sort_unstable();
+        marks.dedup();
+        for sources in marks.chunks(BLOCK) {
+            sources.iter().enumerate().for_each(|(bit, id)| bits[id.index()] = bit as u32);
+            let start = sweep_between(edges, order, &marks, &bits, &mut rows);
+            for &set in &together {
+                for (to, &target) in sets[set].iter().enumerate() {
+                    let row: [u64; WORDS] = rows[(order.position(target) - start) as usize];
+                    for (from, &source) in sets[set].iter().enumerate() {
+                        let bit = bits[source.index()] as usize;
+                        if bit < BLOCK && row[bit / 64] >> (bit % 64) & 1 == 1 {
+                            found[set].push((from, to));
+                        }
+                    }
+                }
+            }
+            sources.iter().for_each(|id| bits[id.index()] = NONE);
+        }
+    }
+    found.iter_mut().for_each(|pairs| pairs.sort_unstable());
+    found
+}
+
+/// Fills the rows of all nodes from the first to the last of `marks`, for the nodes that have a bit; gives the position
+/// of the first.
+fn sweep_between<G: EdgeSource>(
+    edges: G,
+    order: &TopologicalOrder,
+    marks: &[NodeId],
+    bits: &[u32],
+    rows: &mut Vec<[u64; WORDS]>,
+) -> u32 {
+    let positions = marks.iter().map(|&id| order.position(id));
+    let (start, end) = positions.fold((NONE, 0), |(low, high), at| (low.min(at), high.max(at)));
+    rows.clear();
+    for &id in &order.order()[start as usize..=end as usize] {
+        let mut row = [0u64; WORDS];
+        for input in edges.before(id) {
+            let Some(at) = order.position(input).checked_sub(start) else { continue };
+            for (word, more) in row.iter_mut().zip(rows[at as usize]) {
+                *word |= more;
+            }
+            let bit = bits[input.index()] as usize;
+            if bit < BLOCK {
+                row[bit / 64] |= 1 << (bit % 64);
+            }
+        }
+        rows.push(row);
+    }
+    start
+}
+
 /// Whether a path of at least one edge leads from `from` to `to`. Searches backward, over nodes that come after
 /// `from` in `order`.
 pub fn reaches<G: EdgeSource>(edges: G, order: &TopologicalOrder, from: NodeId, to: NodeId) -> bool {
@@ -170,6 +247,19 @@ mod tests {
         assert_eq!(found.reaches(NodeId(0), NodeId(0)), Some(false));
     }
 
+    #[test]
+    fn a_set_of_more_than_one_sweep() {
+        let n = BLOCK as u32 + 50;
+        let pairs: Vec<(u32, u32)> = (0..n - 1).map(|i| (i, i + 1)).collect();
+        let edges = Edges::new(&graph_of(n as usize, &pairs));
+        let order = TopologicalOrder::new(&edges).unwrap();
+        let all: Vec<NodeId> = (0..n).map(NodeId).collect();
+        let small = vec![NodeId(7), NodeId(3)];
+        let found = within(&edges, &order, &[all, small]);
+        assert_eq!(found[0].len(), (n * (n - 1) / 2) as usize);
+        assert_eq!(found[1], [(1, 0)]);
+    }
+
     fn slow(pairs: &[(u32, u32)], from: u32, to: u32) -> bool {
         pairs.iter().any(|&(a, b)| a == from && (b == to || slow(pairs, b, to)))
     }
@@ -194,6 +284,27 @@ mod tests {
                         prop_assert_eq!(found.reaches(a, b), None);
                     }
                 }
+            }
+        }
+
+        #[test]
+        fn within_sets_as_for_each_pair(
+            (n, pairs) in dag_pairs(12, 24),
+            shuffle in any::<u64>(),
+            sets in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..5), 0..6),
+        ) {
+            let place = permutation(n, shuffle);
+            let moved: Vec<(u32, u32)> =
+                pairs.iter().map(|&(a, b)| (place[a as usize], place[b as usize])).collect();
+            let edges = Edges::new(&graph_of(n, &moved));
+            let order = TopologicalOrder::new(&edges).unwrap();
+            let sets: Vec<Vec<NodeId>> =
+                sets.iter().map(|set| set.iter().map(|i| NodeId(i.index(n) as u32)).collect()).collect();
+            for (set, found) in sets.iter().zip(within(&edges, &order, &sets)) {
+                let all = (0..set.len()).flat_map(|a| (0..set.len()).map(move |b| (a, b)));
+                let expected: Vec<(usize, usize)> =
+                    all.filter(|&(a, b)| slow(&moved, set[a].0, set[b].0)).collect();
+                prop_assert_eq!(found, expected);
             }
         }
 

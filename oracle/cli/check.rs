@@ -53,6 +53,8 @@ pub(super) enum ValuesArgument {
     Extents,
     /// Executed on every rank.
     Execute,
+    /// In all ways, held against each other: a contradiction is a fault of graph-oracle.
+    Agree,
     /// Not compared.
     Off,
 }
@@ -63,6 +65,7 @@ impl ValuesArgument {
             ValuesArgument::Auto => Values::Auto,
             ValuesArgument::Extents => Values::Extents,
             ValuesArgument::Execute => Values::Execute,
+            ValuesArgument::Agree => Values::Agree,
             ValuesArgument::Off => Values::Off,
         }
     }

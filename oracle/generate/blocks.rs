@@ -15,7 +15,7 @@ use crate::ops::Collective;
 /// Module paths of annotated layers; further layers share the last one.
 const MODULES: [&str; 4] = ["layers.0", "layers.1", "layers.2", "layers.3"];
 
-/// A layer whose weight is sharded over a group: W of shape (width, width), rows shared out.
+/// A layer whose weight is sharded over a group, its rows shared out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharded {
     pub group: GroupOf,
@@ -23,9 +23,8 @@ pub(super) struct Sharded {
     pub dtype: Dtype,
     /// Of parameters and reduced gradients.
     pub master: Dtype,
-    pub width: i64,
-    /// Rows of the activation.
-    pub batch: i64,
+    /// Of the weight, gathered: a multiple of the group's size, and the columns of the activation.
+    pub shape: [i64; 2],
 }
 
 /// What the backward pass of a layer needs of its forward pass.
@@ -61,10 +60,11 @@ impl<S: Source> Builder<'_, S> {
     fn sharded_layers(&mut self, key: &Key, width: i64, layers: usize) {
         let dtype = self.keys.float(self.source, self.config);
         let master = if self.source.percent(40) { Dtype::F32 } else { dtype };
-        let spec = Sharded { group: key.group, dtype, master, width, batch: 2 };
+        let (batch, shape) = (2, [width, width]);
+        let spec = Sharded { group: key.group, dtype, master, shape };
         let (ahead, backward, again) =
             (self.source.percent(50), self.source.percent(70), self.source.percent(50));
-        let mut activation = self.input(Type::new(dtype, &[spec.batch, width]));
+        let mut activation = self.input(Type::new(dtype, &[batch, width]));
         let mut saved = Vec::with_capacity(layers);
         let parameters: Vec<Var> = (0..layers).map(|_| self.input(spec.shard())).collect();
         if ahead {
@@ -86,7 +86,7 @@ impl<S: Source> Builder<'_, S> {
         if !backward {
             return;
         }
-        let mut gradient = self.input(Type::new(dtype, &[spec.batch, width]));
+        let mut gradient = self.input(Type::new(dtype, &[batch, width]));
         for (i, saved) in saved.into_iter().enumerate().rev() {
             self.enter_layer(i);
             gradient = self.backward(&spec, saved, gradient, again);
@@ -196,6 +196,7 @@ impl<S: Source> Builder<'_, S> {
 impl Sharded {
     /// The type of a rank's rows of the weight.
     pub fn shard(&self) -> Type {
-        Type::new(self.master, &[(self.width / self.group.size).max(1), self.width])
+        let [rows, columns] = self.shape;
+        Type::new(self.master, &[(rows / self.group.size).max(1), columns])
     }
 }

@@ -14,30 +14,26 @@ use super::world::blocks;
 use crate::graph::{Dtype, Graph, Group, Out, Value, World};
 use crate::ops::Collective;
 
-/// How the layers are spread over ranks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Parallelism {
-    /// Parameters sharded over all ranks (`dp`), gathered one layer ahead, gradients reduce-scattered.
-    Sharded,
-    /// Weights cut over all ranks (`tp`), partial products all-reduced.
-    Tensor,
-    /// Both, on a mesh: `tp` inside, `dp` across.
-    ShardedTensor,
-    /// Sharded within stages; activations broadcast from stage to stage (`pp`).
-    Pipeline,
-}
-
-/// A model of identical layers.
+/// A model of identical layers on a mesh of data-parallel, tensor-parallel and pipeline ranks.
+///
+/// A layer is a chain of pairs of products. The first weight of a pair is cut over the tensor ranks by its rows, the second
+/// by its columns, and the result is summed over them. Every rank's part of a weight is sharded over the data ranks:
+/// gathered one product ahead, its gradient reduce-scattered. At the end of each stage the activation is broadcast. All
+/// ranks have one program: the layers of all stages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layers {
     /// How many.
     pub layers: usize,
-    /// How they are spread.
-    pub parallelism: Parallelism,
-    /// Ranks of the world: a power of two from 2 on.
-    pub ranks: u32,
-    /// Rows and columns of each weight: a multiple of the number of ranks.
+    /// Ranks over which parameters are sharded (`dp`).
+    pub data: u32,
+    /// Ranks over which products are cut (`tp`).
+    pub tensor: u32,
+    /// Stages (`pp`).
+    pub stages: u32,
+    /// Columns of the activation: a multiple of `data`.
     pub width: u32,
+    /// Columns between the two products of each pair: multiples of `data * tensor`.
+    pub inner: Vec<u32>,
     /// Whether parameters are kept in float32 and gathered in bfloat16.
     pub mixed_precision: bool,
     /// Whether there is a backward pass.
@@ -45,21 +41,20 @@ pub struct Layers {
 }
 
 impl Default for Layers {
-    /// 32 sharded layers of width 4096 on 8 ranks, in mixed precision, with a backward pass.
+    /// 32 layers of one pair of width 4096, sharded over 8 ranks, in mixed precision, with a backward pass.
     fn default() -> Layers {
         Layers {
             layers: 32,
-            parallelism: Parallelism::Sharded,
-            ranks: 8,
+            data: 8,
+            tensor: 1,
+            stages: 1,
             width: 4096,
+            inner: vec![4096],
             mixed_precision: true,
             backward: true,
         }
     }
 }
-
-/// Stages of a pipeline.
-const STAGES: usize = 2;
 
 /// Rows of the activations.
 const BATCH: i64 = 128;
@@ -102,77 +97,82 @@ impl Layers {
         graph
     }
 
+    /// The parameters of Llama-3 405B but for its embeddings: 126 layers with weights of 16384 x 16384 (queries and
+    /// output), 1024 x 16384 (keys and values) and 53248 x 16384 (three, one of them in two halves), on 16,384 ranks.
+    pub fn llama3_405b() -> Layers {
+        Layers {
+            layers: 126,
+            data: 128,
+            tensor: 8,
+            stages: 16,
+            width: 16384,
+            inner: vec![16384, 1024, 53248, 26624],
+            ..Layers::default()
+        }
+    }
+
     fn world(&self) -> World {
-        let ranks = self.ranks.max(2).next_power_of_two();
-        let group = |name: &str, instances: Vec<Vec<u32>>| Group {
+        let (data, tensor, stages) = (self.data.max(1), self.tensor.max(1), self.stages.max(1));
+        let ranks = data * tensor * stages;
+        let axes = [("dp", data, tensor), ("tp", tensor, 1), ("pp", stages, data * tensor)];
+        let group = |(name, size, stride): (&str, u32, u32)| Group {
             name: name.to_string(),
-            size: instances.first().map_or(0, |ranks| ranks.len() as u32),
+            size,
             recorded_rank: None,
-            instances,
+            instances: blocks(ranks, size, stride),
         };
-        let half = ranks / 2;
-        let groups = match self.parallelism {
-            Parallelism::Sharded => vec![group("dp", blocks(ranks, ranks, 1))],
-            Parallelism::Tensor => vec![group("tp", blocks(ranks, ranks, 1))],
-            Parallelism::ShardedTensor => {
-                vec![group("dp", blocks(ranks, half, 2)), group("tp", blocks(ranks, 2, 1))]
-            }
-            Parallelism::Pipeline => {
-                vec![group("dp", blocks(ranks, half, 1)), group("pp", blocks(ranks, 2, half))]
-            }
-        };
-        World { ranks: Some(ranks), groups }
+        World { ranks: Some(ranks), groups: axes.map(group).into() }
     }
 
     fn build<S: Source>(&self, builder: &mut Builder<S>) {
         let dtype = if self.mixed_precision { Dtype::BF16 } else { Dtype::F32 };
-        let group = builder.keys.groups[0];
-        let width = i64::from(self.width.clamp(1, 1 << 20).next_multiple_of(group.size as u32));
-        let spec = Sharded { group, dtype, master: Dtype::F32, width, batch: BATCH };
-        let other = builder.keys.groups.get(1).map(|&second| builder.keys.sum(second, dtype));
-        let activation = builder.input(Type::new(dtype, &[BATCH, width]));
-        let parameters: Vec<Var> = match self.parallelism {
-            Parallelism::Tensor => Vec::new(),
-            _ => (0..self.layers).map(|_| builder.input(spec.shard())).collect(),
-        };
-        let mut saved: Vec<Saved> = Vec::with_capacity(parameters.len());
-        let mut activation = activation;
-        if let Some(&first) = parameters.first() {
-            builder.gather_weight(&spec, first);
+        let [group, tensor, stage] = builder.keys.groups[..] else { return };
+        let (sum, next_stage) = (builder.keys.sum(tensor, dtype), builder.keys.sum(stage, dtype));
+        let width = i64::from(self.width);
+        let pairs = self.inner.iter().flat_map(|&inner| {
+            let inner = i64::from(inner) / tensor.size;
+            [[inner, width], [width, inner]]
+        });
+        let weights: Vec<Sharded> =
+            pairs.map(|shape| Sharded { group, dtype, master: Dtype::F32, shape }).collect();
+        let mut activation = builder.input(Type::new(dtype, &[BATCH, width]));
+        let all = (0..self.layers).flat_map(|_| &weights);
+        let parameters: Vec<(&Sharded, Var)> = all.map(|spec| (spec, builder.input(spec.shard()))).collect();
+        if let Some(&(spec, first)) = parameters.first() {
+            builder.gather_weight(spec, first);
         }
-        for layer in 0..self.layers {
-            let Some(&parameter) = parameters.get(layer) else {
-                let key = builder.keys.sum(group, dtype);
-                activation = builder.parallel_layer(&key, activation, [width, width]);
-                continue;
+        let mut saved: Vec<(&Sharded, Saved)> = Vec::with_capacity(parameters.len());
+        for (i, &(spec, parameter)) in parameters.iter().enumerate() {
+            let weight = match parameters.get(i + 1) {
+                None => builder.land(builder.flights.len() - 1),
+                Some(&(spec, next)) => {
+                    builder.gather_weight(spec, next);
+                    builder.land(builder.flights.len() - 2)
+                }
             };
-            let mut back = 1;
-            if let Some(&next) = parameters.get(layer + 1) {
-                builder.gather_weight(&spec, next);
-                back = 2;
-            }
-            let weight = builder.land(builder.flights.len() - back);
-            saved.push(Saved { input: activation, parameter });
+            saved.push((spec, Saved { input: activation, parameter }));
             activation = builder.forward(activation, weight);
-            activation = match (self.parallelism, &other) {
-                (Parallelism::ShardedTensor, Some(key)) => {
-                    builder.communicate(Collective::AllReduce, key, activation)
-                }
-                (Parallelism::Pipeline, Some(key)) if (layer + 1) % self.layers.div_ceil(STAGES) == 0 => {
-                    hand_over(builder, key, activation)
-                }
-                _ => activation,
-            };
+            if tensor.size > 1 && i % 2 == 1 {
+                activation = builder.communicate(Collective::AllReduce, &sum, activation);
+            }
+            let layer = (i + 1) / weights.len();
+            let ends_layer = (i + 1) % weights.len() == 0;
+            if stage.size > 1 && ends_layer && layer % self.layers.div_ceil(stage.size as usize) == 0 {
+                activation = hand_over(builder, &next_stage, activation);
+            }
         }
         if !self.backward {
             return;
         }
-        // The scatter of one layer is waited for when the next one has started its own.
+        // The scatter of one gradient is waited for when the next one has been started.
         let mut gradient = builder.input(Type::new(dtype, &[BATCH, width]));
-        for saved in saved.into_iter().rev() {
-            gradient = builder.backward(&spec, saved, gradient, true);
+        for (i, (spec, saved)) in saved.into_iter().enumerate().rev() {
+            gradient = builder.backward(spec, saved, gradient, true);
             if let Some(index) = builder.flights.len().checked_sub(2) {
                 builder.land(index);
+            }
+            if tensor.size > 1 && i % 2 == 0 {
+                gradient = builder.communicate(Collective::AllReduce, &sum, gradient);
             }
         }
     }
@@ -195,15 +195,19 @@ mod tests {
     use super::super::tests::graph_faults;
     use super::*;
 
-    const ALL: [Parallelism; 4] =
-        [Parallelism::Sharded, Parallelism::Tensor, Parallelism::ShardedTensor, Parallelism::Pipeline];
+    /// Each axis by itself, and all.
+    fn meshes() -> [Layers; 4] {
+        let of = |data, tensor, stages| Layers { data, tensor, stages, ..Layers::default() };
+        [of(4, 1, 1), of(1, 4, 1), of(2, 1, 2), of(2, 2, 2)]
+    }
 
     #[test]
     fn layers_are_valid() {
-        for parallelism in ALL {
+        for mesh in meshes() {
             for layers in [0, 1, 2, 5] {
                 for (mixed_precision, backward) in [(true, true), (false, false)] {
-                    let spec = Layers { layers, parallelism, ranks: 4, width: 16, mixed_precision, backward };
+                    let inner = vec![16, 32];
+                    let spec = Layers { layers, width: 16, inner, mixed_precision, backward, ..mesh.clone() };
                     let graph = spec.graph();
                     let faults = graph_faults(&graph, true);
                     assert!(faults.is_empty(), "{spec:?}: {}", faults.join("\n"));
@@ -214,10 +218,19 @@ mod tests {
 
     #[test]
     fn as_many_nodes_as_asked_for() {
-        for parallelism in ALL {
-            let spec = Layers { parallelism, ..Layers::default() }.with_nodes(5000);
+        for spec in meshes() {
+            let spec = spec.with_nodes(5000);
             let nodes = spec.graph().len();
-            assert!((5000..5100).contains(&nodes), "{parallelism:?} {nodes}");
+            assert!((5000..5100).contains(&nodes), "{spec:?} {nodes}");
         }
+    }
+
+    #[test]
+    fn the_parameters_of_llama3_405b() {
+        let spec = Layers::llama3_405b();
+        assert_eq!(spec.data * spec.tensor * spec.stages, 16384);
+        let weights: u64 = spec.inner.iter().map(|&inner| 2 * u64::from(inner) * u64::from(spec.width)).sum();
+        // With two embeddings of 128256 x 16384, 405.8 billion.
+        assert_eq!(126 * weights, 401_646_551_040);
     }
 }

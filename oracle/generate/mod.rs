@@ -54,7 +54,7 @@ pub use config::{Config, Knob, Swarm};
 pub(crate) use edits::intrusions;
 pub use edits::{Edit, edit};
 pub use features::{Feature, Features};
-pub use layers::{Layers, Parallelism};
+pub use layers::Layers;
 pub use order::reordered;
 pub use pass::{Bucketing, Pass, Selection};
 pub(crate) use propagate::propagated;

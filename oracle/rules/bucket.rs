@@ -4,6 +4,7 @@ use super::{Checked, Evidence, Stage};
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{Dim, Graph, NodeId, Tensor};
 use crate::ops::shape;
+use rustc_hash::FxHashSet;
 use std::fmt::Display;
 
 /// On refusal the input graph is as it was.
@@ -30,26 +31,24 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
     if merges.iter().all(|merge| merge.members.len() < 2) {
         return Checked::Findings(Vec::new());
     }
-    let reachability = match before.launch_reachability() {
-        Ok(reachability) => reachability,
+    let sets: Vec<&[usize]> = merges.iter().map(|merge| &merge.members[..]).collect();
+    let paths = match before.launch_paths(&sets) {
+        Ok(paths) => paths,
         Err(why) => return Checked::Undecided(why),
     };
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    for merge in merges {
-        for &from in &merge.members {
-            for &to in &merge.members {
-                if from == to || !reachability.reaches(from, to) {
-                    continue;
-                }
-                let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
-                let (path, doubt) = before.tell_path(a, b);
-                if let Some(doubt) = doubt {
-                    doubts.push(doubt);
-                    continue;
-                }
-                let bucket = evidence.after.collectives.calls[merge.launch].node;
-                let (name_a, name_b) = (before.graph.name(a), before.graph.name(b));
-                findings.push(
+    for (merge, paths) in merges.iter().zip(paths) {
+        for (from, to) in paths {
+            let (from, to) = (merge.members[from], merge.members[to]);
+            let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
+            let (path, doubt) = before.tell_path(a, b);
+            if let Some(doubt) = doubt {
+                doubts.push(doubt);
+                continue;
+            }
+            let bucket = evidence.after.collectives.calls[merge.launch].node;
+            let (name_a, name_b) = (before.graph.name(a), before.graph.name(b));
+            findings.push(
                     evidence
                         .finding(
                             "bucket/members-independent",
@@ -66,7 +65,6 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
                         .then(format!("it starts {name_a} and {name_b} at once, so nothing that {name_b} needs may come from {name_a}"))
                         .however(path.join(";\n")),
                 );
-            }
         }
     }
     match (findings.is_empty(), doubts.first()) {
@@ -236,13 +234,12 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 .however("its arguments do not line up with those before"),
         );
     }
-    let mut told = Vec::new();
+    let mut told = FxHashSet::default();
     for rewire in &c.rewires {
         // Metadata of the value itself, once per pair; contents through values.
-        if told.contains(&(rewire.old, rewire.new)) {
+        if !told.insert((rewire.old, rewire.new)) {
             continue;
         }
-        told.push((rewire.old, rewire.new));
         let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));
         let user = before.graph.name(rewire.user);
         let mut wrong = Vec::new();

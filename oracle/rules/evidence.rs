@@ -162,7 +162,10 @@ impl<'a> Evidence<'a> {
         if let Some(launch) = calls.launch_at(id) {
             return merge(launch).map(|new| self.after.collectives.calls[new].node).into_iter().collect();
         }
-        match calls.waits.iter().position(|waits| waits.first() == Some(&id)).and_then(merge) {
+        let waited =
+            self.before.graph.inputs(id).into_iter().filter_map(|input| calls.launch_of_value(input));
+        let first = waited.into_iter().find(|&launch| calls.waits[launch].first() == Some(&id));
+        match first.and_then(merge) {
             Some(new) => self.after.collectives.waits[new].clone(),
             None => Vec::new(),
         }

@@ -17,6 +17,7 @@
 //! Rules do not run a pass, generate or shrink. Where a rule lacks evidence it says what it lacks
 //! ([`RuleStatus::NotChecked`]) instead of passing.
 
+mod agreement;
 mod bucket;
 mod comm;
 mod correspondence;
@@ -33,6 +34,8 @@ mod side;
 mod unread;
 mod values;
 
+pub use agreement::WAYS_AGREE;
+pub(crate) use agreement::contradictions;
 pub use correspondence::{Correspondence, Merge};
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;

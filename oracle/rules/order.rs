@@ -5,7 +5,8 @@ use super::{Checked, Evidence, Finding, Side, Stage};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
-use crate::graph::NodeId;
+use crate::graph::{NodeId, OrderingEdge};
+use std::ops::Range;
 
 /// No cycle over arguments and ordering edges.
 pub(super) fn acyclic(evidence: &Evidence) -> Checked {
@@ -43,13 +44,21 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
     let mut findings: Vec<Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
         let is_new: Vec<bool> = side.graph.ids().map(|id| !evidence.is_survivor(side, id)).collect();
-        for conflict in side.certain_conflicts_of(&|id| is_new[id.index()]) {
-            let (first, second) = (conflict.before, conflict.after);
-            if side.has_path(first, second) {
-                continue;
+        let conflicts = side.certain_conflicts_of(&|id| is_new[id.index()]);
+        let pairs: Vec<(NodeId, NodeId)> = conflicts.iter().map(|c| (c.before, c.after)).collect();
+        let open = side.have_paths(&pairs).into_iter().enumerate().filter(|(_, has)| !has);
+        let open: Vec<usize> = open.map(|(i, _)| i).collect();
+        // A list that is not sorted yet says nothing about which of the two comes first.
+        let turned = match stage {
+            Stage::Unrepaired => {
+                let turned: Vec<_> = open.iter().map(|&i| (pairs[i].1, pairs[i].0)).collect();
+                side.have_paths(&turned)
             }
-            // A list that is not sorted yet says nothing about which of the two comes first.
-            if stage == Stage::Unrepaired && side.has_path(second, first) {
+            _ => vec![false; open.len()],
+        };
+        for (conflict, turned) in open.iter().map(|&i| &conflicts[i]).zip(turned) {
+            let (first, second) = (conflict.before, conflict.after);
+            if turned {
                 continue;
             }
             let survivor = [first, second].into_iter().find(|&id| !is_new[id.index()]);
@@ -81,15 +90,28 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
 pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
+    // For each edge what stands for its ends, and which pairs of these.
+    let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Range<usize>)> = Vec::new();
+    let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
         let (first, second) = (evidence.stands_for(edge.before), evidence.stands_for(edge.after));
-        let mut pairs = first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b)));
+        let start = pairs.len();
+        pairs.extend(first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b))));
         // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
-        if first.is_empty() || second.is_empty() || pairs.any(|(a, b)| a == b || after.has_path(a, b)) {
+        match (first.first(), second.first()) {
+            (Some(&a), Some(&b)) if pairs[start..].iter().all(|(a, b)| a != b) => {
+                asked.push((edge, a, b, start..pairs.len()));
+            }
+            _ => pairs.truncate(start),
+        }
+    }
+    let has_path = after.have_paths(&pairs);
+    for (edge, a, b, range) in asked {
+        if has_path[range].contains(&true) {
             continue;
         }
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));
-        let (a, b) = (new(first[0]), new(second[0]));
+        let (a, b) = (new(a), new(b));
         findings.push(
             evidence
                 .finding("order/edges-kept", Stage::After, format!("{b} no longer has to follow {a}"))

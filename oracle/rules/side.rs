@@ -5,10 +5,10 @@ use crate::analysis::conflicts::{Conflict, conflicts_among, conflicts_around};
 use crate::analysis::dependences::{self, Dependences};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::{Hazard, Origin, Origins};
-use crate::analysis::reachability::Reachability;
+use crate::analysis::reachability::{Reachability, within};
 use crate::analysis::storages::{Access, Mode, StorageIndex, Storages, Touch};
 use crate::analysis::validate::validate_with;
-use crate::analysis::{Collectives, Edges};
+use crate::analysis::{Collectives, Edges, TopologicalOrder};
 use crate::graph::{Graph, NodeId, Op, TargetId};
 use crate::ops::{Kind, OpInfo, Ops};
 use std::cell::OnceCell;
@@ -237,6 +237,36 @@ impl<'a> Side<'a> {
     pub(super) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
         self.edges.inputs(to).contains(&from)
             || search(self.graph.len(), from, to, |id| self.edges.successors(id)).is_some()
+    }
+
+    /// The same for many pairs at once.
+    pub(super) fn have_paths(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
+        let mut found: Vec<bool> =
+            pairs.iter().map(|&(from, to)| self.edges.inputs(to).contains(&from)).collect();
+        let open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
+        if open.is_empty() {
+            return found;
+        }
+        match TopologicalOrder::new(&self.edges) {
+            Ok(order) => {
+                let sets: Vec<Vec<NodeId>> = open.iter().map(|&i| vec![pairs[i].0, pairs[i].1]).collect();
+                for (i, paths) in open.into_iter().zip(within(&self.edges, &order, &sets)) {
+                    found[i] = paths.contains(&(0, 1));
+                }
+            }
+            Err(_) => open.into_iter().for_each(|i| found[i] = self.has_path(pairs[i].0, pairs[i].1)),
+        }
+        found
+    }
+
+    /// For each set of launches, the pairs of positions in it of which the first must be issued before the second.
+    pub(super) fn launch_paths(&self, sets: &[&[usize]]) -> Result<Vec<Vec<(usize, usize)>>, String> {
+        let dependences = self.dependences();
+        let order = TopologicalOrder::new(dependences)
+            .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(self.graph)))?;
+        let nodes = |set: &&[usize]| set.iter().map(|&launch| self.collectives.calls[launch].node).collect();
+        let sets: Vec<Vec<NodeId>> = sets.iter().map(nodes).collect();
+        Ok(within(dependences, &order, &sets))
     }
 
     /// Pairs that certainly touch the same bytes, one of them writing and one of them new, in list order; enough of

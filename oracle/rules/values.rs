@@ -88,7 +88,9 @@ impl ValueEvidence {
         if asked.execute {
             this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
         }
-        this.trust_proofs();
+        if !asked.agree {
+            this.trust_proofs();
+        }
         this
     }
 
@@ -168,6 +170,8 @@ pub struct Asked {
     pub execute: bool,
     /// With numbers and with terms, rather than with terms only where numbers refuse.
     pub both: bool,
+    /// Whether each answer is wanted as it is, so that they can be held against each other.
+    pub agree: bool,
     /// The most elements that execution may touch, over all ranks.
     pub element_limit: u64,
 }

@@ -123,10 +123,11 @@ impl Machine<'_, '_> {
         let (graph, node) = (self.graph, self.node);
         let eval = &mut self.eval;
         graph.for_each_input(node, &mut |input: NodeId| {
-            eval.seen.push(match eval.produced[input.index()] {
+            let content = match eval.produced[input.index()] {
                 Produced::Tensor(tensor, _) => eval.storages[tensor.storage as usize].content,
                 _ => super::arena::NOTHING,
-            });
+            };
+            eval.seen.push((input, content));
         });
     }
 

@@ -172,8 +172,9 @@ pub struct Evaluation<'g> {
     pub(super) produced: Vec<Produced>,
     pub(super) items: Vec<Produced>,
     pub(super) reasons: Vec<(NodeId, Reason)>,
-    /// For each reference of a node, in argument order, what the storage behind it held when the node read it.
-    pub(super) seen: Vec<ValueId>,
+    /// For each reference of a node, in argument order, the node that it names, and what the storage behind that held
+    /// when it was read.
+    pub(super) seen: Vec<(NodeId, ValueId)>,
     /// Where the references of each node begin in `seen`.
     pub(super) seen_at: Vec<u32>,
 }
@@ -260,11 +261,11 @@ impl<'g> Evaluation<'g> {
     /// The tensor that the `index`-th reference of `node` (in argument order, repeated references counted) showed
     /// when `node` read it. `None` if it is no single tensor, or not known.
     pub fn value_read(&self, arena: &mut Arena, node: NodeId, index: usize) -> Option<TensorValue> {
-        let mut references = Vec::new();
-        self.graph.for_each_input(node, &mut |input| references.push(input));
-        let Produced::Tensor(tensor, _) = self.result(*references.get(index)?, 0) else { return None };
-        let at = *self.seen_at.get(node.index())? as usize;
-        self.tensor_value(arena, tensor, *self.seen.get(at + index)?).ok()
+        let start = *self.seen_at.get(node.index())? as usize;
+        let end = self.seen_at.get(node.index() + 1).map_or(self.seen.len(), |&end| end as usize);
+        let &(input, content) = self.seen.get(start..end)?.get(index)?;
+        let Produced::Tensor(tensor, _) = self.result(input, 0) else { return None };
+        self.tensor_value(arena, tensor, content).ok()
     }
 
     /// Why the value of a node is not known, if that is so.

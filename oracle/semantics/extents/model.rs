@@ -559,14 +559,19 @@ proptest! {
         }
         // Verdicts on all pairs of one length.
         let mut judge = Judge::new(&mut arena);
-        for (i, (a, x, _)) in values.iter().enumerate() {
-            for (b, y, _) in &values[i + 1..] {
-                if x[0].len() != y[0].len() {
+        for (i, (a, x, dtype)) in values.iter().enumerate() {
+            for (b, y, other) in &values[i + 1..] {
+                if x[0].len() != y[0].len() || dtype != other {
                     continue;
                 }
                 match judge.values(*a, *b) {
-                    Verdict::Same => prop_assert_eq!(x, y),
-                    Verdict::Different => prop_assert_ne!(x, y),
+                    Verdict::Same if x == y => {}
+                    Verdict::Different if x != y => {}
+                    verdict @ (Verdict::Same | Verdict::Different) => {
+                        let words = [judge.arena.describe(*a), judge.arena.describe(*b)].join("\n-- against\n");
+                        let case = crate::case::Case::of_graph(model.graph.clone());
+                        prop_assert!(false, "{verdict:?} is said of\n{words}\nin\n{case}");
+                    }
                     Verdict::Unknown => {}
                 }
             }

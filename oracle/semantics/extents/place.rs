@@ -311,6 +311,12 @@ impl Places {
         found
     }
 
+    /// Whether every rank may have one index in both of two different groups. Groups of other ranks can have that too:
+    /// [0 1 | 2 3] and [0 3 | 2 1].
+    fn may_have_one_index(&mut self, g: GroupId, h: GroupId) -> bool {
+        !self.axes(g, h) && self.topology.may_have_one_index(self.group_name(g), self.group_name(h))
+    }
+
     /// Whether two different places may still be one: more than one group is involved and how the groups lie to
     /// each other is not known.
     pub(super) fn may_be_equal(&mut self, a: PlaceId, b: PlaceId) -> bool {
@@ -323,8 +329,8 @@ impl Places {
             place.scales.iter().filter(|scale| !than.scales.contains(scale)).map(|&(g, _)| g).collect()
         };
         match (&only(&one, &other)[..], &only(&other, &one)[..]) {
-            // The indices in two groups are the same on all ranks only if the groups are.
-            (&[g], &[h]) => g != h && self.inside(g, h) && self.inside(h, g),
+            // Indices count from 0 without gaps, so that multiples of them are the same only if they are themselves.
+            (&[g], &[h]) => g != h && self.may_have_one_index(g, h),
             (some, more) => {
                 let scaled = [some, more].concat();
                 scaled.iter().any(|&g| scaled.iter().any(|&h| g != h && !self.axes(g, h)))

@@ -270,13 +270,24 @@ impl<'a> Judge<'a> {
 
     /// Whether a source shows a window, at whatever depth.
     fn holds_window(&self, source: SourceId) -> bool {
-        match self.arena.get(source) {
-            Source::Window { .. } => true,
-            Source::Cast { source, .. }
-            | Source::Bits { source, .. }
-            | Source::Reduced { source, .. }
-            | Source::Elsewhere { source, .. } => self.holds_window(source),
-            _ => false,
+        self.holds(source, |one| matches!(one, Source::Window { .. }))
+    }
+
+    /// Whether two offsets are two elements: a window may show one element twice, and so may a choice by index.
+    fn tells_elements_apart(&self, source: SourceId) -> bool {
+        !self.holds(source, |one| matches!(one, Source::Window { .. } | Source::Select { .. }))
+    }
+
+    fn holds(&self, mut source: SourceId, what: impl Fn(Source) -> bool) -> bool {
+        loop {
+            match self.arena.get(source) {
+                one if what(one) => return true,
+                Source::Cast { source: inner, .. }
+                | Source::Bits { source: inner, .. }
+                | Source::Reduced { source: inner, .. }
+                | Source::Elsewhere { source: inner, .. } => source = inner,
+                _ => return false,
+            }
         }
     }
 
@@ -305,6 +316,9 @@ impl<'a> Judge<'a> {
                 Some(Element { source, ..inner })
             }
             Source::Reduced { op, group, source, place } => {
+                if self.holds_window(source) && !self.arena.places.get(at.place).scales.is_empty() {
+                    return None;
+                }
                 let inner = Element { source, place: super::place::HERE, offset: at.offset };
                 let inner = self.resolve(inner, depth + 1)?;
                 let inner = self.seen_from(inner, place)?;
@@ -425,20 +439,25 @@ impl<'a> Judge<'a> {
             return Relation::Same;
         }
         let traits = self.arena.source_traits(a.source).and(self.arena.source_traits(b.source));
-        let assumed = traits.has(Traits::ASSUMED);
+        // What one rank has not written makes a reduction unwritten, whatever the other ranks hold.
+        let reduces =
+            |at: Element| !matches!(self.arena.get(at.source), Source::Poison | Source::Select { .. });
+        let holds = |at: Element| self.arena.source_traits(at.source).has(Traits::POISON);
+        let both_unwritten = holds(a) && holds(b) && (reduces(a) || reduces(b));
+        let assumed = traits.has(Traits::ASSUMED) || both_unwritten;
         let different = || if assumed { Relation::Unknown } else { Relation::Different };
         let alike = a.place == b.place && a.offset == b.offset;
         if !alike && a.place != b.place && self.arena.places.may_be_equal(a.place, b.place) {
             return Relation::Unknown;
         }
         match (self.arena.get(a.source), self.arena.get(b.source)) {
-            (Source::Window { .. }, _) | (_, Source::Window { .. }) => {
+            _ if self.holds_window(a.source) || self.holds_window(b.source) => {
                 match (self.resolve(a, 0), self.resolve(b, 0)) {
                     (Some(x), Some(y)) if (x, y) != (a, b) => Relation::IfSame(vec![Pair::Elements(x, y)]),
                     _ => Relation::Unknown,
                 }
             }
-            _ if a.source == b.source => {
+            _ if a.source == b.source && self.tells_elements_apart(a.source) => {
                 // The same element on two ranks may be one value, unless it differs along what parts them.
                 let groups = self.arena.varies(a.source);
                 let moves = |place| &self.arena.places.get(place).moves;
@@ -460,10 +479,13 @@ impl<'a> Judge<'a> {
             (
                 Source::Reduced { op: o, group: g, source: s, place: p },
                 Source::Reduced { op: n, group: h, source: r, place: q },
-            ) if (o, g) == (n, h) && a.place == b.place => Relation::IfSame(vec![Pair::Elements(
-                Element { source: s, place: p, offset: a.offset },
-                Element { source: r, place: q, offset: b.offset },
-            )]),
+            ) if (o, g) == (n, h) && a.place == b.place => {
+                let pair = Pair::Elements(
+                    Element { source: s, place: p, offset: a.offset },
+                    Element { source: r, place: q, offset: b.offset },
+                );
+                if both_unwritten { Relation::Perhaps(vec![pair]) } else { Relation::IfSame(vec![pair]) }
+            }
             (Source::Opaque { key: k, output: n }, Source::Opaque { key: l, output: m })
                 if alike && n == m =>
             {
@@ -490,7 +512,8 @@ impl<'a> Judge<'a> {
                 let other = self.arena.varies(r).and(self.arena.places.follows(q));
                 let elsewhere = a.offset != b.offset && a.place == b.place
                     || self.arena.places.scales_differ(a.place, b.place);
-                let other_elements = elsewhere && s == r && one != GroupSet::NONE;
+                let other_elements =
+                    elsewhere && s == r && self.tells_elements_apart(s) && one != GroupSet::NONE;
                 let other_ranks = g != h && self.reduced_apart((a.place, g, one), (b.place, h, other));
                 if other_elements || other_ranks { different() } else { Relation::Unknown }
             }

@@ -116,6 +116,15 @@ impl Topology {
         }
     }
 
+    /// Whether every rank may have one index in both groups; without rank lists it may.
+    pub(super) fn may_have_one_index(&self, g: &str, h: &str) -> bool {
+        let (Some((_, one)), Some((_, other))) = (self.find(g), self.find(h)) else { return true };
+        let ranks = one.position.len().max(other.position.len()) as u32;
+        one.position.is_empty()
+            || other.position.is_empty()
+            || (0..ranks).all(|rank| one.at(rank).1 == other.at(rank).1)
+    }
+
     /// Whether every instance of `inner` lies in one instance of `outer`. A group lies inside itself.
     pub(super) fn inside(&self, inner: &str, outer: &str) -> bool {
         if inner == outer {
@@ -193,6 +202,7 @@ mod tests {
         assert!(t.inside("dp", "all") && t.inside("tp", "all") && t.inside("tp", "tp"));
         assert!(!t.inside("all", "tp") && !t.inside("dp", "tp"));
         assert!(t.inside("odd", "dp") && !t.axes("odd", "dp"));
+        assert!(!t.may_have_one_index("odd", "dp") && t.may_have_one_index("dp", "dp"));
         assert!(!t.axes("dp", "nowhere") && t.size("nowhere").is_none());
     }
 
