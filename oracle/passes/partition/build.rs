@@ -18,7 +18,8 @@ impl Piece {
                 _ => graph.intern_target(&name),
             };
             let node = graph.node_mut(id);
-            (node.op, node.target, node.args, node.kwargs) = (Op::Placeholder, target, Span::EMPTY, Span::EMPTY);
+            (node.op, node.target, node.args, node.kwargs) =
+                (Op::Placeholder, target, Span::EMPTY, Span::EMPTY);
         }
         for &id in &self.list {
             let call = graph.node(id).op != Op::Placeholder;

@@ -6,6 +6,7 @@ use super::config::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, nodes_of};
+use super::marks::Placement;
 use super::policy::Policy;
 use crate::graph::NodeId;
 use fixedbitset::FixedBitSet;
@@ -36,7 +37,11 @@ pub struct Classes {
 
 impl Classes {
     /// Classifies the nodes of `joint`.
-    pub fn of(joint: &Joint, config: &PartitionConfig, policy: &dyn Policy) -> Result<Classes, PartitionError> {
+    pub fn of(
+        joint: &Joint,
+        config: &PartitionConfig,
+        policy: &dyn Policy,
+    ) -> Result<Classes, PartitionError> {
         let n = joint.graph.len();
         let mut tangents_closure = FixedBitSet::with_capacity(n);
         for id in joint.ids() {
@@ -57,7 +62,11 @@ impl Classes {
         let primals = joint.with_role(Role::Primal);
         let is_static = config.static_inputs.of(&joint.graph, primals.len());
         let mut static_inputs = FixedBitSet::with_capacity(n);
-        primals.iter().zip(is_static).filter(|(_, yes)| *yes).for_each(|(id, _)| static_inputs.insert(id.index()));
+        primals
+            .iter()
+            .zip(is_static)
+            .filter(|(_, yes)| *yes)
+            .for_each(|(id, _)| static_inputs.insert(id.index()));
         let mut inputs = primals;
         inputs.extend(joint.with_role(Role::ForwardSeed));
         let alone: Piece = extract(joint, policy, inputs.clone(), &joint.forward_outputs, Side::Forward)?;
@@ -100,9 +109,9 @@ pub fn distances(joint: &Joint, forward: &FixedBitSet) -> Vec<i64> {
 fn contradictions(joint: &Joint, closure: &FixedBitSet, policy: &dyn Policy) -> Result<(), PartitionError> {
     let bad = |id: &NodeId| closure.contains(id.index()) && policy.must_be_forward(joint, *id);
     let Some(id) = joint.ids().find(bad) else { return Ok(()) };
-    let why = match joint.target(id).mutable {
-        true => "must be in forward: it writes to an argument and is not tagged backward",
-        false => "must be in forward, says its tag",
+    let why = match joint.tags(id).placement {
+        Placement::MustBeForward => "must be in forward, says its tag",
+        _ => "must be in forward: it writes to an argument and is not tagged backward",
     };
     let mut error = PartitionError::new(
         Problem::ContradictoryTags,

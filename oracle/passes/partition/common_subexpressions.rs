@@ -120,7 +120,8 @@ pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool,
         if !policy.mergeable(joint, &distinct, id) {
             continue;
         }
-        let slot = first.entry((policy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
+        let slot =
+            first.entry((policy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
         if slot.0 == region {
             representative[id.index()] = slot.1;
         } else {

@@ -173,13 +173,22 @@ impl Default for PartitionConfig {
 const KEYS: &[(&str, &str)] = &[
     ("method", "default, min-cut, replay"),
     ("num_fwd_outputs", "how many outputs are forward outputs; without it, what the file says"),
-    ("static_inputs", "positions among the primals, such as 0,2-5, or none, all; without it, what the file says"),
+    (
+        "static_inputs",
+        "positions among the primals, such as 0,2-5, or none, all; without it, what the file says",
+    ),
     ("needs_tangents", "whether a graph without tangents is refused: yes, no"),
     ("impure_random", "whether unread draws of random numbers stay: yes, no"),
-    ("suppressed_waits", "whether a wait has no effect of its own: yes, no; without it, only while replaying"),
+    (
+        "suppressed_waits",
+        "whether a wait has no effect of its own: yes, no; without it, only while replaying",
+    ),
     ("cse", "whether equal nodes are merged first: yes, no"),
     ("optimizes_collectives", "whether untagged collectives may be computed again: yes, no"),
-    ("bans", "all, none, or a list of far_apart, long_chains, materialized_backward, not_in_allow_list, reductions"),
+    (
+        "bans",
+        "all, none, or a list of far_apart, long_chains, materialized_backward, not_in_allow_list, reductions",
+    ),
     ("aggressive", "whether only reductions are banned: yes, no"),
     ("max_distance", "a number of nodes"),
     ("free_parameters", "whether static inputs are saved at no cost: yes, no"),
@@ -222,7 +231,8 @@ impl PartitionConfig {
             Setting::Text(text) => text.clone(),
             Setting::List(list) => list.iter().map(Setting::to_string).collect::<Vec<_>>().join(","),
         };
-        let options: Vec<_> = pass.options.iter().map(|(key, setting)| (key.clone(), text(setting))).collect();
+        let options: Vec<_> =
+            pass.options.iter().map(|(key, setting)| (key.clone(), text(setting))).collect();
         PartitionConfig::from_options(&options)
     }
 
@@ -361,7 +371,9 @@ mod tests {
     #[test]
     fn options_give_a_configuration() {
         assert_eq!(parse(""), Ok(PartitionConfig::default()));
-        let config = parse("method=min-cut static_inputs=0,2-4 bans=far_apart,reductions budget=0.25 solver=ilp cse=no");
+        let config = parse(
+            "method=min-cut static_inputs=0,2-4 bans=far_apart,reductions budget=0.25 solver=ilp cse=no",
+        );
         let config = config.unwrap();
         assert_eq!((config.method, config.solver, config.cse), (Method::MinCut, Solver::Ilp, false));
         assert_eq!(config.static_inputs, StaticInputs::At(vec![(0, 0), (2, 4)]));

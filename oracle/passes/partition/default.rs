@@ -14,7 +14,9 @@ pub fn is_functional(joint: &Joint) -> bool {
     joint.ids().all(|id| {
         let target = joint.target(id);
         let into_input = match joint.graph.arg(id, 0) {
-            Some(Value::Node(destination)) => joint.graph.node(destination).op == crate::graph::Op::Placeholder,
+            Some(Value::Node(destination)) => {
+                joint.graph.node(destination).op == crate::graph::Op::Placeholder
+            }
             _ => false,
         };
         !target.mutable || (target.functional_write && into_input)
@@ -29,7 +31,10 @@ fn forward_region(joint: &Joint) -> Result<Vec<bool>, PartitionError> {
             || matches!(joint.role(*id), Role::Primal | Role::ForwardSeed)
     };
     let last = joint.ids().rfind(counts).ok_or_else(|| {
-        PartitionError::new(Problem::Malformed, "the joint graph has neither an input nor a node tagged is_forward")
+        PartitionError::new(
+            Problem::Malformed,
+            "the joint graph has neither an input nor a node tagged is_forward",
+        )
     })?;
     Ok(joint.ids().map(|id| id <= last && joint.role(id) != Role::Tangent).collect())
 }

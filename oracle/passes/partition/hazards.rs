@@ -35,7 +35,8 @@ impl Hazards {
             unrepeatable: joint.ids().map(|id| policy.unrepeatable(joint, id)).collect(),
         };
         if policy.minds_overwriting()
-            && joint.ids().any(|id| joint.target(id).mutable && policy.must_be_forward(joint, id)) {
+            && joint.ids().any(|id| joint.target(id).mutable && policy.must_be_forward(joint, id))
+        {
             for id in overwritten(joint, policy) {
                 hazards.overwritten.insert(id.index());
             }

@@ -106,10 +106,16 @@ impl Joint {
         for id in graph.ids() {
             let name = graph.name(id);
             if graph.find(name) != Some(id) {
-                return Err(malformed("a name occurs twice").with(name, Origin::DataDependence, "is not unique"));
+                return Err(malformed("a name occurs twice").with(
+                    name,
+                    Origin::DataDependence,
+                    "is not unique",
+                ));
             }
             let mut fault = None;
-            graph.for_each_dangling(id, &mut |missing| fault = Some(format!("refers to {missing}, which no node is")));
+            graph.for_each_dangling(id, &mut |missing| {
+                fault = Some(format!("refers to {missing}, which no node is"))
+            });
             graph.for_each_input(id, &mut |input| {
                 if input >= id {
                     fault = Some(format!("refers to {}, which comes later", graph.name(input)));
@@ -311,7 +317,8 @@ impl Joint {
         match out {
             Out::Tensor(tensor) => {
                 let tensor = self.graph.tensor(tensor);
-                let symbolic = self.graph.dims(tensor.shape).iter().any(|dim| matches!(dim, Dim::Symbolic(_)));
+                let symbolic =
+                    self.graph.dims(tensor.shape).iter().any(|dim| matches!(dim, Dim::Symbolic(_)));
                 let elements = match self.graph.numel(tensor) {
                     None if symbolic => UNKNOWN_ELEMENTS,
                     None => i64::MAX,

@@ -26,7 +26,10 @@ pub fn solve(
         Solver::Ilp if memories.len() <= EXACT_LIMIT => Ok(exact(memories, runtimes, capacity)),
         Solver::Ilp => Err(PartitionError::new(
             Problem::Unsupported,
-            format!("the exact solver takes at most {EXACT_LIMIT} values to choose from, not {}", memories.len()),
+            format!(
+                "the exact solver takes at most {EXACT_LIMIT} values to choose from, not {}",
+                memories.len()
+            ),
         )),
     }
 }
@@ -35,7 +38,8 @@ pub fn solve(
 /// it changed the optimum. One bit per item and capacity tells that.
 fn dynamic(memories: &[f64], runtimes: &[f64], capacity: f64) -> Vec<bool> {
     let capacity = (capacity * PARTS).round_ties_even() as usize;
-    let parts: Vec<usize> = memories.iter().map(|memory| (memory * PARTS).round_ties_even() as usize).collect();
+    let parts: Vec<usize> =
+        memories.iter().map(|memory| (memory * PARTS).round_ties_even() as usize).collect();
     let mut best = vec![0f32; capacity + 1];
     let mut changed: Vec<FixedBitSet> = Vec::with_capacity(parts.len());
     for (&part, &runtime) in parts.iter().zip(runtimes) {

@@ -264,7 +264,9 @@ mod tests {
     /// The flow by petgraph, and who reaches the sink afterwards.
     fn second_opinion(network: &Network, source: u32, sink: u32) -> (u128, Vec<bool>) {
         let mut graph: DiGraph<(), u128> = DiGraph::new();
-        (0..network.vertices()).for_each(|_| drop(graph.add_node(())));
+        for _ in 0..network.vertices() {
+            graph.add_node(());
+        }
         for (from, to, capacity) in network.edges() {
             graph.add_edge(NodeIndex::new(from as usize), NodeIndex::new(to as usize), capacity);
         }

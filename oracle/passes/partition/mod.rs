@@ -70,7 +70,11 @@ pub fn run(joint: &Graph, config: &PartitionConfig) -> Result<Partition, Partiti
 }
 
 /// Cuts a joint graph by another policy.
-pub fn run_with(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) -> Result<Partition, PartitionError> {
+pub fn run_with(
+    graph: &Graph,
+    config: &PartitionConfig,
+    policy: &dyn Policy,
+) -> Result<Partition, PartitionError> {
     let mut joint = Joint::new(graph.clone(), config)?;
     partition::needs_tangents(&joint, config)?;
     let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());
@@ -107,7 +111,12 @@ pub fn run_with(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) ->
 }
 
 /// Cleans the tags up, where there are any, and saves by force.
-fn prepare(joint: &mut Joint, config: &PartitionConfig, tagged: bool, is_default: bool) -> Result<(), PartitionError> {
+fn prepare(
+    joint: &mut Joint,
+    config: &PartitionConfig,
+    tagged: bool,
+    is_default: bool,
+) -> Result<(), PartitionError> {
     if tagged {
         recompute_tags::clean_up(joint, is_default);
     }
@@ -182,7 +191,11 @@ impl Run<'_> {
         }
     }
 
-    fn decide(&self, hazards: &Hazards, tagged: bool) -> Result<(Saved, Option<Certificate>), PartitionError> {
+    fn decide(
+        &self,
+        hazards: &Hazards,
+        tagged: bool,
+    ) -> Result<(Saved, Option<Certificate>), PartitionError> {
         let joint = &self.joint;
         match self.method {
             Method::Default => Ok((default::saved(joint, tagged)?, None)),
@@ -210,7 +223,9 @@ impl Run<'_> {
     /// Refuses to save what forward overwrites. The minimum cut never does.
     fn check(&self, modules: &Modules, hazards: &Hazards) -> Result<(), PartitionError> {
         let joint = &self.joint;
-        let Some(id) = modules.saved.values.iter().copied().find(|&id| hazards.overwritten(id)) else { return Ok(()) };
+        let Some(id) = modules.saved.values.iter().copied().find(|&id| hazards.overwritten(id)) else {
+            return Ok(());
+        };
         let backward = modules.backward.computed(joint);
         let name = joint.name(id);
         let error = PartitionError::new(
@@ -254,7 +269,8 @@ impl Run<'_> {
         let joint = &self.joint;
         let (forward, backward) = (modules.forward.computed(joint), modules.backward.computed(joint));
         let both = forward.intersection(&backward).map(|index| NodeId(index as u32));
-        let draws = both.filter(|&id| joint.draws(id) && joint.tags(id).recomputes() && self.policy.pairs_draws());
+        let draws =
+            both.filter(|&id| joint.draws(id) && joint.tags(id).recomputes() && self.policy.pairs_draws());
         draws.map(|id| joint.name(id).to_string()).collect()
     }
 }

@@ -78,7 +78,11 @@ pub struct Modules {
 }
 
 /// Cuts `joint` at the saved values.
-pub fn extract_modules(joint: &Joint, policy: &dyn Policy, mut saved: Saved) -> Result<Modules, PartitionError> {
+pub fn extract_modules(
+    joint: &Joint,
+    policy: &dyn Policy,
+    mut saved: Saved,
+) -> Result<Modules, PartitionError> {
     let tangents = joint.with_role(Role::Tangent);
     let seeds = joint.with_role(Role::BackwardSeed);
     let lists = |order: [&[NodeId]; 3]| -> Vec<NodeId> {
@@ -88,7 +92,8 @@ pub fn extract_modules(joint: &Joint, policy: &dyn Policy, mut saved: Saved) -> 
     let trial = extract(joint, policy, inputs, &joint.backward_outputs, Side::Backward)?;
     drop_unread(joint, policy, &trial, &mut saved);
     bind_symbols(joint, policy, &mut saved, &tangents);
-    let scripts = saved.values.iter().filter(|&&id| joint.sort(id) == Sort::Script).copied().collect::<Vec<_>>();
+    let scripts =
+        saved.values.iter().filter(|&&id| joint.sort(id) == Sort::Script).copied().collect::<Vec<_>>();
     saved.values.retain(|&id| joint.sort(id) != Sort::Script);
     saved.values.sort_by_key(|&id| joint.tags(id).unchecked);
     saved.objects = scripts.into_iter().chain(std::mem::take(&mut saved.objects)).collect();

@@ -14,7 +14,8 @@ use fixedbitset::FixedBitSet;
 /// on, each after what it needs. Without a reader of a tangent nothing changes. Nodes that nothing needs are lost.
 pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     let computed = piece.computed(joint);
-    let reads_tangent = |id: NodeId| joint.edges.inputs(id).iter().any(|&input| joint.role(input) == Role::Tangent);
+    let reads_tangent =
+        |id: NodeId| joint.edges.inputs(id).iter().any(|&input| joint.role(input) == Role::Tangent);
     let body: Vec<NodeId> = piece.list.iter().copied().filter(|id| computed.contains(id.index())).collect();
     let start = body.iter().position(|&id| reads_tangent(id));
     let Some(start) = start.or(returns_tangent(joint, piece).then_some(body.len())) else { return };

@@ -16,8 +16,8 @@ pub struct SavedValue {
     pub name: String,
     /// Its size in bytes; a view has its own, not its storage's.
     pub bytes: i64,
-    /// The recorded storages of its tensors.
-    pub storages: Vec<StorageId>,
+    /// The recorded storage of its tensor.
+    pub storage: Option<StorageId>,
 }
 
 /// A value of a minimum cut and what proves it.
@@ -69,8 +69,7 @@ impl Partition {
     /// The number of distinct recorded storages of the saved tensors; a tensor without one counts as one.
     pub fn storages(&self) -> usize {
         let mut seen = FxHashSet::default();
-        let fresh = self.values.iter().filter(|value| value.storages.is_empty()).count();
-        fresh + self.values.iter().flat_map(|value| &value.storages).filter(|&&id| seen.insert(id)).count()
+        self.values.iter().filter(|value| value.storage.is_none_or(|storage| seen.insert(storage))).count()
     }
 
     pub(super) fn new(
@@ -102,7 +101,13 @@ impl Partition {
             values: saved(&modules.saved.values)?,
             symbols: saved(&modules.saved.symbols)?,
             objects: saved(&modules.saved.objects)?,
-            recomputed: modules.forward.list.iter().filter(both).map(|&id| joint.name(id).to_string()).collect(),
+            recomputed: modules
+                .forward
+                .list
+                .iter()
+                .filter(both)
+                .map(|&id| joint.name(id).to_string())
+                .collect(),
             certificate,
         })
     }
@@ -110,13 +115,12 @@ impl Partition {
 
 fn saved_value(given: &Graph, joint: &Joint, id: NodeId) -> Result<SavedValue, PartitionError> {
     let name = joint.name(id);
-    let tensors = (0..).map_while(|place| joint.graph.tensor_at(id, place));
     Ok(SavedValue {
         // Elimination and merging keep names.
         node: given.find(name).unwrap_or(id),
         name: name.to_string(),
         bytes: joint.size(id)?,
-        storages: tensors.filter_map(|tensor| tensor.storage).collect(),
+        storage: joint.graph.tensor_of(id).and_then(|tensor| tensor.storage),
     })
 }
 

@@ -138,6 +138,17 @@ pub trait Policy {
         piece
     }
 
+    /// The node that must be computed again because `id`, of a gathered parameter, must.
+    fn derived(&self, joint: &Joint, id: NodeId) -> Option<NodeId> {
+        super::fsdp::derived(joint, id)
+    }
+
+    /// Which of the matrix products are saved by the activation-checkpointing pass.
+    fn kept_products(&self, joint: &Joint, products: &[NodeId]) -> Vec<NodeId> {
+        let _ = joint;
+        super::activation_checkpointing::every_other(products)
+    }
+
     /// The tags that a node gets when the operator that has `tags` is traced again.
     fn carried(&self, tags: &Tags) -> Tags {
         tags.clone()

@@ -33,7 +33,8 @@ pub fn pair(
     let inputs = placeholders(&backward);
     let tangent = inputs.iter().copied().find(|&id| backward.graph().name(id).contains("tangent"));
     let Some(tangent) = tangent else {
-        let error = PartitionError::new(Problem::NoTangents, "a paired random draw needs a tangent in backward");
+        let error =
+            PartitionError::new(Problem::NoTangents, "a paired random draw needs a tangent in backward");
         return Err(names.iter().fold(error, |error, name| {
             error.with(name, Origin::Annotation, "draws random numbers and is tagged to be computed again")
         }));
@@ -45,7 +46,9 @@ pub fn pair(
     let ends = (after(&forward, &placeholders(&forward)), after(&backward, &inputs));
     let mut states = Vec::new();
     for (k, name) in names.iter().enumerate() {
-        let (Some(first), Some(second)) = (forward.graph().find(name), backward.graph().find(name)) else { continue };
+        let (Some(first), Some(second)) = (forward.graph().find(name), backward.graph().find(name)) else {
+            continue;
+        };
         if graph_safe {
             for (editor, op, prefix, end) in
                 [(&mut forward, first, "fwd", ends.0), (&mut backward, second, "bwd", ends.1)]
@@ -126,7 +129,8 @@ fn insert(editor: &mut Editor, op: NodeId, call: &Call, out: Out) -> NodeId {
     let function = Value::Function(graph.intern(&target));
     let mut args: Vec<Value> = call.before.map(Value::Node).into_iter().chain([function]).collect();
     args.extend_from_slice(graph.args(op));
-    let mut kwargs: Vec<(String, Value)> = graph.kwargs(op).map(|(key, value)| (key.to_string(), value)).collect();
+    let mut kwargs: Vec<(String, Value)> =
+        graph.kwargs(op).map(|(key, value)| (key.to_string(), value)).collect();
     kwargs.extend(call.state.map(|state| ("rng_state".to_string(), Value::Node(state))));
     let kwargs: Vec<(&str, Value)> = kwargs.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     editor.insert_before(Some(op), call.target, &format!("higher_order.{}", call.target), &args, &kwargs, out)

@@ -50,7 +50,9 @@ pub fn force_saves(joint: &mut Joint, config: &PartitionConfig) -> Result<(), Pa
         for id in joint.ids() {
             if joint.target(id).collective && !joint.tags(id).recomputes() {
                 leaves(joint, id, true, &mut saved);
-                saved.drain(..).for_each(|leaf| joint.marks.get_mut(leaf).recompute = Some(Recompute::MustSave));
+                saved
+                    .drain(..)
+                    .for_each(|leaf| joint.marks.get_mut(leaf).recompute = Some(Recompute::MustSave));
             }
         }
     }
@@ -63,7 +65,8 @@ pub fn force_saves(joint: &mut Joint, config: &PartitionConfig) -> Result<(), Pa
                 Problem::ContradictoryTags,
                 format!("{} has an effect, which cannot be repeated", joint.name(id)),
             );
-            let error = error.with(joint.name(id), Origin::Annotation, "must be computed again (MUST_RECOMPUTE)");
+            let error =
+                error.with(joint.name(id), Origin::Annotation, "must be computed again (MUST_RECOMPUTE)");
             return Err(error.with(joint.name(id), Origin::Annotation, "has an effect (with_effects)"));
         }
         leaves(joint, id, false, &mut saved);

@@ -119,7 +119,10 @@ impl Target {
             assert_scalar: name == "aten._assert_scalar.default",
             annotation: record || packet == "aten._assert_scalar" || packet == "aten._assert_async",
             copy: name == "aten.copy_.default",
-            functional_write: matches!(packet, "aten.copy_" | "aten.set_" | "aten.shallow_copy_data_" | "fsdp.copy_"),
+            functional_write: matches!(
+                packet,
+                "aten.copy_" | "aten.set_" | "aten.shallow_copy_data_" | "fsdp.copy_"
+            ),
             cat: packet == "aten.cat",
             lift_fresh: matches!(name, "aten.lift_fresh.default" | "aten.lift_fresh_copy.default"),
             with_effects,

@@ -71,7 +71,8 @@ pub fn should_ban(cx: &Context, bans: Bans, id: NodeId) -> Result<Option<Ban>, P
     if let Some(ban) = cx.hazards.unrepeatable(id) {
         return Ok(Some(ban));
     }
-    if (cx.config.recompute_views && target.sets.view) || target.lift_fresh || joint.sort(id) == Sort::Device {
+    if (cx.config.recompute_views && target.sets.view) || target.lift_fresh || joint.sort(id) == Sort::Device
+    {
         return Ok(None);
     }
     if bans.not_in_allow_list {
@@ -127,5 +128,8 @@ fn materialized_backward(cx: &Context, id: NodeId) -> bool {
 /// Whether a budget may take back the ban of `id`.
 pub fn may_unban(cx: &Context, id: NodeId) -> bool {
     let protected = cx.joint.target(id).collective && !cx.config.optimizes_collectives;
-    cx.distance(id) < FAR && !protected && !cx.joint.tags(id).must_save() && cx.hazards.unrepeatable(id).is_none()
+    cx.distance(id) < FAR
+        && !protected
+        && !cx.joint.tags(id).must_save()
+        && cx.hazards.unrepeatable(id).is_none()
 }

@@ -39,14 +39,21 @@ pub fn budget(cx: &Context) -> Result<f64, PartitionError> {
     let annotated = |id: NodeId| joint.marks.custom(id).budget;
     let Some(first) = joint.ids().find(|&id| annotated(id).is_some()) else { return Ok(budget) };
     let conflict = |text: &str, id: NodeId, why: String| {
-        let error = PartitionError::new(Problem::ContradictoryTags, text)
-            .with(joint.name(first), Origin::Annotation, format!("has the budget {:?}", annotated(first).unwrap_or(1.0)));
+        let error = PartitionError::new(Problem::ContradictoryTags, text).with(
+            joint.name(first),
+            Origin::Annotation,
+            format!("has the budget {:?}", annotated(first).unwrap_or(1.0)),
+        );
         Err(error.with(joint.name(id), Origin::Annotation, why))
     };
     for id in joint.ids() {
         match annotated(id) {
             Some(other) if annotated(first) != Some(other) => {
-                return conflict("regions of one graph have different budgets", id, format!("has the budget {other:?}"));
+                return conflict(
+                    "regions of one graph have different budgets",
+                    id,
+                    format!("has the budget {other:?}"),
+                );
             }
             None if cx.config.budget_needs_coverage
                 && joint.role(id) == Role::Call
@@ -120,7 +127,8 @@ pub fn choose(cx: &Context, budget: f64) -> Result<Choice, PartitionError> {
 /// The banned values that a budget may take back, largest first.
 fn candidates(cx: &Context, cut: &Cut) -> Result<Vec<NodeId>, PartitionError> {
     let storages = super::super::storage::storages(cx.joint);
-    let of_input = |id: &NodeId| cx.classes.inputs.iter().any(|input| storages[input.index()] == storages[id.index()]);
+    let of_input =
+        |id: &NodeId| cx.classes.inputs.iter().any(|input| storages[input.index()] == storages[id.index()]);
     let mut banned = cut.banned.clone();
     banned.sort_unstable();
     banned.retain(|&id| cx.policy.may_unban(cx, id) && !of_input(&id));

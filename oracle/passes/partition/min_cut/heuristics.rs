@@ -76,7 +76,10 @@ pub fn ban_long_chains(cx: &Context, banned: &mut Banned) {
                 break;
             }
             for &user in cx.joint.users(node) {
-                if classes.needs_forward(user) && cx.fusion.fuses(cx.joint, node, user) && !banned.contains(user) {
+                if classes.needs_forward(user)
+                    && cx.fusion.fuses(cx.joint, node, user)
+                    && !banned.contains(user)
+                {
                     heap.push(Reverse(classes.order[user.index()]));
                 }
             }

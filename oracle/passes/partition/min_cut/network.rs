@@ -165,11 +165,13 @@ fn contradiction(
     for step in path.windows(2) {
         match (node(step[0]), node(step[1])) {
             (None, Some(id)) => {
-                let (origin, text) = banned.bans[id.index()].map_or((Origin::Heuristic, "is banned"), Ban::reason);
+                let (origin, text) =
+                    banned.bans[id.index()].map_or((Origin::Heuristic, "is banned"), Ban::reason);
                 constraints.push((id, origin, format!("cannot be computed again: {text}")));
             }
             (Some(id), None) => {
-                let (origin, text) = drains[id.index()].map_or((Origin::DataDependence, "is needed"), Drain::reason);
+                let (origin, text) =
+                    drains[id.index()].map_or((Origin::DataDependence, "is needed"), Drain::reason);
                 constraints.push((id, origin, text.to_string()));
             }
             (Some(id), Some(next)) if id == next => {

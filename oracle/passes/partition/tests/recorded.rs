@@ -26,7 +26,8 @@ pub fn read(name: &str) -> Option<Graph> {
 
 /// A value as text, references by name.
 fn text(graph: &Graph, value: Value) -> String {
-    let list = |span| graph.values(span).iter().map(|&value| text(graph, value)).collect::<Vec<_>>().join(" ");
+    let list =
+        |span| graph.values(span).iter().map(|&value| text(graph, value)).collect::<Vec<_>>().join(" ");
     match value {
         Value::Node(id) => format!("%{}", graph.name(id)),
         Value::List(span) => format!("[{}]", list(span)),
@@ -45,12 +46,19 @@ fn listing(graph: &Graph) -> Vec<String> {
     let line = |id| {
         let node = graph.node(id);
         let args: Vec<String> = graph.args(id).iter().map(|&value| text(graph, value)).collect();
-        let kwargs: Vec<String> = graph.kwargs(id).map(|(key, value)| format!("{key}={}", text(graph, value))).collect();
+        let kwargs: Vec<String> =
+            graph.kwargs(id).map(|(key, value)| format!("{key}={}", text(graph, value))).collect();
         let tag = graph.tags(id).and_then(|tags| tags.recompute).map_or("", |tag| graph.text(tag));
         match node.op {
             Op::Placeholder => format!("{} placeholder {tag}", graph.name(id)),
             Op::Output => format!("return {}", args.join(" ").replace(['[', ']'], "")),
-            _ => format!("{} = {}({}; {}) {tag}", graph.name(id), graph.target(id), args.join(" "), kwargs.join(" ")),
+            _ => format!(
+                "{} = {}({}; {}) {tag}",
+                graph.name(id),
+                graph.target(id),
+                args.join(" "),
+                kwargs.join(" ")
+            ),
         }
     };
     graph.ids().map(line).collect()
@@ -61,7 +69,9 @@ fn compare(graph: &Graph, recorded: &Graph) -> Result<(), String> {
     let first = ours.iter().zip(&theirs).position(|(a, b)| a != b);
     match first {
         Some(i) => Err(format!("line {i}: {} instead of {}", ours[i], theirs[i])),
-        None if ours.len() != theirs.len() => Err(format!("{} lines instead of {}", ours.len(), theirs.len())),
+        None if ours.len() != theirs.len() => {
+            Err(format!("{} lines instead of {}", ours.len(), theirs.len()))
+        }
         None => Ok(()),
     }
 }
@@ -95,13 +105,15 @@ fn both_sides_are_as_recorded() {
             other => other.to_string(),
         };
         for method in methods {
-            let sides = [format!("{name}_{method}_fw"), format!("{name}_{method}_bw")].map(|name| read(&name));
+            let sides =
+                [format!("{name}_{method}_fw"), format!("{name}_{method}_bw")].map(|name| read(&name));
             let [Some(forward), Some(backward)] = sides else {
                 skipped += 1;
                 continue;
             };
             let method = method.replace("mincut", "min-cut");
-            let mut options = vec![("method".to_string(), method.clone()), ("static_inputs".to_string(), inputs.clone())];
+            let mut options =
+                vec![("method".to_string(), method.clone()), ("static_inputs".to_string(), inputs.clone())];
             if name.starts_with("ap_") {
                 options.push(("suppressed_waits".to_string(), "yes".to_string()));
             }
@@ -109,9 +121,10 @@ fn both_sides_are_as_recorded() {
             match run(&joint, &config) {
                 Err(error) => faults.push(format!("{name} {method}: {error}")),
                 Ok(partition) => {
-                    for (ours, theirs, side) in
-                        [(&partition.forward, &forward, "forward"), (&partition.backward, &backward, "backward")]
-                    {
+                    for (ours, theirs, side) in [
+                        (&partition.forward, &forward, "forward"),
+                        (&partition.backward, &backward, "backward"),
+                    ] {
                         if let Err(fault) = compare(ours, theirs) {
                             faults.push(format!("{name} {method} {side}: {fault}"));
                         }
