@@ -42,11 +42,11 @@ pub mod min_cut;
 pub mod modules;
 pub mod operators;
 pub mod order;
-pub mod partition;
 pub mod policy;
 pub mod random;
 pub mod recompute_tags;
 pub mod replay;
+pub mod result;
 pub mod retrace;
 pub mod storage;
 pub mod tagging;
@@ -55,8 +55,8 @@ pub mod targets;
 pub use config::{Bans, Method, PartitionConfig, Runtime, Solver, StaticInputs};
 pub use error::{Constraint, PartitionError, Problem};
 pub use joint::Joint;
-pub use partition::{Certificate, Partition, SavedValue};
 pub use policy::{Policy, Reference};
+pub use result::{Certificate, Partition, SavedValue};
 
 use crate::graph::{Graph, NodeId};
 use classes::Classes;
@@ -76,7 +76,7 @@ pub fn run_with(
     policy: &dyn Policy,
 ) -> Result<Partition, PartitionError> {
     let mut joint = Joint::new(graph.clone(), config)?;
-    partition::needs_tangents(&joint, config)?;
+    result::needs_tangents(&joint, config)?;
     let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());
     let mut method = config.method;
     if method == Method::Default && checkpoints(&joint) && !default::is_functional(&joint) {

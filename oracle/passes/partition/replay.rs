@@ -37,9 +37,10 @@ pub fn decide(joint: &Joint, id: NodeId) -> Decision {
         Decision::Results(results(joint, id))
     } else if joint.opaque(id) {
         Decision::Object
-    } else if joint.role(id) != Role::Call && joint.role(id) != Role::Constant {
-        Decision::Save
-    } else if tags.must_save() || (joint.marks.custom(id).must_save && !listed_by_parent(joint, id)) {
+    } else if matches!(joint.role(id), Role::Primal | Role::ForwardSeed)
+        || tags.must_save()
+        || (joint.marks.custom(id).must_save && !listed_by_parent(joint, id))
+    {
         Decision::Save
     } else {
         Decision::Recompute

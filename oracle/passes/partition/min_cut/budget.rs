@@ -9,7 +9,7 @@ use super::super::classes::FAR;
 use super::super::config::{Bans, Runtime};
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
-use super::super::partition::Certificate;
+use super::super::result::Certificate;
 use super::bans::Ban;
 use super::context::Context;
 use super::network::{Cut, solve};

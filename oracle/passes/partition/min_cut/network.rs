@@ -6,7 +6,7 @@ use super::super::config::Bans;
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::max_flow::{INFINITE, Network};
-use super::super::partition::Certificate;
+use super::super::result::Certificate;
 use super::bans::Ban;
 use super::context::{Context, Weight};
 use super::heuristics;

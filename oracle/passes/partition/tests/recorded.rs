@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 fn path(name: &str) -> Option<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let beside = project.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
-    std::iter::once(project.join("corpus/real"))
+    ["corpus/real", "corpus/real/partition"]
+        .map(|folder| project.join(folder))
+        .into_iter()
         .chain(beside)
         .map(|folder| folder.join(format!("{name}.json.gz")))
         .find(|path| path.exists())
