@@ -1,6 +1,8 @@
 //! Partitions of small graphs, and of captured ones against what PyTorch made of them.
 
 mod legality;
+mod listing;
+mod pytorch;
 mod recorded;
 mod small;
 mod tags;

@@ -6,8 +6,9 @@
 //! follow without static inputs and with pure waits.
 
 use super::super::*;
+use super::listing::listing;
 use crate::format::json;
-use crate::graph::{Graph, Op, Value};
+use crate::graph::Graph;
 use std::path::{Path, PathBuf};
 
 /// A captured graph: in the project, or in the folder of recorded graphs beside it.
@@ -24,46 +25,6 @@ fn path(name: &str) -> Option<PathBuf> {
 
 pub fn read(name: &str) -> Option<Graph> {
     json::read_path(path(name)?).ok()?.into_graph()
-}
-
-/// A value as text, references by name.
-fn text(graph: &Graph, value: Value) -> String {
-    let list =
-        |span| graph.values(span).iter().map(|&value| text(graph, value)).collect::<Vec<_>>().join(" ");
-    match value {
-        Value::Node(id) => format!("%{}", graph.name(id)),
-        Value::List(span) => format!("[{}]", list(span)),
-        Value::Dict(span) => format!("{{{}}}", list(span)),
-        Value::Slice(span) | Value::Complex(span) => format!("<{}>", list(span)),
-        Value::Str(s) | Value::Function(s) | Value::Device(s) | Value::MemoryFormat(s) | Value::Layout(s) => {
-            graph.text(s).to_string()
-        }
-        Value::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
-        other => format!("{other:?}"),
-    }
-}
-
-/// The listing of a graph: names, targets, arguments, what is returned, `recompute` tags.
-fn listing(graph: &Graph) -> Vec<String> {
-    let line = |id| {
-        let node = graph.node(id);
-        let args: Vec<String> = graph.args(id).iter().map(|&value| text(graph, value)).collect();
-        let kwargs: Vec<String> =
-            graph.kwargs(id).map(|(key, value)| format!("{key}={}", text(graph, value))).collect();
-        let tag = graph.tags(id).and_then(|tags| tags.recompute).map_or("", |tag| graph.text(tag));
-        match node.op {
-            Op::Placeholder => format!("{} placeholder {tag}", graph.name(id)),
-            Op::Output => format!("return {}", args.join(" ").replace(['[', ']'], "")),
-            _ => format!(
-                "{} = {}({}; {}) {tag}",
-                graph.name(id),
-                graph.target(id),
-                args.join(" "),
-                kwargs.join(" ")
-            ),
-        }
-    };
-    graph.ids().map(line).collect()
 }
 
 fn compare(graph: &Graph, recorded: &Graph) -> Result<(), String> {
