@@ -49,8 +49,7 @@ impl Distinct {
 pub fn mergeable(joint: &Joint, distinct: &Distinct, id: NodeId) -> bool {
     let unbacked = match joint.graph.node(id).out {
         Out::SymInt(expr) | Out::SymBool(expr) => {
-            let text = joint.graph.text(joint.graph.expr(expr).text);
-            joint.graph.symbols.iter().any(|symbol| symbol.unbacked && symbol.name == text)
+            joint.symbol(joint.graph.expr(expr).text).is_some_and(|symbol| symbol.unbacked)
         }
         _ => false,
     };

@@ -9,8 +9,9 @@ use super::error::{Origin, PartitionError, Problem};
 use super::marks::{MarkTable, Marks, Placement};
 use super::targets::{Target, Targets};
 use crate::analysis::Edges;
-use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
+use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Symbol, Value};
 use crate::ops::Ops;
+use rustc_hash::FxHashMap;
 
 /// What a node is to a partitioner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +91,7 @@ pub struct Joint {
     /// Backward outputs, flattened.
     pub backward_outputs: Vec<Value>,
     roles: Vec<Role>,
+    symbols: FxHashMap<Str, usize>,
     suppressed_waits: bool,
     impure_random: bool,
 }
@@ -118,7 +120,9 @@ impl Joint {
             });
             graph.for_each_input(id, &mut |input| {
                 if input >= id {
-                    fault = Some(format!("refers to {}, which comes later", graph.name(input)));
+                    let known = input.index() < graph.len();
+                    let what = if known { graph.name(input) } else { "a node outside the graph" };
+                    fault = Some(format!("refers to {what}, which does not come before"));
                 }
             });
             if let Some(fault) = fault {
@@ -142,8 +146,10 @@ impl Joint {
             Op::Call => Role::Call,
             Op::Output => Role::Output,
         });
+        let symbol = |(i, symbol): (usize, &Symbol)| Some((graph.strings().find(&symbol.name)?, i));
         Ok(Joint {
             roles: roles.collect(),
+            symbols: graph.symbols.iter().enumerate().rev().filter_map(symbol).collect(),
             edges: Edges::new(&graph),
             targets: Targets::of(&graph, &ops),
             marks: MarkTable::of(&graph),
@@ -244,6 +250,11 @@ impl Joint {
             Some(Value::Int(index)) => Some(index),
             _ => None,
         }
+    }
+
+    /// The symbol with this name.
+    pub fn symbol(&self, name: Str) -> Option<&Symbol> {
+        self.symbols.get(&name).map(|&index| &self.graph.symbols[index])
     }
 
     /// Whether `id` draws random numbers: dropout of attention that is 0 draws none.

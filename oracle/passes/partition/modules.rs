@@ -167,8 +167,8 @@ fn bind_symbols(joint: &Joint, policy: &dyn Policy, saved: &mut Saved, tangents:
 pub fn bound_symbol(joint: &Joint, id: NodeId) -> Option<&str> {
     let graph = &joint.graph;
     let (Out::SymInt(expr) | Out::SymBool(expr)) = graph.node(id).out else { return None };
-    let text = graph.text(graph.expr(expr).text);
-    let symbol = graph.symbols.iter().find(|symbol| symbol.name == text)?;
+    let text = graph.expr(expr).text;
+    let symbol = joint.symbol(text)?;
     let binds = match graph.node(id).op {
         Op::Placeholder => true,
         Op::Call => {
@@ -176,7 +176,7 @@ pub fn bound_symbol(joint: &Joint, id: NodeId) -> Option<&str> {
         }
         _ => false,
     };
-    binds.then_some(text)
+    binds.then(|| graph.text(text))
 }
 
 /// The symbols that the value of `id` speaks of: of a tensor its sizes and strides.
@@ -203,7 +203,7 @@ fn free_symbols(joint: &Joint, id: NodeId) -> Vec<&str> {
     for expr in exprs {
         let text = graph.text(graph.expr(expr).text);
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-            if graph.symbols.iter().any(|symbol| symbol.name == word) {
+            if graph.strings().find(word).is_some_and(|word| joint.symbol(word).is_some()) {
                 symbols.push(word);
             }
         }

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::network::{Cut, solve};
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashSet;
 
 /// What is saved, and the proof where it is a minimum cut.
 pub struct Choice {
@@ -127,11 +128,10 @@ pub fn choose(cx: &Context, budget: f64) -> Result<Choice, PartitionError> {
 /// The banned values that a budget may take back, largest first.
 fn candidates(cx: &Context, cut: &Cut) -> Result<Vec<NodeId>, PartitionError> {
     let storages = super::super::storage::storages(cx.joint);
-    let of_input =
-        |id: &NodeId| cx.classes.inputs.iter().any(|input| storages[input.index()] == storages[id.index()]);
+    let of_inputs: FxHashSet<Option<u32>> = cx.classes.inputs.iter().map(|id| storages[id.index()]).collect();
     let mut banned = cut.banned.clone();
     banned.sort_unstable();
-    banned.retain(|&id| cx.policy.may_unban(cx, id) && !of_input(&id));
+    banned.retain(|&id| cx.policy.may_unban(cx, id) && !of_inputs.contains(&storages[id.index()]));
     let mut sized = Vec::with_capacity(banned.len());
     for id in banned {
         sized.push((std::cmp::Reverse(cx.joint.size(id)?), id));
