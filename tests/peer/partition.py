@@ -141,7 +141,7 @@ class Maker:
             node = self.call(aten.rand_like.default, x)
             node.meta.update(recompute=CheckpointPolicy.MUST_RECOMPUTE, ac_graph_id=0)
             return self.call(aten.mul.Tensor, x, node)
-        return self.call(aten.softmax.int, x, 1) if kind < 0.97 else self.call(aten._softmax.default, x, 1, False)
+        return self.call(aten._softmax.default, x, 1, False)
 
     def make(self):
         primals = [self.input(f"primals_{i + 1}") for i in range(self.random.randrange(1, 5))]

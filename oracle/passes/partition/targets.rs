@@ -2,7 +2,7 @@
 
 use super::operators::Membership;
 use crate::graph::{Graph, NodeId, Op};
-use crate::ops::{Kind, OpInfo, Ops};
+use crate::ops::{OpInfo, Ops};
 
 /// Functions that act although their schema says nothing of it. Sources: `torch.fx.node._side_effectful_functions`
 /// with what `torch.distributed._functional_collectives` adds to it.
@@ -36,7 +36,8 @@ pub struct Target {
     pub operator: bool,
     /// The schema says that it writes an argument.
     pub mutable: bool,
-    /// It acts beyond its results, by the registry of side effects or by a registered effect; waits included.
+    /// It acts beyond its results and what its schema says it writes: by the registry of side effects, by the table of
+    /// operators, or because nothing is known of it. Waits included.
     pub side_effect: bool,
     /// Its draws are seeded: it has the tag `nondeterministic_seeded`.
     pub seeded: bool,
@@ -100,7 +101,8 @@ impl Target {
             _ => name,
         };
         let record = name.starts_with(RECORD_FUNCTIONS);
-        let effect = info.is_some_and(|info| matches!(info.kind, Kind::Effect | Kind::AssertScalar));
+        // An operator of which nothing is known may act.
+        let effect = info.is_some_and(|info| info.effect);
         let with_effects = name == "higher_order.with_effects";
         let wait_tensor = packet == "_c10d_functional.wait_tensor";
         let mutable = info.is_some_and(|info| info.mutated().next().is_some());

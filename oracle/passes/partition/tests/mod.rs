@@ -2,6 +2,7 @@
 
 mod legality;
 mod listing;
+mod meaning;
 mod pytorch;
 mod recorded;
 mod small;

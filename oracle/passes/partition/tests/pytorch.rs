@@ -56,10 +56,24 @@ fn by_position(lines: &[String]) -> Vec<String> {
     lines.iter().enumerate().map(line).collect()
 }
 
-#[test]
-fn both_sides_are_as_pytorch_cuts_them() {
+fn lines() -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(&include_bytes!("pytorch.jsonl.gz")[..]).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The joint graphs of all cases.
+pub fn joints() -> Vec<Graph> {
+    let joint = |line: &str| {
+        let case: Case = serde_json::from_str(line).unwrap();
+        json::read(case.joint.get().as_bytes()).unwrap().into_graph().unwrap()
+    };
+    lines().lines().map(joint).collect()
+}
+
+#[test]
+fn both_sides_are_as_pytorch_cuts_them() {
+    let text = lines();
     let (mut agree, mut refuse, mut faults) = (0, 0, Vec::new());
     for line in text.lines() {
         let case: Case = serde_json::from_str(line).unwrap();
