@@ -112,6 +112,9 @@ mod tests {
         assert_eq!(solve(Solver::Ilp, &memories, &runtimes, 1.0).unwrap(), [false, true, true]);
         assert!(solve(Solver::Ilp, &[0.1; 21], &[1.0; 21], 1.0).is_err());
         assert_eq!(solve(Solver::Dp, &[0.0, 2.0], &[1.0, 1.0], 0.0).unwrap(), [true, false]);
+        // Rounded to ten-thousandths, half to even.
+        let memories = [0.00004, 0.00005, 0.00015, 0.0004];
+        assert_eq!(solve(Solver::Dp, &memories, &[1.0; 4], 0.0).unwrap(), [true, true, false, false]);
     }
 
     proptest! {

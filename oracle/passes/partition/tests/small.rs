@@ -194,15 +194,16 @@ fn equal_nodes_are_merged() {
         y = mul(y0, c) : f32[8]
         g1 = mul(tangents_1, a) : f32[8]
         g2 = mul(g1, b) : f32[8]
-        o1 = neg(g2) : f32[8]
-        o2 = neg(g2) : f32[8]
+        g3 = mul(g2, c) : f32[8]
+        o1 = neg(g3) : f32[8]
+        o2 = neg(g3) : f32[8]
         output (y, o1, o2)";
     let partition = run(&graph(text), &config("method=min-cut num_fwd_outputs=1")).unwrap();
     // b is a; c is not, for its number is a float; draws and outputs stay apart.
-    let expected = "primals_1 primals_2 tangents_1 a c r1 r2 e1 e2 y0 y g1 g2 o1 o2";
+    let expected = "primals_1 primals_2 tangents_1 a c r1 r2 e1 e2 y0 y g1 g2 g3 o1 o2";
     assert_eq!(names(&partition.joint).join(" "), expected);
     let apart = run(&graph(text), &config("method=min-cut num_fwd_outputs=1 cse=no")).unwrap();
-    assert_eq!(names(&apart.joint).len(), 16);
+    assert_eq!(names(&apart.joint).len(), 17);
 }
 
 #[test]
@@ -260,4 +261,48 @@ fn symbols_are_bound_first() {
         assert_eq!(names(&partition.backward)[..3], ["primals_1", value, "tangents_1"], "{method}");
         assert_eq!(returned(&partition.forward), ["y", value, "primals_1"], "{method}");
     }
+}
+
+/// What one solve bans beyond the inputs, by name.
+fn banned(text: &str, words: &str) -> Vec<String> {
+    let config = config(words);
+    let joint = Joint::new(graph(text), &config).unwrap();
+    let classes = Classes::of(&joint, &config, &Reference).unwrap();
+    let hazards = Hazards::of(&joint, &Reference);
+    let cx = min_cut::Context::new(&joint, &config, &classes, &Reference, &hazards);
+    let cut = min_cut::solve(&cx, config.bans(), &fixedbitset::FixedBitSet::new()).unwrap();
+    let calls = cut.banned.into_iter().filter(|&id| joint.role(id) == joint::Role::Call);
+    calls.map(|id| joint.name(id).to_string()).collect()
+}
+
+#[test]
+fn long_chains_are_cut() {
+    let mut text = String::from("primals_1 = input : f32[8]\ntangents_1 = input : f32[8]\n");
+    let mut at = "primals_1".to_string();
+    for i in 1..=250 {
+        text += &format!("s{i} = sin({at}) : f32[8]\n");
+        at = format!("s{i}");
+    }
+    text += &format!("g = mul(tangents_1, {at}) : f32[8]\noutput ({at}, g)\n");
+    let words = "method=min-cut num_fwd_outputs=1 bans=long_chains";
+    // More than 100 steps from where the chain starts, which is the input or just after the last cut. The input cannot be
+    // fused, so the chain starts with the first function.
+    assert_eq!(banned(&text, words), ["s102", "s204"]);
+}
+
+#[test]
+fn what_is_four_times_smaller_than_its_inputs_is_kept() {
+    let text = |rows: usize| {
+        format!(
+            "primals_1 = input : f32[{rows}, 4]
+            tangents_1 = input : f32[1, 4]
+            s = sum(primals_1, [0], True) : f32[1, 4]
+            y = neg(s) : f32[1, 4]
+            g = mul(tangents_1, s) : f32[1, 4]
+            output (y, g)"
+        )
+    };
+    let words = "method=min-cut num_fwd_outputs=1 bans=reductions";
+    assert!(banned(&text(4), words).is_empty());
+    assert_eq!(banned(&text(5), words), ["s"]);
 }
