@@ -48,6 +48,63 @@ fn a_draw_of_backward_stays_there() {
     assert!(partition.forward.find("m").is_none());
 }
 
+/// The cheapest cut computes `m` in forward, for `c`, and again in backward, for `g2`: another draw.
+#[test]
+fn a_draw_is_not_made_on_both_sides() {
+    let joint = graph(
+        "
+        primals_1 = input : f32[4, 4]
+        primals_2 = input : f32[4, 1024]
+        tangents_1 = input : f32[4, 4]
+        y = neg(primals_1) : f32[4, 4]
+        m = rand_like(primals_1) : f32[4, 4]
+        q = mm(m, primals_2) : f32[4, 1024]
+        c = sum(q, [0, 1]) : f32[]
+        g1 = mul(tangents_1, c) : f32[4, 4]
+        g2 = mul(g1, m) : f32[4, 4]
+        output (y, g2)",
+    );
+    for tag in ["", "MUST_SAVE"] {
+        let mut joint = joint.clone();
+        let m = joint.find("m").unwrap();
+        if !tag.is_empty() {
+            marks::set_recompute(&mut joint, m, marks::Recompute::MustSave);
+        }
+        let partition = run(&joint, &config("method=min-cut num_fwd_outputs=1 static_inputs=0")).unwrap();
+        assert_eq!(saved(&partition), ["m", "c"], "{tag}");
+    }
+    struct Careless;
+    impl Policy for Careless {
+        fn unrepeatable(&self, _: &Joint, _: NodeId) -> Option<min_cut::Ban> {
+            None
+        }
+    }
+    let partition =
+        run_with(&joint, &config("method=min-cut num_fwd_outputs=1 static_inputs=0"), &Careless).unwrap();
+    assert_eq!(saved(&partition), ["primals_1", "c"]);
+    assert_eq!(partition.recomputed, ["m"]);
+}
+
+/// Backward loses a dead wait, and with it the only reader of the draw: there is nothing to pair.
+#[test]
+fn a_draw_that_backward_does_not_read_is_not_paired() {
+    let joint = graph(
+        "
+        world 2 ranks, groups dp = [0 1]
+        primals_1 = input : f32[4, 4]
+        tangents_1 = input : f32[4, 4]
+        m = rand_like(primals_1) : f32[4, 4] {recompute: MUST_RECOMPUTE, partitioner_tag: is_forward}
+        ag = all_gather(m, dp) : f32[8, 4] {recompute: MUST_RECOMPUTE, partitioner_tag: is_forward}
+        w = wait(ag) : f32[8, 4] {recompute: MUST_RECOMPUTE, partitioner_tag: is_forward}
+        y = mul(m, primals_1) : f32[4, 4] {partitioner_tag: is_forward}
+        g = mul(tangents_1, primals_1) : f32[4, 4] {partitioner_tag: is_backward}
+        output (y, g)",
+    );
+    let partition = run(&joint, &config("method=min-cut num_fwd_outputs=1")).unwrap();
+    assert_eq!(returned(&partition.forward), ["y", "primals_1"]);
+    assert!(partition.forward.find("m").is_some() && partition.backward.find("m").is_none());
+}
+
 #[test]
 fn a_tagged_draw_is_paired() {
     let joint = graph(&DROPOUT.replace("TAG", "recompute: MUST_RECOMPUTE"));
