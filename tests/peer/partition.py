@@ -9,6 +9,7 @@ Left out on purpose: what the reference decides otherwise than PyTorch (untagged
 budget of 0 overrides, collectives under such a budget, dead draws that have an effect, inputs that forward overwrites after reading them).
 """
 
+import itertools
 import json
 import operator
 import random
@@ -19,8 +20,10 @@ from contextlib import nullcontext
 import torch
 import torch.distributed._functional_collectives  # noqa: F401  (registers waits as side effects)
 from torch import fx
+from torch._dynamo.source import ConstantSource
 from torch._functorch import config, partitioners
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils.checkpoint import CheckpointPolicy
 
 warnings.filterwarnings("ignore")
@@ -144,6 +147,7 @@ class Maker:
         return self.call(aten._softmax.default, x, 1, False)
 
     def make(self):
+        """The module, the number of forward outputs, the static inputs."""
         primals = [self.input(f"primals_{i + 1}") for i in range(self.random.randrange(1, 5))]
         buffer = self.input(f"primals_{len(primals) + 1}") if self.chance(0.15) else None
         self.region = "is_backward"
@@ -187,21 +191,111 @@ class Maker:
         return module, len(results), static
 
 
+class DynamicMaker(Maker):
+    """Joint graphs whose rows are symbolic, with or without an input that is the size."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.shapes = ShapeEnv()
+        self.mode = FakeTensorMode(shape_env=self.shapes)
+        self.policies, self.draws = self.chance(0.3), False
+        self.rows = [self.symbol(i) for i in range(self.random.choice([1, 1, 2]))]
+
+    def symbol(self, i):
+        source = ConstantSource(f"size{i}")
+        hint = 6 + i
+        symbol = self.shapes.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
+        return self.shapes.create_symintnode(symbol, hint=hint, source=source)
+
+    def size_input(self, name, value):
+        return self.meta(self.graph.placeholder(name), value)
+
+    def number(self, target, *args):
+        """A call on symbolic numbers."""
+        value = lambda x: x.meta["val"] if isinstance(x, fx.Node) else x
+        return self.meta(self.graph.call_function(target, args), target(*fx.map_arg(args, value)))
+
+    def make(self):
+        rows = self.rows[0]
+        count = itertools.count(1)
+        sizes = []
+        for value in self.rows:
+            if self.chance(0.7):
+                sizes.append(self.size_input(f"primals_{next(count)}", value))
+        primals = [self.input(f"primals_{next(count)}", (rows, 4)) for _ in range(self.random.randrange(1, 3))]
+        if len(self.rows) > 1:
+            other = self.input(f"primals_{next(count)}", (self.rows[1], 4))
+            extra = self.call(aten.sum.dim_IntList, other, [0], True)
+            primals.append(self.call(aten.add.Tensor, primals[0], extra))
+        self.region = "is_backward"
+        tangents = [self.input(f"tangents_{i + 1}", (rows, 4)) for i in range(self.random.randrange(1, 3))]
+        self.region = "is_forward"
+        forward, numbers = list(primals), list(sizes)
+
+        def step(pool):
+            x, kind = self.random.choice(pool[-8:]), self.random.random()
+            if kind < 0.35:
+                return self.call(self.random.choice(UNARY).default, x)
+            if kind < 0.55:
+                return self.call(aten.mul.Tensor, x, self.random.choice(pool))
+            if kind < 0.65:
+                return self.call(aten.add.Tensor, x, self.call(aten.sum.dim_IntList, x, [0], True))
+            if kind < 0.75:
+                numbers.append(self.number(aten.sym_size.int, x, 0))
+                return x
+            if kind < 0.85 and numbers:
+                a, b = self.random.choice(numbers), self.random.choice([2, self.random.choice(numbers)])
+                numbers.append(self.number(self.random.choice([operator.add, operator.mul]), a, b))
+                return x
+            rows_of = [n for n in numbers if str(n.meta["val"]) == str(rows)]
+            if rows_of:
+                full = self.call(aten.full.default, [self.random.choice(rows_of), 4], 1.5)
+                return self.call(aten.mul.Tensor, x, full)
+            return self.call(aten._softmax.default, x, 1, False)
+
+        for _ in range(self.random.randrange(3, 18)):
+            forward.append(step(forward))
+        results = [self.random.choice(forward[-4:]) for _ in range(self.random.randrange(1, 3))]
+        if numbers and self.chance(0.2):
+            results.append(self.random.choice(numbers))
+        self.region = "is_backward"
+        backward = list(tangents)
+        for _ in range(self.random.randrange(2, 16)):
+            if self.chance(0.6):
+                backward.append(self.call(aten.mul.Tensor, self.random.choice(backward), self.random.choice(forward)))
+            else:
+                backward.append(step(backward))
+        gradients = [None] * len(sizes) + [self.random.choice(backward[-4:]) for _ in range(self.random.randrange(1, 3))]
+        self.graph.output(tuple(results + gradients))
+        module = fx.GraphModule(torch.nn.Module(), self.graph)
+        return module, len(results), [i for i in range(len(sizes) + 1) if self.chance(0.3)]
+
+
+def dim_json(value):
+    if isinstance(value, int):
+        return value
+    return {"sym": str(value.node.expr), "hint": value.node.hint}
+
+
 def value_json(value, storages):
     if value is None:
         return None
+    if isinstance(value, torch.SymInt):
+        return {"t": "symint", **dim_json(value)}
+    if isinstance(value, int):
+        return {"t": "int", "value": value}
     if isinstance(value, (tuple, list)):
         return [value_json(v, storages) for v in value]
     storage = value.untyped_storage()
     return {
         "t": "tensor",
-        "shape": list(value.shape),
+        "shape": [dim_json(n) for n in value.shape],
         "dtype": str(value.dtype).removeprefix("torch."),
         "device": str(value.device),
-        "stride": list(value.stride()),
+        "stride": [dim_json(n) for n in value.stride()],
         "storage": storages.setdefault(storage._cdata, len(storages)),
         "offset": value.storage_offset(),
-        "storage_bytes": storage.nbytes(),
+        "storage_bytes": dim_json(storage.nbytes()),
     }
 
 
@@ -225,7 +319,7 @@ def arg_json(value):
     return value
 
 
-def joint_json(module, outputs):
+def joint_json(module, outputs, symbols):
     storages, nodes = {}, []
     for node in module.graph.nodes:
         entry = {"name": node.name, "op": node.op, "target": name_of(node.target)}
@@ -248,7 +342,7 @@ def joint_json(module, outputs):
         "name": "joint",
         "kind": "joint",
         "groups": {"0": {"size": 2, "rank": 0}},
-        "symbols": {},
+        "symbols": symbols,
         "num_nodes": len(nodes),
         "num_fwd_outputs": outputs,
         "ops": {},
@@ -334,9 +428,11 @@ def options(chooser, maker):
 def main(first, last):
     for seed in range(first, last):
         chooser = random.Random(10**6 + seed)
-        maker = Maker(seed)
+        maker = DynamicMaker(seed) if seed % 5 == 4 else Maker(seed)
         module, outputs, static = maker.make()
-        joint = joint_json(module, outputs)
+        rows = getattr(maker, "rows", [])
+        symbols = {str(r.node.expr): {"hint": r.node.hint, "range": ["2", "int_oo"], "unbacked": False} for r in rows}
+        joint = joint_json(module, outputs, symbols)
         method = chooser.choice(["default", "min-cut", "min-cut", "min-cut"])
         patch, words = options(chooser, maker)
         # Draws have an effect where there is no tracing context.
