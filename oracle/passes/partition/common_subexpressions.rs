@@ -1,0 +1,160 @@
+//! Merging of equal nodes: the first one in graph order stays, later ones are rewired to it.
+//!
+//! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream, memory pool),
+//! region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes with effects, draws of
+//! random numbers, uninitialised memory, values that share storage with an output, and buffers that a functionalized
+//! kernel writes to are never merged.
+//!
+//! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are lost. Where
+//! a first partition is replayed, tags are statements about the value, not the copy: the node that stays must be computed
+//! again if any copy must, and must be saved if any copy must.
+
+use super::joint::{Joint, Role, nodes_of};
+use super::marks::{Recompute, retag, set_must_save};
+use super::min_cut::fusion::written;
+use super::policy::Policy;
+use crate::graph::{Graph, NodeId, Out, Span, Value};
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
+
+/// What no node is merged with: found once for a graph.
+pub struct Distinct(FixedBitSet);
+
+impl Distinct {
+    /// Finds the nodes of `joint` that keep their own value.
+    pub fn of(joint: &Joint) -> Distinct {
+        let mut distinct = FixedBitSet::with_capacity(joint.graph.len());
+        let storages = super::storage::storages(joint);
+        let outputs = nodes_of(&joint.forward_outputs).chain(nodes_of(&joint.backward_outputs));
+        let mut returned: Vec<u32> = outputs.filter_map(|id| storages[id.index()]).collect();
+        returned.sort_unstable();
+        for id in joint.ids() {
+            if storages[id.index()].is_some_and(|storage| returned.binary_search(&storage).is_ok()) {
+                distinct.insert(id.index());
+            }
+            if joint.target(id).wrapper.is_some() {
+                written(joint, id).iter().for_each(|base| distinct.insert(base.index()));
+            }
+        }
+        Distinct(distinct)
+    }
+
+    /// Whether `id` keeps its own value.
+    pub fn contains(&self, id: NodeId) -> bool {
+        self.0.contains(id.index())
+    }
+}
+
+/// Whether the reference may merge `id` with an equal node.
+pub fn mergeable(joint: &Joint, distinct: &Distinct, id: NodeId) -> bool {
+    let unbacked = match joint.graph.node(id).out {
+        Out::SymInt(expr) | Out::SymBool(expr) => {
+            joint.symbol(joint.graph.expr(expr).text).is_some_and(|symbol| symbol.unbacked)
+        }
+        _ => false,
+    };
+    joint.role(id) == Role::Call
+        && !joint.impure(id, true)
+        && !joint.target(id).sets.never_merged
+        && !distinct.contains(id)
+        && !unbacked
+}
+
+/// What a node is recognised by: words that are equal for equal nodes.
+pub type Key = Vec<u64>;
+
+/// The reference's key of a node; `representative` gives the node that each input was merged into.
+pub fn key(joint: &Joint, representative: &[NodeId], id: NodeId) -> Key {
+    let graph = &joint.graph;
+    let node = graph.node(id);
+    let custom = joint.marks.custom(id);
+    let mut key = vec![u64::from(node.target.0), custom.stream as u64];
+    for part in [custom.mempool.0, custom.mempool.1] {
+        key.extend([u64::from(part.is_some()), part.unwrap_or(0) as u64]);
+    }
+    for span in [node.args, node.kwargs] {
+        push_values(graph, representative, span, &mut key);
+    }
+    key
+}
+
+fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut Key) {
+    key.push(span.len() as u64);
+    for &value in graph.values(span) {
+        let (kind, content) = match value {
+            Value::None => (0, 0),
+            Value::Bool(value) => (1, u64::from(value)),
+            Value::Int(value) => (2, value as u64),
+            Value::Float(value) => (3, value.to_bits()),
+            Value::Str(text) => (4, text.index() as u64),
+            Value::Node(id) => (5, u64::from(representative[id.index()].0)),
+            Value::Dangling(text) => (6, text.index() as u64),
+            Value::Dtype(dtype) => (7, dtype as u64),
+            Value::Device(text) => (8, text.index() as u64),
+            Value::MemoryFormat(text) => (9, text.index() as u64),
+            Value::Layout(text) => (10, text.index() as u64),
+            Value::Symbolic(expr) => (11, u64::from(expr.0)),
+            Value::Function(text) => (12, text.index() as u64),
+            Value::List(_) => (13, 0),
+            Value::Complex(_) => (14, 0),
+            Value::Slice(_) => (15, 0),
+            Value::Dict(_) => (16, 0),
+        };
+        key.extend([kind, content]);
+        if let Value::List(inner) | Value::Complex(inner) | Value::Slice(inner) | Value::Dict(inner) = value {
+            push_values(graph, representative, inner, key);
+        }
+    }
+}
+
+/// The joint graph with equal nodes merged. `extra` is the caller's key; `joins`: whether tags of dropped copies are
+/// joined to what stays.
+pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool, joins: bool) -> Graph {
+    let distinct = Distinct::of(joint);
+    let mut representative: Vec<NodeId> = joint.ids().collect();
+    let mut first: FxHashMap<(Key, bool), (u32, NodeId)> = FxHashMap::default();
+    let mut region = 0;
+    for id in joint.ids() {
+        region += u32::from(joint.target(id).mutable);
+        if !policy.mergeable(joint, &distinct, id) {
+            continue;
+        }
+        let slot =
+            first.entry((policy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
+        if slot.0 == region {
+            representative[id.index()] = slot.1;
+        } else {
+            *slot = (region, id);
+        }
+    }
+    let mut graph = joint.graph.clone();
+    let stays: Vec<NodeId> = joint.ids().filter(|id| representative[id.index()] == *id).collect();
+    if stays.len() == graph.len() {
+        return graph;
+    }
+    if joins {
+        for id in joint.ids().filter(|id| representative[id.index()] != *id) {
+            join_tags(joint, &mut graph, id, representative[id.index()]);
+        }
+    }
+    graph.map_references(|id| representative.get(id.index()).copied().unwrap_or(id));
+    graph.reordered(&stays)
+}
+
+/// Joins the tags of a dropped copy to those of the node that stays.
+fn join_tags(joint: &Joint, graph: &mut Graph, copy: NodeId, stays: NodeId) {
+    if joint.tags(copy).recompute == Some(Recompute::MustRecompute) {
+        let region = joint.tags(copy).region;
+        retag(graph, stays, |graph, tags| {
+            tags.recompute = Some(graph.intern(Recompute::MustRecompute.name()));
+            tags.ac_graph_id = tags.ac_graph_id.or(region);
+        });
+    }
+    let custom = joint.marks.custom(copy);
+    if custom.must_save {
+        match &custom.indices {
+            None => set_must_save(graph, stays, None),
+            Some(indices) => indices.iter().for_each(|&index| set_must_save(graph, stays, Some(index))),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What may be neither handed over nor done twice, whatever it costs.
+//!
+//! - A value *is overwritten*: forward writes to its storage after somebody read it. Backward would find the new
+//!   contents, so the value cannot be saved.
+//! - A node *cannot be repeated*: it draws random numbers and nobody tagged it to be computed again (then the draw
+//!   is paired, see [`super::random`]), or it has an effect.
+//!
+//! PyTorch 2.15 knows of the first only for inputs that the runtime writes to (#197039) and of the second only
+//! through its list of cheap operators, which a budget sets aside (#190758).
+
+use super::joint::{Joint, Role};
+use super::min_cut::Ban;
+use super::policy::Policy;
+use crate::analysis::bytes::{ByteSet, Overlap};
+use crate::analysis::storages::Mode;
+use crate::analysis::{Collectives, StorageIndex, Storages};
+use crate::graph::NodeId;
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
+
+/// The hazards of one joint graph.
+#[derive(Clone, Debug, Default)]
+pub struct Hazards {
+    overwritten: FixedBitSet,
+    unrepeatable: Vec<Option<Ban>>,
+    forbidden: FixedBitSet,
+}
+
+impl Hazards {
+    /// Finds the hazards of `joint`.
+    pub fn of(joint: &Joint, policy: &dyn Policy) -> Hazards {
+        let mut hazards = Hazards {
+            overwritten: FixedBitSet::with_capacity(joint.graph.len()),
+            forbidden: FixedBitSet::with_capacity(joint.graph.len()),
+            unrepeatable: joint.ids().map(|id| policy.unrepeatable(joint, id)).collect(),
+        };
+        if policy.minds_overwriting()
+            && joint.ids().any(|id| joint.target(id).mutable && policy.must_be_forward(joint, id))
+        {
+            for id in overwritten(joint, policy) {
+                hazards.overwritten.insert(id.index());
+            }
+        }
+        hazards
+    }
+
+    /// Whether forward writes to the storage of `id` after it was read.
+    pub fn overwritten(&self, id: NodeId) -> bool {
+        self.overwritten.contains(id.index())
+    }
+
+    /// Why `id` must not be computed again.
+    pub fn unrepeatable(&self, id: NodeId) -> Option<Ban> {
+        self.unrepeatable.get(id.index()).copied().flatten()
+    }
+
+    /// Forbids that `id` is computed again although forward does not need it.
+    pub fn forbid(&mut self, id: NodeId) {
+        self.forbidden.insert(id.index());
+    }
+
+    /// Whether `id` was forbidden to be computed again.
+    pub fn is_forbidden(&self, id: NodeId) -> bool {
+        self.forbidden.contains(id.index())
+    }
+}
+
+/// Why the reference does not compute `id` again.
+pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
+    let target = joint.target(id);
+    if joint.role(id) != Role::Call {
+        return None;
+    }
+    if joint.must_be_forward(id) || target.with_effects {
+        return Some(Ban::Effect);
+    }
+    (joint.draws(id) && !joint.tags(id).recomputes()).then_some(Ban::Draw)
+}
+
+/// Values that are read, and then overwritten by forward.
+fn overwritten(joint: &Joint, policy: &dyn Policy) -> Vec<NodeId> {
+    let graph = &joint.graph;
+    let collectives = Collectives::new(graph, &joint.ops);
+    let storages = Storages::new(graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
+    let mut writes: FxHashMap<StorageIndex, Vec<(NodeId, ByteSet)>> = FxHashMap::default();
+    for access in storages.accesses().iter().filter(|access| access.touch.writes() && access.part.certain) {
+        if joint.target(access.node).mutable && policy.must_be_forward(joint, access.node) {
+            writes.entry(access.part.storage).or_default().push((access.node, access.part.bytes));
+        }
+    }
+    let read_before = |id: NodeId, write: NodeId| {
+        joint.users(id).iter().any(|&user| user < write && joint.role(user) != Role::Output)
+    };
+    let spoiled = |id: &NodeId| {
+        storages.all_parts(*id).filter(|part| part.certain).any(|part| {
+            let writes = writes.get(&part.storage).map_or(&[][..], Vec::as_slice);
+            writes.iter().any(|&(write, bytes)| {
+                *id < write && bytes.overlap(part.bytes) != Overlap::No && read_before(*id, write)
+            })
+        })
+    };
+    joint.ids().filter(spoiled).collect()
+}

@@ -1,0 +1,113 @@
+//! What the decisions of one run may look at.
+
+use super::super::classes::{Classes, distances};
+use super::super::config::PartitionConfig;
+use super::super::error::PartitionError;
+use super::super::hazards::Hazards;
+use super::super::joint::{Joint, Role, Sort};
+use super::super::max_flow::INFINITE;
+use super::super::policy::Policy;
+use super::fusion::Fusion;
+use crate::graph::NodeId;
+
+/// The joint graph and what is known about it.
+pub struct Context<'a> {
+    /// The joint graph.
+    pub joint: &'a Joint,
+    /// What is asked for.
+    pub config: &'a PartitionConfig,
+    /// Its classes.
+    pub classes: &'a Classes,
+    /// Who chooses.
+    pub policy: &'a dyn Policy,
+    /// What can be fused.
+    pub fusion: Fusion,
+    /// What must not be saved or computed again.
+    pub hazards: &'a Hazards,
+    /// Distance from backward.
+    pub distances: Vec<i64>,
+    /// 1.1 to the power of 0 to 100.
+    powers: Vec<f64>,
+}
+
+impl<'a> Context<'a> {
+    /// Derives what is needed.
+    pub fn new(
+        joint: &'a Joint,
+        config: &'a PartitionConfig,
+        classes: &'a Classes,
+        policy: &'a dyn Policy,
+        hazards: &'a Hazards,
+    ) -> Context<'a> {
+        Context {
+            distances: distances(joint, &classes.forward),
+            fusion: Fusion::new(joint),
+            // Not by repeated multiplication: the C library's power, to the bit.
+            powers: (0..=100).map(|k| std::hint::black_box(1.1f64).powf(f64::from(k))).collect(),
+            joint,
+            config,
+            classes,
+            policy,
+            hazards,
+        }
+    }
+
+    /// The distance of `id` from backward.
+    pub fn distance(&self, id: NodeId) -> i64 {
+        self.distances[id.index()]
+    }
+
+    /// Whether `id` has to be in memory as it is: an input, or something that a reader cannot be fused with.
+    pub fn materialized(&self, id: NodeId) -> bool {
+        matches!(self.joint.role(id), Role::Primal | Role::ForwardSeed | Role::Tangent | Role::BackwardSeed)
+            || self.joint.users(id).iter().any(|&user| !self.fusion.fuses(self.joint, id, user))
+    }
+}
+
+/// What saving a value costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Weight {
+    /// In weighted bytes.
+    Finite(u128),
+    /// It cannot be saved, for this reason.
+    Never(&'static str),
+}
+
+impl Weight {
+    /// As a capacity.
+    pub fn capacity(self) -> u128 {
+        match self {
+            Weight::Finite(weight) => weight,
+            Weight::Never(_) => INFINITE,
+        }
+    }
+}
+
+/// The reference's weight: the size, a tenth more for each step away from backward up to 100 of them, and twice that for
+/// what would otherwise not be in memory. Static inputs are free.
+pub fn weight(cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
+    let joint = cx.joint;
+    match joint.sort(id) {
+        Sort::SymInt | Sort::SymBool => return Ok(Weight::Finite(1)),
+        Sort::SymFloat => return Ok(Weight::Finite(4)),
+        Sort::Opaque | Sort::Script => return Ok(Weight::Finite(0)),
+        Sort::Tuple => return Ok(Weight::Never("is a tuple")),
+        Sort::Nothing | Sort::Device => return Ok(Weight::Never("is no tensor")),
+        Sort::Tensor => {}
+    }
+    if joint.tags(id).replayed_mutation {
+        return Ok(Weight::Never("is overwritten by the runtime after forward"));
+    }
+    if cx.hazards.overwritten(id) {
+        return Ok(Weight::Never("is overwritten in forward after it was read"));
+    }
+    if cx.config.free_parameters && cx.classes.static_inputs.contains(id.index()) {
+        return Ok(Weight::Finite(0));
+    }
+    if cx.config.recompute_views && joint.target(id).sets.view {
+        return Ok(Weight::Never("is a view (recompute_views)"));
+    }
+    let steps = cx.distance(id).clamp(1, 100) as usize;
+    let weighted = (joint.size(id)? as f64 * cx.powers[steps]).trunc() as u128;
+    Ok(Weight::Finite(if cx.materialized(id) { weighted } else { 2 * weighted }))
+}

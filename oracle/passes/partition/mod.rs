@@ -1,0 +1,279 @@
+//! Partitioning of a joint graph into forward and backward: the partitioners of PyTorch 2.15 and AutoParallel.
+//!
+//! # The idea
+//!
+//! A joint graph holds a forward computation, then the backward one that takes tangents. A partitioner decides which
+//! values forward saves; the rest follows: both sides are cut out of the joint graph ([`extract`]), what backward does
+//! not get it computes again, and signatures and order are put right ([`modules`], [`order`], [`random`]). Three
+//! partitioners decide: by position in the list ([`default`]), by a minimum cut ([`min_cut`]), or as a first partition was
+//! tagged ([`replay`]). Around them stand the passes that set tags: [`fsdp`], [`activation_checkpointing`], [`tagging`],
+//! [`retrace`].
+//!
+//! The steps are PyTorch's, node for node, except where its result would not be right:
+//!
+//! - a value that forward overwrites after it was read is not saved ([`hazards`]);
+//! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
+//! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
+//! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a node with
+//!   several results decides alone which are saved ([`replay`]);
+//! - contradictions are errors that list the constraints involved ([`error`]).
+//!
+//! # What it does not do
+//!
+//! Activation offloading and quantization, synchronising decisions across ranks, BackwardState, bodies of higher-order
+//! operators, `control_deps`.
+
+pub mod activation_checkpointing;
+pub mod build;
+pub mod classes;
+pub mod common_subexpressions;
+pub mod config;
+pub mod dead_code;
+pub mod default;
+pub mod error;
+pub mod extract;
+pub mod fsdp;
+pub mod hazards;
+pub mod joint;
+pub mod knapsack;
+pub mod marks;
+pub mod max_flow;
+pub mod min_cut;
+pub mod modules;
+pub mod operators;
+pub mod order;
+pub mod policy;
+pub mod random;
+pub mod recompute_tags;
+pub mod replay;
+pub mod result;
+pub mod retrace;
+pub mod storage;
+pub mod tagging;
+pub mod targets;
+
+pub use config::{Bans, Method, PartitionConfig, Runtime, Solver, StaticInputs};
+pub use error::{Constraint, PartitionError, Problem};
+pub use joint::Joint;
+pub use policy::{Policy, Reference};
+pub use result::{Certificate, Partition, SavedValue};
+
+use crate::graph::{Graph, NodeId};
+use classes::Classes;
+use error::Origin;
+use hazards::Hazards;
+use modules::{Modules, Saved, extract_modules};
+
+/// Cuts a joint graph by the reference. The graph is not changed.
+pub fn run(joint: &Graph, config: &PartitionConfig) -> Result<Partition, PartitionError> {
+    run_with(joint, config, &Reference)
+}
+
+/// Cuts a joint graph by another policy.
+pub fn run_with(
+    graph: &Graph,
+    config: &PartitionConfig,
+    policy: &dyn Policy,
+) -> Result<Partition, PartitionError> {
+    let mut joint = Joint::new(graph.clone(), config)?;
+    result::needs_tangents(&joint, config)?;
+    let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());
+    let mut method = config.method;
+    if method == Method::Default && checkpoints(&joint) && !default::is_functional(&joint) {
+        // The default partitioner does not checkpoint graphs that write; PyTorch hands them on.
+        method = Method::MinCut;
+    }
+    let mut classes = None;
+    if method != Method::Default {
+        joint = Joint::new(dead_code::eliminate(&joint), config)?;
+        if config.cse {
+            joint = Joint::new(merged(&joint, method, policy), config)?;
+        }
+        let tagged = checkpoints(&joint);
+        prepare(&mut joint, config, tagged, false)?;
+        let found = Classes::of(&joint, config, policy)?;
+        match found.backward.is_clear() {
+            true => method = Method::Default,
+            false => classes = Some(found),
+        }
+    }
+    let classes = match classes {
+        Some(classes) => classes,
+        None => {
+            let tagged = checkpoints(&joint);
+            prepare(&mut joint, config, tagged, true)?;
+            Classes::of(&joint, config, policy)?
+        }
+    };
+    let mut run = Run { graph, joint, config, policy, method, classes };
+    let hazards = Hazards::of(&run.joint, policy);
+    run.cut(hazards)
+}
+
+/// Cleans the tags up, where there are any, and saves by force.
+fn prepare(
+    joint: &mut Joint,
+    config: &PartitionConfig,
+    tagged: bool,
+    is_default: bool,
+) -> Result<(), PartitionError> {
+    if tagged {
+        recompute_tags::clean_up(joint, is_default);
+    }
+    recompute_tags::force_saves(joint, config)
+}
+
+/// The joint graph with equal nodes merged.
+fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Graph {
+    let mut needed = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
+    if policy.separates_backward(method) {
+        joint::nodes_of(&joint.backward_outputs).for_each(|id| needed.insert(id.index()));
+        for id in joint.ids().rev().filter(|&id| joint.role(id) != joint::Role::Output) {
+            if needed.contains(id.index()) {
+                joint.edges.inputs(id).iter().for_each(|input| needed.insert(input.index()));
+            }
+        }
+    }
+    let joins = policy.joins_tags(method);
+    common_subexpressions::merge(joint, policy, |id| needed.contains(id.index()), joins)
+}
+
+/// One run, once the joint graph is prepared.
+struct Run<'a> {
+    graph: &'a Graph,
+    joint: Joint,
+    config: &'a PartitionConfig,
+    policy: &'a dyn Policy,
+    method: Method,
+    classes: Classes,
+}
+
+impl Run<'_> {
+    /// Decides what is saved, and cuts. Where both sides would do what can be done only once, decides again.
+    fn cut(&mut self, mut hazards: Hazards) -> Result<Partition, PartitionError> {
+        let mut extra: Vec<NodeId> = Vec::new();
+        let tagged = self.joint.ids().any(|id| self.joint.tags(id).recomputes());
+        loop {
+            let (mut saved, certificate) = self.decide(&hazards, tagged)?;
+            let more = Saved::sorted(&self.joint, &extra);
+            saved.values.extend(more.values);
+            saved.objects.extend(more.objects);
+            saved.deduplicate();
+            if self.method == Method::Default {
+                saved.values.sort_unstable();
+            }
+            let saved = self.policy.adjust(&self.joint, &self.classes, saved);
+            let modules = extract_modules(&self.joint, self.policy, saved)?;
+            let repeated = self.repeated(&modules, &hazards);
+            let known = extra.len();
+            for id in repeated {
+                match self.method {
+                    Method::MinCut => {
+                        if !hazards.is_forbidden(id) {
+                            hazards.forbid(id);
+                            extra.push(id);
+                        }
+                    }
+                    _ if self.joint.sort(id) == joint::Sort::Tuple => extra.extend(self.joint.getitems(id)),
+                    _ => extra.push(id),
+                }
+            }
+            extra.sort_unstable();
+            extra.dedup();
+            if extra.len() == known {
+                self.check(&modules, &hazards)?;
+                return self.finish(modules, tagged, certificate);
+            }
+            if self.method == Method::MinCut {
+                // The cut chooses what is saved instead.
+                extra.clear();
+            }
+        }
+    }
+
+    fn decide(
+        &self,
+        hazards: &Hazards,
+        tagged: bool,
+    ) -> Result<(Saved, Option<Certificate>), PartitionError> {
+        let joint = &self.joint;
+        match self.method {
+            Method::Default => Ok((default::saved(joint, tagged)?, None)),
+            Method::Replay => Ok((replay::saved(joint, &self.classes, self.policy), None)),
+            Method::MinCut => {
+                let cx = min_cut::Context::new(joint, self.config, &self.classes, self.policy, hazards);
+                let budget = min_cut::budget::budget(&cx)?;
+                let choice = min_cut::budget::choose(&cx, budget)?;
+                Ok((Saved::sorted(joint, &choice.saved), choice.certificate))
+            }
+        }
+    }
+
+    /// What both sides compute and only one may.
+    fn repeated(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
+        let backward = modules.backward.computed(&self.joint);
+        let forward = modules.forward.computed(&self.joint);
+        forward
+            .intersection(&backward)
+            .map(|index| NodeId(index as u32))
+            .filter(|&id| hazards.unrepeatable(id).is_some() && self.joint.role(id) == joint::Role::Call)
+            .collect()
+    }
+
+    /// Refuses to save what forward overwrites. The minimum cut never does.
+    fn check(&self, modules: &Modules, hazards: &Hazards) -> Result<(), PartitionError> {
+        let joint = &self.joint;
+        let Some(id) = modules.saved.values.iter().copied().find(|&id| hazards.overwritten(id)) else {
+            return Ok(());
+        };
+        let backward = modules.backward.computed(joint);
+        let name = joint.name(id);
+        let error = PartitionError::new(
+            Problem::NeitherSavedNorRecomputed,
+            format!("backward needs {name}, which forward overwrites after it was read"),
+        )
+        .with(name, Origin::DataDependence, "is overwritten in forward, so it cannot be saved");
+        let readers = joint.users(id).iter().filter(|user| backward.contains(user.index()));
+        Err(readers.fold(error, |error, &user| {
+            error.with(joint.name(user), Origin::DataDependence, format!("reads {name} in backward"))
+        }))
+    }
+
+    fn finish(
+        &self,
+        mut modules: Modules,
+        tagged: bool,
+        certificate: Option<Certificate>,
+    ) -> Result<Partition, PartitionError> {
+        let joint = &self.joint;
+        if self.method == Method::Default {
+            dead_code::eliminate_collectives(joint, &mut modules.forward);
+            dead_code::eliminate_collectives(joint, &mut modules.backward);
+        }
+        if tagged || self.method != Method::Default {
+            order::mimic_autograd(joint, self.policy, &mut modules.backward);
+        }
+        order::raise_getitems(joint, &mut modules.forward);
+        order::raise_getitems(joint, &mut modules.backward);
+        modules.forward = self.policy.finish(joint, modules.forward);
+        modules.backward = self.policy.finish(joint, modules.backward);
+        let drawn = self.drawn_twice(&modules);
+        let symbols = modules.saved.symbols.len();
+        let (forward, backward) = (modules.forward.build(joint), modules.backward.build(joint));
+        let graphs = random::pair(forward, backward, &drawn, symbols, self.config.graph_safe_random)?;
+        Partition::new(self.graph, joint, &modules, graphs, self.method, certificate)
+    }
+
+    /// The draws that are tagged to be computed again, and are.
+    fn drawn_twice(&self, modules: &Modules) -> Vec<String> {
+        let joint = &self.joint;
+        let (forward, backward) = (modules.forward.computed(joint), modules.backward.computed(joint));
+        let both = forward.intersection(&backward).map(|index| NodeId(index as u32));
+        let draws =
+            both.filter(|&id| joint.draws(id) && joint.tags(id).recomputes() && self.policy.pairs_draws());
+        draws.map(|id| joint.name(id).to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
