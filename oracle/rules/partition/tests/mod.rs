@@ -1,0 +1,3 @@
+//! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
+
+mod recorded;
