@@ -1,1 +1,4 @@
 //! Joint graphs.
+
+#[cfg(test)]
+pub(crate) mod naive;

@@ -1,3 +1,4 @@
 //! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
 
+mod defects;
 mod recorded;
