@@ -40,7 +40,9 @@ pub(crate) fn partition(
     for id in joint.ids().rev() {
         let is_call = joint.node(id).op == Op::Call;
         let is_constant = joint.node(id).op == Op::GetAttr;
-        let runs_late = late[id.index()] && is_call;
+        let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
+        needed[id.index()] |= mutates && late[id.index()];
+        let runs_late = late[id.index()] && is_call && needed[id.index()];
         repeated[id.index()] = needed[id.index()] && !late[id.index()] && ((is_call && again(id)) || is_constant);
         if runs_late || repeated[id.index()] {
             joint.inputs(id).into_iter().for_each(|input| needed[input.index()] = true);
@@ -84,7 +86,7 @@ pub(crate) fn partition(
     set_output(&mut backward, second);
     let calls = joint.ids().filter(|id| {
         let is_late = late[id.index()] && joint.node(*id).op == Op::Call;
-        is_late || repeated[id.index()]
+        (is_late && needed[id.index()]) || repeated[id.index()]
     });
     let tangents = joint.ids().filter(|&id| is_tangent(id));
     let list: Vec<NodeId> = into.into_iter().chain(tangents).chain(calls).chain(output).collect();
