@@ -249,6 +249,12 @@ impl<S: Source> Joint<'_, S> {
             if !self.source.percent(self.config.backward_write) || !self.source.percent(percent) {
                 continue;
             }
+            if self.source.percent(self.config.cleared) {
+                self.writer.region = Region::Backward;
+                let out = self.writer.tensor(&[Dim::Static(cols)], Dtype::F32);
+                self.writer.call("aten.zero_.default", &[Value::Node(buffer)], out);
+                continue;
+            }
             // The gradient of some value with as many columns, summed over its rows.
             let Some(g) = self.gradient_with(cols) else { continue };
             self.writer.region = Region::Backward;

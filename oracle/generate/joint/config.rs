@@ -83,7 +83,7 @@ knobs! {
     /// Weight of a write to an intermediate value.
     write = 3 in 0..=1000, Seldom;
     /// Weight of a value that is read from a buffer.
-    buffer = 5 in 0..=1000, Half;
+    buffer = 6 in 0..=1000, Often;
     /// Weight of an elementwise chain of over 100 nodes: only the long-chain heuristics look so far.
     long_chain = 1 in 0..=1000, Seldom;
     /// Weight of a constant of the module.
@@ -104,11 +104,13 @@ knobs! {
     /// How often a forward node gets a tag of its own.
     loose_tag = 8 in 0..=100, Half;
     /// How often a buffer is written at the end of forward.
-    epilogue = 50 in 0..=100, Half;
+    epilogue = 70 in 0..=100, Often;
     /// How often a buffer is written at the end of backward.
-    backward_write = 30 in 0..=100, Seldom;
+    backward_write = 50 in 0..=100, Half;
     /// How often a backward write has the destination of a forward one.
-    both_write = 40 in 0..=100, Half;
+    both_write = 70 in 0..=100, Often;
+    /// How often a backward write needs no gradient: it clears the buffer.
+    cleared = 30 in 0..=100, Half;
     /// How often the first size is a symbol.
     symbolic = 25 in 0..=100, Half;
     /// How often a condition on that symbol is asserted.

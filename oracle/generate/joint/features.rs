@@ -42,6 +42,8 @@ features! {
     ForwardWrite;
     /// A buffer written at the end of backward.
     BackwardWrite;
+    /// A buffer that backward clears, without a gradient.
+    Cleared;
     /// A buffer written on both sides.
     BothWrite;
     /// A write to an intermediate value.
@@ -273,6 +275,7 @@ impl Look<'_> {
             }
             Feature::ForwardWrite => self.copies("must_be_in_forward").next().is_some(),
             Feature::BackwardWrite => self.copies("must_be_in_backward").next().is_some(),
+            Feature::Cleared => self.any(|id| self.is(id, "aten.zero_.default")),
             Feature::BothWrite => {
                 let forward: Vec<NodeId> = self.copies("must_be_in_forward").collect();
                 self.copies("must_be_in_backward").any(|to| forward.contains(&to))

@@ -39,7 +39,8 @@ pub(crate) fn partition(
     nodes(second).into_iter().for_each(|id| needed[id.index()] = true);
     for id in joint.ids().rev() {
         let is_call = joint.node(id).op == Op::Call;
-        let is_constant = joint.node(id).op == Op::GetAttr;
+        // What cannot be handed over is made again.
+        let is_constant = joint.node(id).op == Op::GetAttr || matches!(joint.node(id).out, Out::Tuple(_));
         let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
         needed[id.index()] |= mutates && late[id.index()];
         let runs_late = late[id.index()] && is_call && needed[id.index()];

@@ -67,7 +67,8 @@ fn again(case: &Case) -> impl Fn(NodeId) -> bool {
         });
         let inputs = graph.inputs(id);
         let all_show = !inputs.is_empty() && inputs.iter().all(|input| shows[input.index()]);
-        shows[id.index()] = (tag == "MUST_RECOMPUTE" && !ops.draws(&graph, id)) || (is_view && all_show);
+        shows[id.index()] =
+            (tag == "MUST_RECOMPUTE" && !ops.draws(&graph, id)) || (is_view && all_show && tag != "MUST_SAVE");
         // Items of a draw are kept.
         let of_draw = inputs.iter().any(|&input| ops.draws(&graph, input)) && is_view;
         shows[id.index()] &= !of_draw;
@@ -143,6 +144,31 @@ fn the_same_choices_give_the_same_case() {
         let case = generate(&mut crate::generate::Bytes::new(bytes), &Config::default());
         assert_eq!(faults(&case.graph), Vec::<String>::new());
     }
+}
+
+#[test]
+fn grafts_of_real_graphs_are_valid() {
+    use crate::rules::partition::tests::recorded;
+    let mut kept = 0;
+    for name in ["small_mlp", "small_gpt", "small_fsdp4", "small_mutation", "small_mutation_keepmut", "small_cnn", "small_tp_allreduce"] {
+        let Some(joint) = recorded(&format!("{name}_joint")) else { continue };
+        let before = faults(&joint);
+        let config = PartitionConfig::default().or_from_file(&joint);
+        let nf = config.forward_outputs.unwrap();
+        for index in 0..8 {
+            let Some(graph) = graft(&mut Seeded::case(8, index), &joint, nf) else { continue };
+            kept += 1;
+            let new: Vec<String> = faults(&graph).into_iter().filter(|fault| !before.contains(fault)).collect();
+            assert!(new.is_empty(), "{name} {index}: {}", new.join("\n"));
+            let case = Case::of_graph(graph);
+            let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
+            let options = Options { values: Values::Extents, ..Options::default() };
+            let judgement =
+                judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
+            assert_eq!(judgement.verdict, Verdict::Sound, "{name} {index}\n{case}");
+        }
+    }
+    assert!(kept > 40, "{kept}");
 }
 
 #[test]

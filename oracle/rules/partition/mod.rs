@@ -29,7 +29,7 @@ mod replay;
 mod saved;
 mod tags;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod terms;
 mod transcribe;
 mod values;

@@ -2,3 +2,5 @@
 
 mod defects;
 mod recorded;
+
+pub(crate) use recorded::recorded;
