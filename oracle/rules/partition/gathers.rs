@@ -136,15 +136,40 @@ fn steps_between(evidence: &PartitionEvidence, gather: NodeId, id: NodeId) -> Ve
     steps
 }
 
+/// Whether the partition is a minimum cut. The default partition leaves graphs that write memory to it where anything
+/// is to be recomputed. Source: `torch._functorch.partitioners.default_partition`.
+fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
+    let joint = &evidence.joint;
+    match evidence.config.method {
+        Method::MinCut => true,
+        Method::Replay => false,
+        Method::Default => {
+            evidence.tags.iter().any(NodeTags::asks_to_recompute)
+                && joint.graph.ids().any(|id| {
+                    let writes = joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                    writes && joint.graph.target(id) != "aten.copy_.default"
+                })
+        }
+    }
+}
+
 /// What has to be saved and backward needs is saved, or its memory is; it is not computed again.
+///
+/// Tuples are not saved: the tag speaks of their items, unless these have other tags. A minimum cut does not look at
+/// tags of views and items, which cost nothing to compute.
 pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
+    let joint = &evidence.joint;
+    let graph = joint.graph;
     let storages = std::cell::LazyCell::new(|| {
-        let joint = &evidence.joint;
         let of = |id: NodeId| joint.storages().all_parts(id).map(|part| part.storage);
         let saved = evidence.saved.iter().filter_map(|saved| saved.joint);
         saved.flat_map(of).collect::<FxHashSet<_>>()
     });
-    let graph = evidence.joint.graph;
+    let minimum_cut = is_minimum_cut(evidence);
+    let memory_saved = |id: NodeId| {
+        let mut parts = joint.storages().all_parts(id).peekable();
+        parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage))
+    };
     let mut findings = Vec::new();
     for (id, _, twin) in evidence.recomputed() {
         if evidence.tags[id.index()].recompute != Some(Recompute::MustSave)
@@ -152,10 +177,19 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         {
             continue;
         }
-        let mut parts = evidence.joint.storages().all_parts(id).peekable();
-        let memory_saved = parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage));
-        let symbol = super::evidence::class_of(graph, id) == ValueClass::Symbol;
-        if !memory_saved && !symbol {
+        let class = super::evidence::class_of(graph, id);
+        let is_free = joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
+        let kept = match class {
+            ValueClass::Symbol => true,
+            _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
+            ValueClass::Tuple => joint.edges.users(id).iter().all(|&item| {
+                evidence.in_backward[item.index()].is_none()
+                    || evidence.tags[item.index()].asks_to_recompute()
+                    || memory_saved(item)
+            }),
+            _ => memory_saved(id),
+        };
+        if !kept {
             let name = graph.name(id);
             findings.push(
                 evidence
