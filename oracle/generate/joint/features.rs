@@ -283,7 +283,7 @@ impl Look<'_> {
             Feature::InPlace => self.any(|id| self.is(id, "aten.add_.Tensor")),
             Feature::Symbolic => graph.has_expressions(),
             Feature::Assertion => self.any(|id| self.kind(id) == Some(Kind::AssertScalar)),
-            Feature::Static => self.option("static"),
+            Feature::Static => self.option("static_inputs"),
             Feature::FansOut => self.any(|id| {
                 self.is_gather(id) && self.waits(id).iter().any(|&wait| self.users(wait).len() > 1)
             }),
@@ -364,7 +364,7 @@ impl Look<'_> {
             Feature::Replayed => self.any(|id| self.custom(id, "ap_must_save\": true}")),
             Feature::ReplayedItems => self.any(|id| self.custom(id, "getitem_indices")),
             Feature::Default => self.method("default"),
-            Feature::MinCut => self.method("min_cut"),
+            Feature::MinCut => self.method("min-cut"),
             Feature::Budget => self.option("budget"),
             Feature::Replay => self.method("replay"),
         }

@@ -242,7 +242,7 @@ impl<'a, S: Source> Joint<'a, S> {
         let method = match replay {
             true => "replay",
             false if self.source.percent(self.config.default_method) => "default",
-            false => "min_cut",
+            false => "min-cut",
         };
         let mut config = PassConfig::new("partition")
             .with("method", method)
@@ -256,10 +256,10 @@ impl<'a, S: Source> Joint<'a, S> {
             let positions: Vec<Setting> =
                 positions.map(|(index, _)| Setting::Text(index.to_string())).collect();
             if !positions.is_empty() {
-                config.options.push(("static".into(), Setting::List(positions)));
+                config.options.push(("static_inputs".into(), Setting::List(positions)));
             }
         }
-        if method == "min_cut" && self.source.percent(self.config.budget) {
+        if method == "min-cut" && self.source.percent(self.config.budget) {
             config = config.with("budget", self.source.one_of(&["0", "0.1", "0.5", "0.9"]));
         }
         config

@@ -4,7 +4,7 @@ use super::super::Checked;
 use super::evidence::PartitionEvidence;
 use crate::analysis::Collectives;
 use crate::analysis::sequences::{Launch, Sequences};
-use crate::graph::{Graph, Value};
+use crate::graph::Graph;
 use crate::ops::Ops;
 
 /// All ranks save the same values and communicate in the same order.
@@ -50,8 +50,8 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
 }
 
 fn saved_names(forward: &Graph, forward_outputs: usize) -> Vec<&str> {
-    let values = super::compose::returned(forward).into_iter().skip(forward_outputs);
-    values.filter_map(|value| if let Value::Node(id) = value { Some(forward.name(id)) } else { None }).collect()
+    let nodes = super::compose::returned_nodes(forward, forward_outputs);
+    nodes.into_iter().map(|id| forward.name(id)).collect()
 }
 
 /// Where two sequences part. Sizes may differ from rank to rank.

@@ -103,6 +103,15 @@ pub fn returned(graph: &Graph) -> Vec<Value> {
     found
 }
 
+/// The nodes among the values that a graph returns, from the `skip`-th value on.
+pub(super) fn returned_nodes(graph: &Graph, skip: usize) -> Vec<NodeId> {
+    let node = |value| match value {
+        Value::Node(id) if id.index() < graph.len() => Some(id),
+        _ => None,
+    };
+    returned(graph).into_iter().skip(skip).filter_map(node).collect()
+}
+
 /// Whether an input that the joint graph does not have may be given to a part: state of random generators.
 pub(super) fn is_generator_input(target: &str) -> bool {
     ["rng_state_output_", "fwd_rng_state_", "bwd_rng_state_"].iter().any(|prefix| target.contains(prefix))

@@ -2,6 +2,7 @@
 
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use std::ops::RangeInclusive;
 
 /// How the saved values were chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,7 +21,7 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Method::Default => "default",
-            Method::MinCut => "min_cut",
+            Method::MinCut => "min-cut",
             Method::Replay => "replay",
         }
     }
@@ -29,7 +30,7 @@ impl Method {
     pub fn parse(name: &str) -> Option<Method> {
         match name {
             "default" => Some(Method::Default),
-            "min_cut" | "min-cut" => Some(Method::MinCut),
+            "min-cut" => Some(Method::MinCut),
             "replay" => Some(Method::Replay),
             _ => None,
         }
@@ -53,9 +54,8 @@ pub struct Promises {
 const PROMISES: [&str; 5] =
     ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised"];
 
-/// The options that a partition takes.
-pub const OPTIONS: &[&str] =
-    &["method", "static", "budget", "num_fwd_outputs", "reshard_after_forward", "promises"];
+/// Options of a case that concern the judge and not the pass.
+pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises"];
 
 /// How a partition was asked for.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -66,7 +66,7 @@ pub struct PartitionConfig {
     pub forward_outputs: Option<usize>,
     /// Positions among the primals of those that live for the whole program (parameters and buffers): saving them
     /// costs nothing.
-    pub static_inputs: Vec<usize>,
+    pub static_inputs: Vec<RangeInclusive<usize>>,
     /// The activation memory budget, 0 to 1.
     pub budget: Option<f64>,
     /// Whether every parameter gathered in the forward part is to be gathered again, tagged or not.
@@ -81,19 +81,16 @@ impl PartitionConfig {
         PartitionConfig { method, ..PartitionConfig::default() }
     }
 
-    /// The options of a case.
+    /// What the options of a case say to the judge. Options that only the pass reads are left to it.
     ///
     /// # Errors
-    /// An option that does not exist or has no such value, in words.
+    /// An option that cannot have its value, in words.
     pub fn from_pass(config: &PassConfig) -> Result<PartitionConfig, String> {
         let text = |error: crate::case::SettingError| error.to_string();
-        if let Some(unknown) = config.unknown(OPTIONS).first() {
-            return Err(format!("partition has no option {unknown:?}; there are: {}", OPTIONS.join(", ")));
-        }
         let method = match config.word("method").map_err(text)? {
             None => Method::Default,
             Some(name) => Method::parse(name)
-                .ok_or_else(|| format!("unknown method {name:?}; there are: default, min_cut, replay"))?,
+                .ok_or_else(|| format!("unknown method {name:?}; there are: default, min-cut, replay"))?,
         };
         let names = config.words("promises").map_err(text)?.unwrap_or_default();
         if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
@@ -105,11 +102,12 @@ impl PartitionConfig {
             return Err("option budget should be between 0 and 1".to_string());
         }
         let position = |n: i64| usize::try_from(n).map_err(|_| "a position is not negative".to_string());
-        let positions = config.ints("static").map_err(text)?.unwrap_or_default();
+        let stated = config.words("static_inputs").map_err(text)?.unwrap_or_default();
+        let stated = stated.iter().flat_map(|words| words.split(',')).map(str::trim);
         Ok(PartitionConfig {
             method,
             forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
-            static_inputs: positions.into_iter().map(position).collect::<Result<_, _>>()?,
+            static_inputs: stated.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
             budget,
             reshard_after_forward: config.bool("reshard_after_forward").map_err(text)?.unwrap_or(false),
             promises: Promises {
@@ -129,8 +127,21 @@ impl PartitionConfig {
             .or_else(|| field("num_fwd_outputs").and_then(|text| serde_json::from_str(text).ok()));
         if self.static_inputs.is_empty() {
             let recorded = field("static_lifetime_input_indices");
-            self.static_inputs = recorded.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            let recorded: Option<Vec<usize>> = recorded.and_then(|text| serde_json::from_str(text).ok());
+            self.static_inputs = recorded.into_iter().flatten().map(|index| index..=index).collect();
         }
         self
+    }
+}
+
+/// A position, a range of them such as `2-5`, or `all`.
+fn positions(word: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |text: &str| {
+        text.trim().parse().map_err(|_| format!("static_inputs needs positions such as 0 or 2-5, not {word:?}"))
+    };
+    match word.split_once('-') {
+        _ if word == "all" => Ok(0..=usize::MAX),
+        Some((first, last)) => Ok(number(first)?..=number(last)?),
+        None => number(word).map(|index| index..=index),
     }
 }

@@ -35,7 +35,7 @@ mod transcribe;
 mod values;
 
 pub use compose::{Composition, Draw, Origin, compose};
-pub use config::{Method, OPTIONS, PartitionConfig, Promises};
+pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };

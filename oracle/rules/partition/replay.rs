@@ -1,11 +1,11 @@
 //! The contract of a replay: the second partition saves what the first one saved, item by item.
 
 use super::super::{Checked, Finding};
-use super::compose::{item_of, returned};
+use super::compose::{item_of, returned_nodes};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
 use super::tags::{NodeTags, Recompute};
-use crate::graph::{Graph, NodeId, Op, Value};
+use crate::graph::{Graph, NodeId, Op};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -146,9 +146,8 @@ fn compare_with_earlier(
         let of = earlier.joint.find(first.name(id)).map(|twin| NodeTags::of(earlier.joint, twin));
         of.unwrap_or_else(|| NodeTags::of(first, id))
     };
-    let nodes = returned(first).into_iter().skip(earlier.forward_outputs);
-    let nodes: Vec<NodeId> = nodes
-        .filter_map(|value| if let Value::Node(id) = value { Some(id) } else { None })
+    let nodes: Vec<NodeId> = returned_nodes(first, earlier.forward_outputs)
+        .into_iter()
         .filter(|&id| first.node(id).op == Op::Call && class_of(first, id) == ValueClass::Tensor)
         .filter(|&id| tags(id).recompute != Some(Recompute::MustRecompute))
         .collect();

@@ -37,7 +37,8 @@ fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
                 && !is_seed.iter().any(|seed| target.contains(seed))
         })
         .collect();
-    evidence.config.static_inputs.iter().filter_map(|&index| primals.get(index).copied()).collect()
+    let is_static = |index: &usize| evidence.config.static_inputs.iter().any(|range| range.contains(index));
+    (0..primals.len()).filter(is_static).map(|index| primals[index]).collect()
 }
 
 /// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.

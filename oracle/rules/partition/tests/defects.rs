@@ -423,3 +423,36 @@ fn budgets_variants_and_refusals() {
     let refused = Further { refused: Some("no".to_string()), ..Further::default() };
     assert_eq!(judged(refused), ["partition/total"]);
 }
+
+/// Every line of a part may be missing, stand twice or stand elsewhere: nothing panics, and what others need is
+/// missed.
+#[test]
+fn every_line_matters_or_is_needless() {
+    let sound = triple();
+    let needless = ["pt", "tt", "d", "p"];
+    for part in [1, 2] {
+        let lines: Vec<&str> = sound[part].lines().collect();
+        for i in 2..lines.len() {
+            let name = lines[i].split(' ').next().unwrap_or_default();
+            let without: Vec<&str> = lines.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, l)| *l).collect();
+            let mut swapped = lines.clone();
+            swapped.swap(i, (i * 7 + 3) % (lines.len() - 2) + 2);
+            let mut doubled = lines.clone();
+            doubled.insert(i, lines[i]);
+            for (what, lines) in [("without", without), ("swapped", swapped), ("doubled", doubled)] {
+                let mut texts = sound.clone();
+                texts[part] = lines.join("\n") + "\n";
+                let parsed = texts.each_ref().map(|text| text::parse(text).ok().map(|case| case.graph));
+                let [Some(joint), Some(forward), Some(backward)] = parsed else { continue };
+                let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::default() };
+                let judgement =
+                    judge_partition_with(&joint, &forward, &backward, &config, Further::default(), &Options::default())
+                        .unwrap();
+                let unread = part == 1 && needless[..2].contains(&name);
+                if what == "without" && !unread {
+                    assert!(matches!(judgement.verdict, Verdict::Violated(_)), "part {part} without {name}");
+                }
+            }
+        }
+    }
+}
