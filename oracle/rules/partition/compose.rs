@@ -155,8 +155,10 @@ struct Composer<'a> {
     drawn: FxHashSet<String>,
     /// Operators of the two parts.
     ops: [Ops; 2],
-    /// Random nodes of the joint graph that the forward graph has only wrapped, in joint order, by target.
+    /// Random nodes of the joint graph that the forward graph does not have under their names, in joint order.
     wrapped: Vec<NodeId>,
+    /// Draws whose state is kept, in order.
+    states: Vec<NodeId>,
 }
 
 impl<'a> Composer<'a> {
@@ -192,6 +194,7 @@ impl<'a> Composer<'a> {
             drawn: FxHashSet::default(),
             ops: [Ops::of(forward), Ops::of(backward)],
             wrapped,
+            states: Vec::new(),
         }
     }
 
@@ -299,7 +302,7 @@ impl<'a> Composer<'a> {
             Some(kind) => {
                 let target = wrapped_target(part, id, kind)
                     .ok_or_else(|| format!("{which}: {name} does not say what it runs"))?;
-                twin = self.take_wrapped(part, id, target, origin);
+                twin = self.take_wrapped(part, id, target, map);
                 let skip = if kind == Wrapper::Replay { 2 } else { 1 };
                 let node = part.node(id);
                 let mut copier = Transcriber { from: part, to: &mut self.graph, map };
@@ -333,6 +336,9 @@ impl<'a> Composer<'a> {
         self.origin.push(origin);
         self.twin.push(twin);
         map[id.index()] = Some(new);
+        if kind == Some(Wrapper::Save) {
+            self.states.push(new);
+        }
         if kind.is_some() || self.ops[usize::from(origin == Origin::Backward)].draws(part, id) {
             let own = twin.map_or_else(|| fresh.clone(), |twin| self.joint.name(twin).to_string());
             // A plain operator that runs again draws other numbers.
@@ -344,21 +350,50 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// The random node of the joint graph that a wrapper stands for: the one with its name; otherwise, for the k-th
-    /// wrapper of an operator in a part, the k-th wrapped node with that target.
-    fn take_wrapped(&self, part: &Graph, id: NodeId, target: &str, origin: Origin) -> Option<NodeId> {
-        let named = self.joint.find(part.name(id)).filter(|&twin| self.joint.target(twin) == target);
-        if named.is_some() {
-            return named;
+    /// The random node of the joint graph that a wrapper stands for. Wrappers have names of their own; who reads their
+    /// value has the name that it has in the joint graph, and reads the random node there. Where nobody does, a replay
+    /// belongs to the draw whose state it takes, and otherwise the first node that takes the same inputs is meant.
+    fn take_wrapped(&self, part: &Graph, id: NodeId, target: &str, map: &[Option<NodeId>]) -> Option<NodeId> {
+        let joint = self.joint;
+        let fits = |twin: &NodeId| joint.node(*twin).op == Op::Call && joint.target(*twin) == target;
+        if let Some(named) = joint.find(part.name(id)).filter(fits) {
+            return Some(named);
         }
-        let taken: Vec<NodeId> = self
-            .draws
-            .iter()
-            .filter(|draw| self.origin[draw.node.index()] == origin)
-            .filter_map(|draw| self.twin[draw.node.index()])
+        let of_wrapper = |user: NodeId| part.inputs(user).contains(&id);
+        let mut readers = Vec::new();
+        for user in part.ids().filter(|&user| user > id && of_wrapper(user)) {
+            match (wrapper(part, id), item_of(part, user)) {
+                // The value is item 1; its readers are one step further.
+                (Some(Wrapper::Save), Some((_, 1))) => {
+                    readers.extend(part.ids().filter(|&next| next > user && part.inputs(next).contains(&user)));
+                }
+                (Some(Wrapper::Save), _) => {}
+                _ => readers.push(user),
+            }
+        }
+        for reader in readers {
+            let twin = joint.find(part.name(reader)).filter(|&twin| joint.node(twin).op == Op::Call);
+            if let Some(read) = twin.and_then(|twin| joint.inputs(twin).into_iter().find(fits)) {
+                return Some(read);
+            }
+        }
+        if let Some(Value::Node(state)) = part.arg(id, 0)
+            && wrapper(part, id) == Some(Wrapper::Replay)
+        {
+            let index = part.target(state).rsplit('_').next().and_then(|digits| digits.parse().ok());
+            let kept: Option<NodeId> = index.and_then(|index: usize| self.states.get(index).copied());
+            return kept.and_then(|node| self.twin[node.index()]);
+        }
+        let inputs: Vec<Option<NodeId>> = part
+            .inputs(id)
+            .into_iter()
+            .filter_map(|input| map.get(input.index()).copied().flatten())
+            .map(|input| self.twin[input.index()])
             .collect();
-        let is_free = |id: &&NodeId| self.joint.target(**id) == target && !taken.contains(id);
-        self.wrapped.iter().find(is_free).copied()
+        let taken = |twin: &NodeId| self.drawn.contains(joint.name(*twin));
+        let same = |twin: &&NodeId| joint.inputs(**twin).into_iter().map(Some).eq(inputs.iter().copied());
+        let free = || self.wrapped.iter().filter(|twin| fits(twin) && !taken(twin));
+        free().find(same).or_else(|| free().next()).copied()
     }
 
     fn fresh_name(&self, name: &str) -> String {

@@ -52,24 +52,16 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// Which nodes of the joint graph have an equal node in backward.
+/// Which nodes of the joint graph have an equal node that backward has.
 fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
-    let mut equal = FxHashMap::default();
-    let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {
+    let ids = || evidence.joint.graph.ids();
+    let Some((joint, _)) = evidence.terms() else {
         // Without a composed graph nothing is known: another rule has said why.
-        return evidence.joint.graph.ids().map(|id| (id, true)).collect();
+        return ids().map(|id| (id, true)).collect();
     };
-    let of_backward: rustc_hash::FxHashSet<_> = composed
-        .of
-        .iter()
-        .zip(&composition.origin)
-        .filter(|(_, origin)| **origin == Origin::Backward)
-        .map(|(term, _)| *term)
-        .collect();
-    for id in evidence.joint.graph.ids() {
-        equal.insert(id, of_backward.contains(&joint.of[id.index()]));
-    }
-    equal
+    let kept = ids().filter(|id| evidence.in_backward[id.index()].is_some());
+    let kept: rustc_hash::FxHashSet<_> = kept.map(|id| joint.of[id.index()]).collect();
+    ids().map(|id| (id, kept.contains(&joint.of[id.index()]))).collect()
 }
 
 /// Whether a node changes what is outside it: it writes an argument, or has an effect that is neither communication

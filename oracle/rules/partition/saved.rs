@@ -139,11 +139,39 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).and_then(|flow| i64::try_from(flow).ok())
 }
 
-/// Nothing is saved in vain.
+/// Whether a value is kept for communication in backward whose result nobody needs. PyTorch's partitions keep a wait
+/// that nobody reads, or drop it when the signature stands already.
+fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let mut seen = FxHashSet::default();
+    let mut stack = vec![id];
+    while let Some(at) = stack.pop() {
+        for &user in joint.edges.users(at) {
+            if evidence.needs_tangent[user.index()] || !seen.insert(user) {
+                continue;
+            }
+            if joint.collectives.launch_at(user).is_some() {
+                let live = |twin: NodeId| evidence.live_backward[twin.index()];
+                if !evidence.in_backward[user.index()].is_some_and(live) {
+                    return true;
+                }
+            }
+            stack.push(user);
+        }
+    }
+    false
+}
+
+/// Nothing is saved in vain. What only communication reads that is itself in vain is left to
+/// `comm/no-dead-collective`.
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
         let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else { continue };
+        let excused = !evidence.config.promises.no_dead_collectives;
+        if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
+            continue;
+        }
         let name = saved.name.as_str();
         let users: Vec<&str> =
             evidence.backward.edges.users(input).iter().map(|&id| evidence.backward.graph.name(id)).collect();
