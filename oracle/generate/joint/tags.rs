@@ -1,6 +1,7 @@
 //! Tags: what is to be repeated, what is to be kept, and what an earlier partition saved.
 
 use super::Joint;
+use super::forward::Chain;
 use crate::case::PassConfig;
 use crate::generate::Source;
 use crate::graph::{Graph, NodeId, Out, Tags, Value};
@@ -47,6 +48,18 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
             joint.writer.graph.node_mut(started).tags = tags;
         }
     }
+    // Items of a draw are kept or drawn again as the draw is.
+    for &item in &forward {
+        let graph = &joint.writer.graph;
+        let parent = match (graph.target(item), graph.arg(item, 0)) {
+            ("operator.getitem", Some(Value::Node(parent))) => parent,
+            _ => continue,
+        };
+        if graph.target(parent) == "aten.native_dropout.default" {
+            let tags = graph.node(parent).tags;
+            joint.writer.graph.node_mut(item).tags = tags;
+        }
+    }
     if method == "replay" {
         replayed(joint, &forward);
     }
@@ -68,7 +81,9 @@ fn tag_gathers<S: Source>(joint: &mut Joint<S>, method: &str) {
     let short = method != "default" && joint.source.percent(joint.config.short_tags);
     let policy = if joint.source.percent(80) { "MUST_RECOMPUTE" } else { "PREFER_RECOMPUTE" };
     for weight in joint.weights.clone() {
-        let nodes = if short { &weight.communication } else { &weight.nodes };
+        // A minimum cut takes a `cat` for costly, and saves it unless it is tagged.
+        let reassembled = weight.chain == Chain::Reassembled && method == "min-cut";
+        let nodes = if short && !reassembled { &weight.communication } else { &weight.nodes };
         for &id in nodes {
             set(joint, id, policy, Some(GATHER_REGION));
         }

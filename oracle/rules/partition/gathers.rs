@@ -76,7 +76,7 @@ fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
 
 /// Whether a node that asks to be recomputed is kept all the same, since a later region begins there or a hook hangs
 /// on it. Source: `torch._functorch.partitioners.cleanup_recompute_tags`.
-fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
+pub(super) fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
     let users = evidence.joint.edges.users(id);
     let later = |user: &NodeId| {
@@ -84,6 +84,14 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
         tags(*user).asks_to_recompute() && own.zip(other).is_some_and(|(own, other)| other > own)
     };
     users.iter().any(later)
+}
+
+/// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.
+fn is_item_of_kept_draw(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let (graph, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    super::compose::item_of(graph, id).is_some_and(|(parent, _)| {
+        ops.draws(graph, parent) && !evidence.tags[parent.index()].asks_to_recompute()
+    })
 }
 
 /// No value that has to be recomputed is saved, nor one that costs as much.
@@ -110,6 +118,7 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
         } else if evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute)
             && graph.node(id).op == Op::Call
             && !is_region_boundary(evidence, id)
+            && !is_item_of_kept_draw(evidence, id)
         {
             findings.push(
                 evidence

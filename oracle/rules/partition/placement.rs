@@ -185,7 +185,11 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/rng-paired";
     let mut findings = Vec::new();
     let (joint, ops) = (evidence.joint.graph, &evidence.joint.ops);
-    for (id, _, _) in evidence.recomputed().filter(|(id, ..)| ops.draws(joint, *id)) {
+    for (id, _, twin) in evidence.recomputed().filter(|(id, ..)| ops.draws(joint, *id)) {
+        // A draw that nobody reads disturbs nobody.
+        if !evidence.live_backward[twin.index()] {
+            continue;
+        }
         let name = joint.name(id);
         findings.push(
             evidence

@@ -84,7 +84,9 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     let forced = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustSave);
     for id in graph.ids().filter(|id| saved.contains(id) && !tagged.contains(id)) {
         let item_parent_forced = item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
-        if forced(id) || item_parent_forced || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
+        // What ends a region of checkpointing is kept like what is tagged MUST_SAVE.
+        let kept = forced(id) || item_parent_forced || super::gathers::is_region_boundary(evidence, id);
+        if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
         }
         let name = graph.name(id);
@@ -221,7 +223,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             (true, false) if recomputed => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
-            (false, true) => (format!("item {index} is saved and was not: {name}"), "forward saves it"),
+            (false, true) if !cannot_be_recomputed(evidence, id) => (format!("item {index} is saved and was not: {name}"), "forward saves it"),
             _ => continue,
         };
         findings.push(

@@ -147,7 +147,7 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let mut stack = vec![id];
     while let Some(at) = stack.pop() {
         for &user in joint.edges.users(at) {
-            if evidence.needs_tangent[user.index()] || !seen.insert(user) {
+            if !seen.insert(user) {
                 continue;
             }
             if joint.collectives.launch_at(user).is_some() {
