@@ -56,9 +56,9 @@ macro_rules! knobs {
 }
 
 knobs! {
-    /// Forward steps, at most; each writes 1 to 6 forward nodes and about twice as many backward ones. 8 steps make
+    /// Forward steps, at most; each writes 1 to 6 forward nodes and about twice as many backward ones. 9 steps make
     /// 40 to 60 nodes, which are judged in a millisecond.
-    steps = 8 in 1..=100_000, Keep;
+    steps = 9 in 1..=100_000, Keep;
     /// Outputs with a tangent, at most: each is a region of the backward part.
     towers = 3 in 1..=8, Keep;
     /// Ranks, at most (2 or a multiple of 2). Execution costs as much as there are ranks.
@@ -120,7 +120,7 @@ knobs! {
     /// How often a view of an input is returned to the user.
     returned_view = 10 in 0..=100, Half;
     /// How often an input gets no gradient, or one that is not computed for it: an input, or a forward value.
-    odd_gradient = 15 in 0..=100, Often;
+    odd_gradient = 10 in 0..=100, Often;
     /// How often there is a tangent that nobody reads.
     unused_tangent = 10 in 0..=100, Half;
     /// How often there is an input that nobody reads.

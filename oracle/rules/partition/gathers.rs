@@ -76,7 +76,7 @@ fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
 
 /// Whether a node that asks to be recomputed is kept all the same, since a later region begins there or a hook hangs
 /// on it. Source: `torch._functorch.partitioners.cleanup_recompute_tags`.
-pub(super) fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
+fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
     let users = evidence.joint.edges.users(id);
     let later = |user: &NodeId| {
@@ -84,6 +84,12 @@ pub(super) fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bo
         tags(*user).asks_to_recompute() && own.zip(other).is_some_and(|(own, other)| other > own)
     };
     users.iter().any(later)
+}
+
+/// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
+pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let tags = &evidence.tags[id.index()];
+    tags.recompute == Some(Recompute::MustSave) || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
 }
 
 /// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.

@@ -4,6 +4,7 @@ use super::super::{Checked, Finding};
 use super::compose::{item_of, returned_nodes};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
+use super::gathers::is_to_be_saved;
 use super::tags::{NodeTags, Recompute};
 use crate::graph::{Graph, NodeId, Op};
 use rustc_hash::FxHashSet;
@@ -81,11 +82,9 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    let forced = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustSave);
     for id in graph.ids().filter(|id| saved.contains(id) && !tagged.contains(id)) {
-        let item_parent_forced = item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
-        // What ends a region of checkpointing is kept like what is tagged MUST_SAVE.
-        let kept = forced(id) || item_parent_forced || super::gathers::is_region_boundary(evidence, id);
+        let forced = |id: NodeId| is_to_be_saved(evidence, id);
+        let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
         if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
         }
@@ -205,7 +204,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
     for id in graph.ids() {
         let Some((parent, index)) = item_of(graph, id) else { continue };
         let (own, tags) = (&evidence.tags[id.index()], &evidence.tags[parent.index()]);
-        let forced = [own, tags].iter().any(|tags| tags.recompute == Some(Recompute::MustSave));
+        let forced = is_to_be_saved(evidence, id) || is_to_be_saved(evidence, parent);
         let banned = [own, tags].iter().any(|tags| tags.recompute == Some(Recompute::MustRecompute));
         if !tags.replayed || forced || class_of(graph, id) != ValueClass::Tensor {
             continue;
