@@ -1,0 +1,7 @@
+//! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
+
+mod cost;
+mod defects;
+mod recorded;
+
+pub(crate) use recorded::recorded;
