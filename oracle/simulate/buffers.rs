@@ -4,7 +4,8 @@
 //! whole when its maker runs and freed after its last user, whatever the order of the list. Aliases count once, on
 //! the storage that they show, and whoever uses an alias uses the storage. A wait uses the inputs of its collective.
 //! Graph outputs are never freed. Inputs whose names say that the caller keeps them (`primals_`, `arg`, ...), and
-//! constants, do not count; other inputs are there from the beginning and freed after their last user.
+//! constants, do not count; other inputs are there from the beginning and freed after their last user. An input that
+//! nobody uses is gone before anything happens.
 //!
 //! It does not know allocators, padding or streams. Sizes are by hint; a size without a hint counts 0.
 
@@ -87,6 +88,9 @@ impl Buffers {
             users.sort_unstable();
             users.dedup();
             users.retain(|&user| user != storage.by && graph.node(user).op == Op::Call);
+            if !made && users.is_empty() && !stays[id.index()] {
+                continue;
+            }
             buffers.push(Buffer {
                 by: made.then_some(storage.by),
                 alloc: bytes,
