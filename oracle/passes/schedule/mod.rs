@@ -44,7 +44,7 @@ mod steps;
 
 pub use memory::Tracker;
 pub use policy::{Policy, Reference};
-pub use steps::{Kind, Steps};
+pub use steps::{Facts, Kind, Steps};
 
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Buffers, EstimateError, Estimates};
