@@ -145,7 +145,8 @@ impl Maker {
         let device = [graphs[0].intern("cuda:0"), graphs[1].intern("cuda:0")];
         let mut maker = Maker { graphs, features, held: Vec::new(), flying: Vec::new(), device };
         for (i, numel) in [16i64, 64].into_iter().enumerate() {
-            let node = maker.push(&format!("arg{i}_1"), Op::Placeholder, &format!("arg{i}_1"), &[], Some(numel));
+            let node =
+                maker.push(&format!("arg{i}_1"), Op::Placeholder, &format!("arg{i}_1"), &[], Some(numel));
             maker.hold(node, numel, false);
         }
         let node = maker.push("given", Op::Placeholder, "given", &[], Some(256));
@@ -158,7 +159,14 @@ impl Maker {
         self.push_each(name, op, [target; 2], [args, args], numel)
     }
 
-    fn push_each(&mut self, name: &str, op: Op, targets: [&str; 2], args: [&[Arg]; 2], numel: Option<i64>) -> NodeId {
+    fn push_each(
+        &mut self,
+        name: &str,
+        op: Op,
+        targets: [&str; 2],
+        args: [&[Arg]; 2],
+        numel: Option<i64>,
+    ) -> NodeId {
         let mut id = NodeId(0);
         for (i, graph) in self.graphs.iter_mut().enumerate() {
             id = graph.push(name, op, targets[i]);
@@ -209,7 +217,8 @@ impl Maker {
             3 => {
                 let numel = source.one_of(&[16i64, 64, 256]);
                 let name = self.name("rand");
-                let node = self.push(&name, Op::Call, "aten.rand.default", &[Arg::Ints(vec![numel])], Some(numel));
+                let node =
+                    self.push(&name, Op::Call, "aten.rand.default", &[Arg::Ints(vec![numel])], Some(numel));
                 self.hold(node, numel, true);
             }
             4 => self.effect(source),
@@ -231,14 +240,17 @@ impl Maker {
                 let args = [Arg::Node(self.held[a].node), Arg::Node(self.held[b].node)];
                 self.push(&name, Op::Call, "aten.add.Tensor", &args, Some(numel))
             }
-            None => self.push(&name, Op::Call, "aten.relu.default", &[Arg::Node(self.held[a].node)], Some(numel)),
+            None => {
+                self.push(&name, Op::Call, "aten.relu.default", &[Arg::Node(self.held[a].node)], Some(numel))
+            }
         };
         self.hold(node, numel, true);
     }
 
     /// A write in place: whoever read the tensor before must stay before it.
     fn write(&mut self, source: &mut impl Source) {
-        let owned: Vec<usize> = (0..self.held.len()).filter(|&i| self.held[i].owned && !self.held[i].busy).collect();
+        let owned: Vec<usize> =
+            (0..self.held.len()).filter(|&i| self.held[i].owned && !self.held[i].busy).collect();
         let Some(&at) = owned.get(source.below(owned.len() as u32) as usize) else { return };
         let (name, numel) = (self.name("w"), self.held[at].numel);
         self.held[at].uses += 1;
@@ -316,7 +328,13 @@ impl Maker {
             false => "_c10d_functional.all_reduce.default",
         };
         let name = self.name("r");
-        let node = self.push(&name, Op::Call, target, &[Arg::Node(input), Arg::Text("sum"), Arg::Text(group)], Some(numel));
+        let node = self.push(
+            &name,
+            Op::Call,
+            target,
+            &[Arg::Node(input), Arg::Text("sum"), Arg::Text(group)],
+            Some(numel),
+        );
         self.held[at].busy = in_place || self.held[at].owned;
         self.flying.push((node, numel, vec![at]));
     }
@@ -329,7 +347,13 @@ impl Maker {
         let at = source.below(self.flying.len() as u32) as usize;
         let (node, numel, busy) = self.flying.remove(at);
         let name = self.name("wait");
-        let wait = self.push(&name, Op::Call, "_c10d_functional.wait_tensor.default", &[Arg::Node(node)], Some(numel));
+        let wait = self.push(
+            &name,
+            Op::Call,
+            "_c10d_functional.wait_tensor.default",
+            &[Arg::Node(node)],
+            Some(numel),
+        );
         let in_place = self.graphs[0].target(node).ends_with("all_reduce_.default");
         for index in busy {
             let is_busy = self.flying.iter().any(|other| other.2.contains(&index));
@@ -364,7 +388,13 @@ impl Maker {
         let name = self.name("m");
         let node = self.push_each(&name, Op::Call, targets, [&even, &odd], Some(numel));
         let name = self.name("wait");
-        let wait = self.push(&name, Op::Call, "_c10d_functional.wait_tensor.default", &[Arg::Node(node)], Some(numel));
+        let wait = self.push(
+            &name,
+            Op::Call,
+            "_c10d_functional.wait_tensor.default",
+            &[Arg::Node(node)],
+            Some(numel),
+        );
         let name = self.name("c");
         let copy = self.push(&name, Op::Call, "aten.relu.default", &[Arg::Node(wait)], Some(numel));
         self.hold(copy, numel, true);

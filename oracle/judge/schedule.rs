@@ -1,8 +1,8 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
-use crate::judge::{CannotJudge, Judgement, Verdict, input_faults};
 use crate::candidates::schedule::Scheduler;
 use crate::graph::Graph;
+use crate::judge::{CannotJudge, Judgement, Verdict, input_faults};
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::{Budget, PassKind, RuleStatus, Severity};
@@ -20,7 +20,10 @@ pub fn judge_schedule(
 }
 
 /// Judges ranks that have graphs of their own: their numbers, their graph before and after.
-pub fn judge_ranks(ranks: &[(Vec<u32>, &Graph, &Graph)], promises: Promises) -> Result<Judgement, CannotJudge> {
+pub fn judge_ranks(
+    ranks: &[(Vec<u32>, &Graph, &Graph)],
+    promises: Promises,
+) -> Result<Judgement, CannotJudge> {
     let mut seen: Vec<&Graph> = Vec::new();
     for (_, before, _) in ranks {
         if seen.iter().any(|known| std::ptr::eq(*known, *before)) {
@@ -44,10 +47,11 @@ fn check_input(graph: &Graph) -> Result<(), CannotJudge> {
 pub fn promises(config: &Config, all: bool) -> Promises {
     Promises {
         peak: (all && config.pass.keeps_peak()).then(|| config.budget()),
-        in_flight: (all && config.pass == Pass::Fsdp).then_some(1),
+        in_flight: None,
+        fsdp_in_flight: (all && config.pass == Pass::Fsdp).then_some(1),
         exposed: None::<Budget>,
         displacement: None,
-        progress: false,
+        progress: all && config.pass == Pass::SinkWaitsIterative && config.runtime_mode,
         estimates: Estimates::agreed(&config.estimates).unwrap_or_default(),
     }
 }
@@ -91,15 +95,20 @@ pub fn judge_scheduler(
     let mut config_of_names = config.clone();
     for table in &mut config_of_names.estimates {
         let by_name = std::mem::take(&mut table.seconds);
-        let moved = by_name.into_iter().filter_map(|(name, s)| Some((format!("renamed_{}", graph.find(&name)?.0), s)));
+        let moved = by_name
+            .into_iter()
+            .filter_map(|(name, s)| Some((format!("renamed_{}", graph.find(&name)?.0), s)));
         table.seconds = moved.collect();
     }
     // Names say which inputs the caller keeps, so they may decide where memory does.
-    if !config.pass.keeps_peak() && let Ok(other) = scheduler.run(&renamed, &config_of_names, 0) {
-        let original = |name: String| match name.strip_prefix("renamed_").and_then(|n| n.parse::<usize>().ok()) {
-            Some(n) if n < graph.len() => graph.name(crate::graph::NodeId(n as u32)).to_string(),
-            _ => name,
-        };
+    if !config.pass.keeps_peak()
+        && let Ok(other) = scheduler.run(&renamed, &config_of_names, 0)
+    {
+        let original =
+            |name: String| match name.strip_prefix("renamed_").and_then(|n| n.parse::<usize>().ok()) {
+                Some(n) if n < graph.len() => graph.name(crate::graph::NodeId(n as u32)).to_string(),
+                _ => name,
+            };
         evidence.again.push(("under other names".into(), names(&other).into_iter().map(original).collect()));
     }
     if exact && let Ok(expected) = crate::passes::schedule::schedule(graph, config) {
@@ -120,7 +129,11 @@ fn judgement(evidence: &Evidence) -> Judgement {
         .collect();
     let acted = evidence.outcomes.iter().any(|outcome| {
         let before = evidence.before(outcome).graph;
-        before.ids().map(|id| before.name(id)).ne(outcome.after.graph.ids().map(|id| outcome.after.graph.name(id)))
+        before.ids().map(|id| before.name(id)).ne(outcome
+            .after
+            .graph
+            .ids()
+            .map(|id| outcome.after.graph.name(id)))
     });
     let verdict = match (findings.is_empty(), undecided.is_empty()) {
         (false, _) => Verdict::Violated(findings),

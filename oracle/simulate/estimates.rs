@@ -72,13 +72,14 @@ impl Estimates {
         Ok(agreed)
     }
 
-    /// Seconds of every node of a graph, in list order. Waits, views, inputs, and what has no size take none.
+    /// Seconds of every node of a graph, in list order. Waits take none, whatever the table says: that time is the
+    /// collective's. Of what is not in the table views, inputs and what has no size take none.
     pub fn of(&self, graph: &Graph, ops: &Ops, collectives: &Collectives) -> Vec<f64> {
         graph.ids().map(|id| self.node(graph, ops, collectives, id)).collect()
     }
 
     fn node(&self, graph: &Graph, ops: &Ops, collectives: &Collectives, id: NodeId) -> f64 {
-        if graph.node(id).op != Op::Call {
+        if graph.node(id).op != Op::Call || ops.get(graph, id).kind == Kind::Wait {
             return 0.0;
         }
         if let Some(&seconds) = self.seconds.get(graph.name(id)) {
@@ -90,7 +91,7 @@ impl Estimates {
             return self.latency + bytes(id).max(inputs) / self.link.max(1.0);
         }
         let kind = ops.get(graph, id).kind;
-        let is_free = matches!(kind, Kind::Wait | Kind::GetItem | Kind::Number(_) | Kind::SymSize)
+        let is_free = matches!(kind, Kind::GetItem | Kind::Number(_) | Kind::SymSize)
             || matches!(kind, Kind::View(view) if view != View::Conj);
         if is_free {
             return 0.0;

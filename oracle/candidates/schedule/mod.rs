@@ -27,7 +27,9 @@ impl Scheduler for Reference {
 
 /// The passes with other ingredients.
 fn run_with(graph: &Graph, config: &Config, rank: u32, policy: &dyn Policy) -> Result<Graph, String> {
-    schedule_with(graph, config, rank, policy).map(|scheduled| scheduled.graph).map_err(|refusal| refusal.to_string())
+    schedule_with(graph, config, rank, policy)
+        .map(|scheduled| scheduled.graph)
+        .map_err(|refusal| refusal.to_string())
 }
 #[cfg(test)]
 mod tests;

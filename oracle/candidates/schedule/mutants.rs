@@ -51,7 +51,12 @@ pub fn all() -> Vec<Mutant> {
         mutant("K8b", "writes after reads are not seen", "#162316, #177816, #129980", &WithoutWriteAfterRead),
         mutant("K8c", "an ordering edge to a launch is put on its wait", "xla#9398", &OnTheWait),
         mutant("K8d", "an ordering edge counts as a use of memory", "#189209", &OrderingUses),
-        mutant("K9", "collectives are ordered by estimates of the rank's own", "#164226, #167100", &OwnEstimates),
+        mutant(
+            "K9",
+            "collectives are ordered by estimates of the rank's own",
+            "#164226, #167100",
+            &OwnEstimates,
+        ),
         mutant("K9b", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
         mutant("K19", "who reads a wait's result follows the launch only", "#115104", &OnTheLaunch),
         mutant("K19b", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
@@ -112,7 +117,8 @@ struct OnTheWait;
 
 impl Policy for OnTheWait {
     fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
-        let wait = facts.collectives.launch_at(after).and_then(|launch| facts.collectives.waits[launch].first());
+        let wait =
+            facts.collectives.launch_at(after).and_then(|launch| facts.collectives.waits[launch].first());
         match (origin, wait) {
             (Origin::Ordering, Some(&wait)) => Some((before, wait)),
             _ => Some((before, after)),
@@ -177,13 +183,17 @@ impl Policy for OnTheLaunch {
         let launch = match origin {
             Origin::Data | Origin::Storage { .. } => {
                 let mut launches = Vec::new();
-                facts.graph.for_each_input(before, &mut |input| launches.extend(facts.collectives.launch_of_value(input)));
+                facts.graph.for_each_input(before, &mut |input| {
+                    launches.extend(facts.collectives.launch_of_value(input))
+                });
                 launches.into_iter().find(is_of)
             }
             _ => None,
         };
         match launch {
-            Some(launch) => Some((facts.collectives.calls[launch].node, after)).filter(|(launch, after)| launch < after),
+            Some(launch) => {
+                Some((facts.collectives.calls[launch].node, after)).filter(|(launch, after)| launch < after)
+            }
             None => Some((before, after)),
         }
     }
@@ -213,7 +223,9 @@ impl Policy for GroupsApart {
         let mut edges = Vec::new();
         for &node in launches {
             let Some(launch) = facts.collectives.launch_at(node) else { continue };
-            edges.extend(last.insert(facts.collectives.calls[launch].group, node).map(|before| (before, node)));
+            edges.extend(
+                last.insert(facts.collectives.calls[launch].group, node).map(|before| (before, node)),
+            );
         }
         edges
     }
@@ -227,7 +239,8 @@ impl Policy for GroupsApart {
 struct WrongSign;
 
 impl Policy for WrongSign {
-    fn growth(&self, before: f64, after: f64) -> f64 {
-        before - after
+    fn exposes_more(&self, own: (f64, f64), others: &[(f64, f64)]) -> bool {
+        let growth = |pair: &(f64, f64)| pair.0 - pair.1;
+        growth(&own) + others.iter().map(growth).sum::<f64>() > 0.0
     }
 }

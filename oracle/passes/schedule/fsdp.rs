@@ -113,9 +113,8 @@ fn follows_scatter(facts: &Facts, id: NodeId) -> bool {
 
 /// What is needed for a gather, and what follows up to the copies out of it.
 fn gather_block(facts: &Facts, gather: NodeId) -> Vec<NodeId> {
-    let follows = |id: NodeId| {
-        waits(facts, id) || is_free(facts, id) || is_move(facts, id, Move::SplitWithSizesCopy)
-    };
+    let follows =
+        |id: NodeId| waits(facts, id) || is_free(facts, id) || is_move(facts, id, Move::SplitWithSizesCopy);
     let mut nodes = ancestors(facts, gather);
     nodes.extend(users(facts, gather, &follows));
     nodes.sort_unstable();

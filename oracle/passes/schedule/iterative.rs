@@ -12,12 +12,12 @@
 //! Source: `_reorder_communication_preserving_peak_memory_internal` and `_sink_waits_iterative_internal` of
 //! `torch/_inductor/comms.py`. There, edges that order only are not respected everywhere; here they are.
 
+use super::Config;
 use super::list::List;
 use super::memory::Tracker;
 use super::policy::Policy;
 use super::runtime::{Pair, Walks, positive, seconds};
 use super::steps::Steps;
-use super::Config;
 use crate::simulate::Buffers;
 
 /// What a pass made of a list.
@@ -107,14 +107,12 @@ impl<'a> Mover<'a> {
     /// pairs of others are told of it when the swap is made.
     fn pays(&self, own: Pair, candidate: u32, policy: &dyn Policy) -> bool {
         let r = seconds(self.steps, candidate);
-        if !(r > 0.0) || self.others.is_empty() {
-            return true;
-        }
-        let mut growth = policy.growth(positive(own.exposed()), positive(own.exposed() - r));
-        for other in &self.others {
-            growth += policy.growth(positive(other.exposed()), positive(other.exposed() + r));
-        }
-        growth <= 0.0
+        let others: Vec<(f64, f64)> = self
+            .others
+            .iter()
+            .map(|other| (positive(other.exposed()), positive(other.exposed() + r)))
+            .collect();
+        r <= 0.0 || !policy.exposes_more((positive(own.exposed()), positive(own.exposed() - r)), &others)
     }
 
     fn swapped(&mut self, candidate: u32) {
@@ -166,7 +164,8 @@ pub(super) fn raise_comms(
 
 fn raise(mover: &mut Mover, collective: u32, config: &Config, policy: &dyn Policy) {
     let steps = mover.steps;
-    let mut own = if config.runtime_mode { mover.walks.right(&mover.list, collective) } else { Pair::default() };
+    let mut own =
+        if config.runtime_mode { mover.walks.right(&mover.list, collective) } else { Pair::default() };
     let mut at = mover.list.prev(collective);
     while let Some(candidate) = at {
         let i = candidate as usize;
@@ -266,8 +265,9 @@ fn sink(mover: &mut Mover, wait: u32, config: &Config, policy: &dyn Policy) {
                 if config.runtime_mode {
                     if steps.waits[i] {
                         let theirs = mover.walks.left(&mover.list, candidate);
-                        let (before, after) = (positive(theirs.exposed()), positive(theirs.exposed() + absorbed));
-                        if policy.growth(before, after) > 0.0 {
+                        let (before, after) =
+                            (positive(theirs.exposed()), positive(theirs.exposed() + absorbed));
+                        if after > before {
                             return;
                         }
                     }

@@ -58,7 +58,11 @@ impl List {
 
     fn unlink(&mut self, step: u32) {
         let (prev, next) = (self.prev[step as usize], self.next[step as usize]);
-        if prev == NONE { self.first = next } else { self.next[prev as usize] = next }
+        if prev == NONE {
+            self.first = next
+        } else {
+            self.next[prev as usize] = next
+        }
         if next != NONE {
             self.prev[next as usize] = prev;
         }
@@ -66,7 +70,11 @@ impl List {
 
     fn link(&mut self, prev: u32, step: u32, next: u32) {
         (self.prev[step as usize], self.next[step as usize]) = (prev, next);
-        if prev == NONE { self.first = step } else { self.next[prev as usize] = step }
+        if prev == NONE {
+            self.first = step
+        } else {
+            self.next[prev as usize] = step
+        }
         if next != NONE {
             self.prev[next as usize] = step;
         }

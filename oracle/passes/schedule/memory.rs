@@ -70,7 +70,8 @@ impl Tracker {
             users.sort_unstable();
             users.dedup();
             users.iter().for_each(|&user| this.uses[user as usize].push(index as u32));
-            let last = users.into_iter().max_by_key(|&user| place[user as usize]).or(by).or(order.first().copied());
+            let last =
+                users.into_iter().max_by_key(|&user| place[user as usize]).or(by).or(order.first().copied());
             let last = last.filter(|_| !buffer.stays);
             last.into_iter().for_each(|last| this.free[last as usize] += buffer.free);
             this.bytes.push(buffer.free);
@@ -110,7 +111,14 @@ impl Tracker {
     }
 
     /// What becomes of memory if the step before a group goes behind it.
-    pub(super) fn raise(&self, list: &List, head: u32, tail: u32, candidate: u32, in_group: &dyn Fn(u32) -> bool) -> Plan {
+    pub(super) fn raise(
+        &self,
+        list: &List,
+        head: u32,
+        tail: u32,
+        candidate: u32,
+        in_group: &dyn Fn(u32) -> bool,
+    ) -> Plan {
         let mut plan = Plan::default();
         for &buffer in &self.uses[candidate as usize] {
             if let Some(last) = self.last[buffer as usize].filter(|&last| in_group(last)) {
@@ -121,7 +129,12 @@ impl Tracker {
         let mut after_tail = self.post[tail as usize] - self.free[tail as usize];
         for step in list.from(head) {
             plan.post.push((step, self.post[step as usize] + shift));
-            shift += plan.freed.iter().filter(|freed| freed.1 == step).map(|freed| self.bytes[freed.0 as usize]).sum::<i64>();
+            shift += plan
+                .freed
+                .iter()
+                .filter(|freed| freed.1 == step)
+                .map(|freed| self.bytes[freed.0 as usize])
+                .sum::<i64>();
             if step == tail {
                 break;
             }
@@ -160,7 +173,12 @@ impl Tracker {
         let mut shift = self.delta(candidate) + moved;
         for step in group() {
             plan.post.push((step, self.post[step as usize] + shift));
-            shift -= plan.freed.iter().filter(|freed| freed.2 == step).map(|freed| self.bytes[freed.0 as usize]).sum::<i64>();
+            shift -= plan
+                .freed
+                .iter()
+                .filter(|freed| freed.2 == step)
+                .map(|freed| self.bytes[freed.0 as usize])
+                .sum::<i64>();
         }
         plan.potential = plan.post.iter().map(|post| post.1).max().unwrap_or(0);
         plan
@@ -181,8 +199,12 @@ impl Tracker {
 
     /// The first step at which two trackers of one order differ.
     pub(super) fn difference(&self, other: &Tracker) -> Option<u32> {
-        (0..self.post.len()).find(|&i| {
-            self.post[i] != other.post[i] || self.free[i] != other.free[i] || self.alloc[i] != other.alloc[i]
-        }).map(|i| i as u32)
+        (0..self.post.len())
+            .find(|&i| {
+                self.post[i] != other.post[i]
+                    || self.free[i] != other.free[i]
+                    || self.alloc[i] != other.alloc[i]
+            })
+            .map(|i| i as u32)
     }
 }

@@ -196,7 +196,12 @@ pub fn schedule(graph: &Graph, config: &Config) -> Result<Scheduled, Refusal> {
 }
 
 /// Runs a pass with other ingredients, as global rank `rank`.
-pub fn schedule_with(graph: &Graph, config: &Config, rank: u32, policy: &dyn Policy) -> Result<Scheduled, Refusal> {
+pub fn schedule_with(
+    graph: &Graph,
+    config: &Config,
+    rank: u32,
+    policy: &dyn Policy,
+) -> Result<Scheduled, Refusal> {
     if let Some(&bad) = config.budgets.iter().find(|budget| !budget.is_finite() || **budget < 0.0) {
         return Err(Refusal::Budget(bad));
     }

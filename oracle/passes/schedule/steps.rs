@@ -1,7 +1,7 @@
 //! The steps that are scheduled, and which of them must come before which.
 
-use super::policy::Policy;
 use super::Refusal;
+use super::policy::Policy;
 use crate::analysis::dependences::{Dependences, Options};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::storages::Storages;
@@ -67,7 +67,9 @@ impl Kind {
         }
         match facts.ops.call(facts.graph, node).map(|info| (info.kind, info.target.as_str())) {
             Some((ops::Kind::Wait, _)) => Kind::Wait,
-            Some((ops::Kind::Matmul(_) | ops::Kind::Random(Random::Attention), _)) => Kind::Compute { gemm: true },
+            Some((ops::Kind::Matmul(_) | ops::Kind::Random(Random::Attention), _)) => {
+                Kind::Compute { gemm: true }
+            }
             Some((_, target)) => Kind::Compute { gemm: target.starts_with("aten.convolution") },
             None => Kind::Compute { gemm: false },
         }
@@ -151,7 +153,9 @@ impl Steps {
         let kinds: Vec<Kind> = graph.ids().map(|id| policy.kind(facts, id)).collect();
         let mut edges: Vec<(NodeId, NodeId, bool)> = Vec::with_capacity(3 * graph.len());
         let is_outside = |id: &NodeId| id.index() >= graph.len();
-        if let Some(edge) = graph.ordering.iter().find(|edge| is_outside(&edge.before) || is_outside(&edge.after)) {
+        if let Some(edge) =
+            graph.ordering.iter().find(|edge| is_outside(&edge.before) || is_outside(&edge.after))
+        {
             let (before, after) = (edge.before.0, edge.after.0);
             let n = graph.len();
             return Err(Refusal::Input(format!(
@@ -184,7 +188,9 @@ impl Steps {
             steps.gemm.push(any(&|kind| kind == Kind::Compute { gemm: true }));
             let waited_inside = |id: &NodeId| {
                 let launch = facts.collectives.launch_at(*id);
-                launch.is_some_and(|launch| facts.collectives.waits[launch].iter().any(|wait| nodes.contains(wait)))
+                launch.is_some_and(|launch| {
+                    facts.collectives.waits[launch].iter().any(|wait| nodes.contains(wait))
+                })
             };
             let leaves = |id: &NodeId| kinds[id.index()] == Kind::Launch && !waited_inside(id);
             steps.launches.push(nodes.iter().any(leaves));
@@ -291,7 +297,9 @@ impl<'a> Contracted<'a> {
             }
             nodes = order.iter().map(|&step| std::mem::take(&mut nodes[step as usize])).collect();
             step_of.iter_mut().flatten().for_each(|step| *step = place[*step as usize]);
-            between.iter_mut().for_each(|edge| *edge = (place[edge.0 as usize], place[edge.1 as usize], edge.2));
+            between
+                .iter_mut()
+                .for_each(|edge| *edge = (place[edge.0 as usize], place[edge.1 as usize], edge.2));
         }
         let turned: Vec<(u32, u32, bool)> = between.iter().map(|&(a, b, real)| (b, a, real)).collect();
         Ok(Steps {
@@ -342,9 +350,15 @@ impl<'a> Contracted<'a> {
                 }
             }
         }
-        let others: Vec<String> =
-            (0..nodes.len()).filter(is_stuck).filter_map(|step| nodes[step].first().copied()).map(name).collect();
-        let path = format!("its members and those of the clusters of {} must come between each other", others.join(", "));
+        let others: Vec<String> = (0..nodes.len())
+            .filter(is_stuck)
+            .filter_map(|step| nodes[step].first().copied())
+            .map(name)
+            .collect();
+        let path = format!(
+            "its members and those of the clusters of {} must come between each other",
+            others.join(", ")
+        );
         Refusal::NotConvex { cluster, path }
     }
 }

@@ -29,7 +29,10 @@ pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
                 let (a, b) = (graph.name(first), graph.name(second));
                 let is_wait = waits.contains(&first);
                 let title = match is_wait {
-                    true => format!("{b} takes the value of {} before {a} has waited for it", graph.name(call.node)),
+                    true => format!(
+                        "{b} takes the value of {} before {a} has waited for it",
+                        graph.name(call.node)
+                    ),
                     false => format!("{b} stands before {a}, which it waits for or takes from"),
                 };
                 findings.push(
@@ -37,7 +40,10 @@ pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
                         .finding("comm/wait-placement", outcome, title)
                         .with_nodes(evidence, outcome, &[second, first])
                         .but(
-                            format!("the value of {} is undefined until it is waited for", graph.name(call.node)),
+                            format!(
+                                "the value of {} is undefined until it is waited for",
+                                graph.name(call.node)
+                            ),
                             told_places(outcome, first, second, graph),
                         ),
                 );
@@ -58,7 +64,8 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 .into_iter()
                 .map(|f| {
                     let launch = side.collectives.calls[f.launch].node;
-                    let key = (side.graph.name(f.node).to_string(), side.graph.name(launch).to_string(), f.what);
+                    let key =
+                        (side.graph.name(f.node).to_string(), side.graph.name(launch).to_string(), f.what);
                     (key, f.tell(side.graph, &side.collectives), f.certain)
                 })
                 .collect::<Vec<_>>()
@@ -72,7 +79,8 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 doubts.push(told);
                 continue;
             }
-            let nodes: Vec<_> = [&key.0, &key.1].into_iter().filter_map(|name| before.graph.find(name)).collect();
+            let nodes: Vec<_> =
+                [&key.0, &key.1].into_iter().filter_map(|name| before.graph.find(name)).collect();
             let (node, start) = (key.0, key.1);
             findings.push(
                 evidence

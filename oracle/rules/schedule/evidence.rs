@@ -16,6 +16,8 @@ pub struct Promises {
     pub displacement: Option<f64>,
     /// How many all-gathers, and how many reduce-scatters, may be in flight.
     pub in_flight: Option<usize>,
+    /// The same for those alone that FSDP's copies surround.
+    pub fsdp_in_flight: Option<usize>,
     /// Whether every wait has been moved as far as it is worth.
     pub progress: bool,
     /// How long nodes take.
@@ -123,7 +125,12 @@ impl<'a> Evidence<'a> {
     /// The programs of all ranks.
     pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
         let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();
-        let most = self.outcomes.iter().flat_map(|outcome| &outcome.ranks).max().map_or(0, |&rank| rank as usize + 1);
+        let most = self
+            .outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.ranks)
+            .max()
+            .map_or(0, |&rank| rank as usize + 1);
         let mut of_rank = vec![0; most];
         for (i, outcome) in self.outcomes.iter().enumerate() {
             outcome.ranks.iter().for_each(|&rank| of_rank[rank as usize] = i);

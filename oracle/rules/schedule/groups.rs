@@ -27,14 +27,18 @@ pub(super) fn contiguous_and_convex(evidence: &Evidence) -> Checked {
             // Whether it could be contiguous at all.
             let is_member = |id: NodeId| cluster.members.contains(&id);
             let between_node = graph.find(between);
-            let leaves = |from: NodeId| before.dependences().after(from).iter().copied().find(|&next| !is_member(next));
+            let leaves = |from: NodeId| {
+                before.dependences().after(from).iter().copied().find(|&next| !is_member(next))
+            };
             let is_convex = !returns(evidence, outcome, &cluster.members);
             let why = match is_convex {
                 true => "nothing must come between them".to_string(),
                 false => {
                     let out = cluster.members.iter().find_map(|&member| leaves(member));
                     let out = out.map_or("a node outside".to_string(), |id| graph.name(id).to_string());
-                    format!("the group is not convex: {out} and others must come between its members, so it cannot be one")
+                    format!(
+                        "the group is not convex: {out} and others must come between its members, so it cannot be one"
+                    )
                 }
             };
             let mut nodes = vec![gap[0].1, gap[1].1];
@@ -48,7 +52,10 @@ pub(super) fn contiguous_and_convex(evidence: &Evidence) -> Checked {
                     )
                     .with_nodes(evidence, outcome, &nodes)
                     .with_fact(why)
-                    .but("the members of a group stand together", format!("{a} is at #{} and {b} at #{}", gap[0].0, gap[1].0)),
+                    .but(
+                        "the members of a group stand together",
+                        format!("{a} is at #{} and {b} at #{}", gap[0].0, gap[1].0),
+                    ),
             );
         }
     }

@@ -154,7 +154,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/progress",
         severity: Severity::Policy,
-        statement: "No wait that stands still is followed by computation that it could be moved behind.",
+        statement: "The last wait does not stand still in front of computation that it could have been moved behind.",
         reason: "A pass that never moves is sound and useless.",
         check: policy::progress,
     },

@@ -5,7 +5,7 @@ use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
 use crate::analysis::{Origin, StorageIndex};
-use crate::graph::{Graph, NodeId, Op};
+use crate::graph::{Graph, NodeId};
 use std::collections::BTreeMap;
 
 /// The same nodes.
@@ -17,7 +17,9 @@ pub(super) fn permutation(evidence: &Evidence) -> Checked {
             let finding = evidence.finding("order/permutation", outcome, title);
             let nodes: Vec<NodeId> = node.into_iter().collect();
             findings.push(
-                finding.with_nodes(evidence, outcome, &nodes).but("a scheduler changes positions only", however),
+                finding
+                    .with_nodes(evidence, outcome, &nodes)
+                    .but("a scheduler changes positions only", however),
             );
         };
         let mut count: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -30,7 +32,11 @@ pub(super) fn permutation(evidence: &Evidence) -> Checked {
             match (was, is) {
                 (_, 0) => report(format!("{name} is gone"), node, "no node after is it".into()),
                 (0, _) => report(format!("{name} was added"), None, "no node before is it".into()),
-                (was, is) => report(format!("{name} occurs {is} times"), node, format!("before, it occurs {was} times")),
+                (was, is) => report(
+                    format!("{name} occurs {is} times"),
+                    node,
+                    format!("before, it occurs {was} times"),
+                ),
             }
         }
         if is_permutation && let Some(difference) = edited(before, after, outcome) {
@@ -95,7 +101,8 @@ fn is_communication(evidence: &Evidence, outcome: &Outcome, node: NodeId) -> boo
 
 /// Where two nodes stand after.
 pub(super) fn told_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
-    let place = |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
+    let place =
+        |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
     format!(
         "after, {} is {} and {} is {}",
         graph.name(second),
@@ -135,9 +142,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
         // Edges of the graph are still there for whoever sorts it next.
         let kept = &outcome.after;
         for edge in &graph.ordering {
-            let (Some(a), Some(b)) =
-                (outcome.place.get(edge.before.index()).copied().flatten(), outcome.place.get(edge.after.index()).copied().flatten())
-            else {
+            let (Some(a), Some(b)) = (
+                outcome.place.get(edge.before.index()).copied().flatten(),
+                outcome.place.get(edge.after.index()).copied().flatten(),
+            ) else {
                 continue;
             };
             if kept.edges.ordered_before(NodeId(b)).contains(&NodeId(a)) {
@@ -146,7 +154,11 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
             let (a, b) = (graph.name(edge.before), graph.name(edge.after));
             findings.push(
                 evidence
-                    .finding("order/keep-ordering-edges", outcome, format!("the ordering edge from {a} to {b} is lost"))
+                    .finding(
+                        "order/keep-ordering-edges",
+                        outcome,
+                        format!("the ordering edge from {a} to {b} is lost"),
+                    )
                     .with_nodes(evidence, outcome, &[edge.before, edge.after])
                     .but("the graph after has it too", "it has not: the next sort may put them in any order"),
             );
@@ -160,7 +172,7 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
 
 /// Writes of each storage, with the reads between them.
 pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
         let before = evidence.before(outcome);
         let storages = before.storages();
@@ -172,29 +184,36 @@ pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
             }
             // Where all touch the same bytes for certain, the sequence tells; else the conflicts do, piece by piece.
             let bytes = accesses[0].part.bytes;
-            let is_whole = bytes.is_interval() && accesses.iter().all(|a| a.part.certain && a.part.bytes == bytes);
+            let is_whole = bytes.is_interval()
+                && !bytes.is_empty()
+                && accesses.iter().all(|a| a.part.certain && a.part.bytes == bytes);
             if !is_whole {
                 continue;
             }
             let was = sequence(evidence, outcome, storage, &|id| id.0);
-            let is = sequence(evidence, outcome, storage, &|id| outcome.place[id.index()].unwrap_or(u32::MAX));
+            let is =
+                sequence(evidence, outcome, storage, &|id| outcome.place[id.index()].unwrap_or(u32::MAX));
             let Some(at) = (0..was.len().max(is.len())).find(|&i| was.get(i) != is.get(i)) else { continue };
             let graph = before.graph;
             let tell = |stretch: Option<&Stretch>| {
                 let Some((write, reads)) = stretch else { return "nothing".to_string() };
                 let reads: Vec<&str> = reads.iter().map(|&id| graph.name(id)).collect();
-                let write = write.map_or("before any write".to_string(), |id| format!("after the write by {}", graph.name(id)));
+                let write = write.map_or("before any write".to_string(), |id| {
+                    format!("after the write by {}", graph.name(id))
+                });
                 match reads.is_empty() {
                     true => format!("{write} nobody reads"),
                     false => format!("{write} {} read", reads.join(", ")),
                 }
             };
             let of = graph.name(storages.storage(storage).by);
-            if accesses.iter().any(|access| graph.node(access.node).op == Op::Placeholder) {
-                doubts.push(format!("an input touches the storage of {of}"));
-            }
-            let nodes: Vec<NodeId> =
-                was.get(at).into_iter().chain(is.get(at)).flat_map(|(write, reads)| write.iter().chain(reads)).copied().collect();
+            let nodes: Vec<NodeId> = was
+                .get(at)
+                .into_iter()
+                .chain(is.get(at))
+                .flat_map(|(write, reads)| write.iter().chain(reads))
+                .copied()
+                .collect();
             let title = format!("the storage of {of} is read between other writes");
             findings.push(
                 evidence
@@ -210,7 +229,12 @@ pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
 /// A write and the reads up to the next.
 type Stretch = (Option<NodeId>, Vec<NodeId>);
 
-fn sequence(evidence: &Evidence, outcome: &Outcome, storage: StorageIndex, place: &dyn Fn(NodeId) -> u32) -> Vec<Stretch> {
+fn sequence(
+    evidence: &Evidence,
+    outcome: &Outcome,
+    storage: StorageIndex,
+    place: &dyn Fn(NodeId) -> u32,
+) -> Vec<Stretch> {
     let storages = evidence.before(outcome).storages();
     let mut accesses: Vec<(u32, bool, NodeId)> = storages
         .accesses_of(storage)

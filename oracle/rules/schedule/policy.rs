@@ -1,45 +1,52 @@
 //! Budgets and limits.
 
-use super::super::Checked;
+use super::super::{Checked, Side};
 use super::evidence::{Evidence, Outcome, Tell};
-use crate::analysis::Collectives;
+use crate::analysis::CollectiveCall;
 use crate::graph::{NodeId, Op};
-use crate::ops::{Collective, Kind};
-use crate::simulate::{Flight, Options, Programs, simulate};
+use crate::ops::{Collective, Kind, Move};
+use crate::simulate::Flight;
 
 /// How many gathers, and how many scatters, are in flight at once.
 pub(super) fn in_flight_limit(evidence: &Evidence) -> Checked {
-    let Some(limit) = evidence.promises.in_flight else {
+    let limits = [(evidence.promises.in_flight, false), (evidence.promises.fsdp_in_flight, true)];
+    if limits.iter().all(|limit| limit.0.is_none()) {
         return Checked::NotChecked("no limit of collectives in flight was promised".into());
-    };
+    }
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
         let after = &outcome.after;
-        for kind in [Collective::AllGather, Collective::ReduceScatter] {
-            let Some((at, flying)) = first_over(&after.collectives, kind, limit) else { continue };
-            let name = |id: NodeId| after.graph.name(id);
-            let others: Vec<&str> = flying.iter().map(|&id| name(id)).collect();
-            let nodes: Vec<NodeId> =
-                flying.iter().chain([&at]).filter_map(|&id| evidence.before(outcome).graph.find(name(id))).collect();
-            findings.push(
-                evidence
-                    .finding("comm/in-flight-limit", outcome, format!("{} is launched while {} are in flight", name(at), flying.len()))
-                    .with_nodes(evidence, outcome, &nodes)
-                    .but(
-                        format!("at most {limit} of kind {} are in flight", kind.name()),
-                        format!("{} {} not been waited for", others.join(", "), if others.len() == 1 { "has" } else { "have" }),
-                    ),
-            );
+        for (limit, is_fsdp) in limits {
+            let Some(limit) = limit else { continue };
+            for kind in [Collective::AllGather, Collective::ReduceScatter] {
+                let Some((at, flying)) = first_over(after, kind, limit, is_fsdp) else { continue };
+                let name = |id: NodeId| after.graph.name(id);
+                let others: Vec<&str> = flying.iter().map(|&id| name(id)).collect();
+                let have = if others.len() == 1 { "has" } else { "have" };
+                let named = flying.iter().chain([&at]).map(|&id| name(id));
+                let nodes: Vec<NodeId> =
+                    named.filter_map(|name| evidence.before(outcome).graph.find(name)).collect();
+                let title = format!("{} is launched while {} {have} not landed", name(at), others.join(", "));
+                findings.push(
+                    evidence
+                        .finding("comm/in-flight-limit", outcome, title)
+                        .with_nodes(evidence, outcome, &nodes)
+                        .but(
+                            format!("at most {limit} of kind {} are in flight", kind.name()),
+                            format!("{} {have} not been waited for", others.join(", ")),
+                        ),
+                );
+            }
         }
     }
     Checked::Findings(findings)
 }
 
 /// The first launch of a kind that is one too many, and what is in flight then.
-fn first_over(collectives: &Collectives, kind: Collective, limit: usize) -> Option<(NodeId, Vec<NodeId>)> {
+fn first_over(side: &Side, kind: Collective, limit: usize, is_fsdp: bool) -> Option<(NodeId, Vec<NodeId>)> {
     let mut flying: Vec<(NodeId, Option<NodeId>)> = Vec::new();
-    for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
-        if call.kind != kind {
+    for (call, waits) in side.collectives.calls.iter().zip(&side.collectives.waits) {
+        if call.kind != kind || (is_fsdp && !is_packed(side, call)) {
             continue;
         }
         // Whatever has its first wait behind it has landed.
@@ -52,8 +59,28 @@ fn first_over(collectives: &Collectives, kind: Collective, limit: usize) -> Opti
     None
 }
 
+/// Whether FSDP packed what a collective sends, directly or through views.
+fn is_packed(side: &Side, call: &CollectiveCall) -> bool {
+    let mut at = call.inputs.first().copied();
+    while let Some(id) = at {
+        match side.ops.call(side.graph, id).map(|info| info.kind) {
+            Some(Kind::Move(Move::AllGatherCopyIn)) => return call.kind == Collective::AllGather,
+            Some(Kind::Move(Move::ChunkCat)) => return call.kind == Collective::ReduceScatter,
+            Some(Kind::View(_) | Kind::GetItem | Kind::Cast) => {
+                at = side.edges.inputs(id).first().copied().filter(|&input| input < id);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// The step of each node when groups are one step, in an order; and how many there are.
-fn steps(evidence: &Evidence, outcome: &Outcome, place: &dyn Fn(NodeId) -> Option<u32>) -> (Vec<Option<usize>>, usize) {
+fn steps(
+    evidence: &Evidence,
+    outcome: &Outcome,
+    place: &dyn Fn(NodeId) -> Option<u32>,
+) -> (Vec<Option<usize>>, usize) {
     let graph = evidence.before(outcome).graph;
     let mut cluster_of = vec![None; graph.len()];
     for (i, cluster) in graph.clusters.iter().enumerate() {
@@ -64,7 +91,8 @@ fn steps(evidence: &Evidence, outcome: &Outcome, place: &dyn Fn(NodeId) -> Optio
         }
     }
     let is_step = |id: &NodeId| matches!(graph.node(*id).op, Op::Call | Op::GetAttr);
-    let mut order: Vec<(u32, NodeId)> = graph.ids().filter(is_step).filter_map(|id| Some((place(id)?, id))).collect();
+    let mut order: Vec<(u32, NodeId)> =
+        graph.ids().filter(is_step).filter_map(|id| Some((place(id)?, id))).collect();
     order.sort_unstable();
     let mut first = vec![None; graph.clusters.len()];
     let mut step_of = vec![None; graph.len()];
@@ -95,14 +123,24 @@ pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
         if (after.bytes - before.bytes) as f64 <= before.bytes as f64 * budget {
             continue;
         }
-        let at = |step_of: &[Option<usize>], step: usize| graph.ids().find(|id| step_of[id.index()] == Some(step));
+        let at =
+            |step_of: &[Option<usize>], step: usize| graph.ids().find(|id| step_of[id.index()] == Some(step));
         let nodes: Vec<NodeId> = at(&is, after.step).into_iter().chain(at(&was, before.step)).collect();
-        let name = |step_of: &[Option<usize>], step| at(step_of, step).map_or("the beginning", |id| graph.name(id));
+        let name =
+            |step_of: &[Option<usize>], step| at(step_of, step).map_or("the beginning", |id| graph.name(id));
         findings.push(
             evidence
-                .finding("schedule/peak-within-budget", outcome, format!("the peak grows to {} bytes", after.bytes))
+                .finding(
+                    "schedule/peak-within-budget",
+                    outcome,
+                    format!("the peak grows to {} bytes", after.bytes),
+                )
                 .with_nodes(evidence, outcome, &nodes)
-                .with_fact(format!("before, the peak is {} bytes, at {}", before.bytes, name(&was, before.step)))
+                .with_fact(format!(
+                    "before, the peak is {} bytes, at {}",
+                    before.bytes,
+                    name(&was, before.step)
+                ))
                 .but(
                     format!("at most {:.1} % more are promised", budget * 100.0),
                     format!("after, it is {} bytes, at {}", after.bytes, name(&is, after.step)),
@@ -147,7 +185,12 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
             flight.ended as f64 / 1e3,
         ));
     }
-    Checked::Findings(vec![finding.but(format!("at most {:.1} us are promised", limit * 1e6), format!("they are {:.1} us", is * 1e6))])
+    Checked::Findings(vec![
+        finding.but(
+            format!("at most {:.1} us are promised", limit * 1e6),
+            format!("they are {:.1} us", is * 1e6),
+        ),
+    ])
 }
 
 /// The fewest nodes that have to be moved to make one list of the other.
@@ -181,60 +224,78 @@ pub(super) fn displacement(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// Nothing worth moving is left: no wait that stands still could change places with the computation behind it.
+/// The last wait is not where it was of no use. Whoever moves waits one by one from the end finds the last one as it stood
+/// before, so what was worth a move then has been moved; of the others this cannot be said.
 pub(super) fn progress(evidence: &Evidence) -> Checked {
     if !evidence.promises.progress {
-        return Checked::NotChecked("it was not promised that waits are moved as far as it is worth".into());
+        return Checked::NotChecked("it was not promised that waits are moved where it is worth it".into());
     }
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
-        let after = &outcome.after;
-        let graph = after.graph;
-        let programs = Programs::spmd(graph, &evidence.promises.estimates);
-        let report = simulate(&programs, Options::default());
-        let Some(track) = report.timeline.tracks.first().filter(|_| report.finishes() == Some(true)) else {
-            return Checked::Undecided("exposed time is known of programs that finish only".into());
+        let before = evidence.before(outcome);
+        let graph = before.graph;
+        let seconds = evidence.promises.estimates.of(graph, &before.ops, &before.collectives);
+        let last = before
+            .collectives
+            .waits
+            .iter()
+            .enumerate()
+            .flat_map(|(launch, waits)| waits.iter().map(move |&wait| (wait, launch)));
+        let Some((wait, launch)) = last.max() else { continue };
+        let (start, next) = (before.collectives.calls[launch].node, NodeId(wait.0 + 1));
+        let is_compute = |id: NodeId| {
+            let info = before.ops.call(graph, id);
+            before.collectives.launch_at(id).is_none()
+                && info.is_some_and(|info| !matches!(info.kind, Kind::Wait | Kind::Unknown))
         };
-        let seconds = evidence.promises.estimates.of(graph, &after.ops, &after.collectives);
-        let buffers = evidence.buffers(outcome);
-        let (was, n) = steps(evidence, outcome, &|id| Some(id.0));
-        let allowed = buffers.peak(&was, n).bytes as f64 * (1.0 + evidence.promises.peak.unwrap_or(0.0));
-        for (call, waits) in after.collectives.calls.iter().zip(&after.collectives.waits) {
-            let flight = track.flights.iter().find(|flight| flight.name == graph.name(call.node));
-            let (Some(flight), &[wait]) = (flight.filter(|flight| flight.exposed > 0), &waits[..]) else { continue };
-            let next = NodeId(wait.0 + 1);
-            if next.index() >= graph.len() || seconds[next.index()] <= 0.0 {
-                continue;
-            }
-            let is_compute = after.collectives.launch_at(next).is_none()
-                && after.ops.call(graph, next).is_some_and(|info| !matches!(info.kind, Kind::Wait | Kind::Unknown));
-            if !is_compute || after.dependences().before(next).any(|(before, _)| before == wait) {
-                continue;
-            }
-            // With the two swapped, does memory still fit?
-            let (first, second) = (wait.0, next.0);
-            let swapped = |id: NodeId| {
-                let place = outcome.place[id.index()]?;
-                Some(if place == first { second } else if place == second { first } else { place })
-            };
-            let (step_of, m) = steps(evidence, outcome, &swapped);
-            if buffers.peak(&step_of, m).bytes as f64 > allowed {
-                continue;
-            }
-            let nodes: Vec<NodeId> =
-                [wait, next].into_iter().filter_map(|id| evidence.before(outcome).graph.find(graph.name(id))).collect();
-            let (w, c) = (graph.name(wait), graph.name(next));
-            findings.push(
-                evidence
-                    .finding("schedule/progress", outcome, format!("{w} stands still, and {c} behind it could go first"))
-                    .with_nodes(evidence, outcome, &nodes)
-                    .with_fact(format!("{w} stands still for {:.1} us", flight.exposed as f64 / 1e3))
-                    .but(
-                        format!("{c} needs nothing of {w}, takes {:.1} us, and the peak stays within its budget", seconds[next.index()] * 1e6),
-                        format!("{w} stands in front of it"),
-                    ),
-            );
+        // What computes between launch and wait, in an order.
+        let hidden = |place: &dyn Fn(NodeId) -> Option<u32>| -> f64 {
+            let (from, to) = (place(start), place(wait));
+            let is_between = |id: &NodeId| place(*id) > from && place(*id) < to && is_compute(*id);
+            graph.ids().filter(is_between).map(|id| seconds[id.index()]).sum()
+        };
+        let was = seconds[start.index()] - hidden(&|id| Some(id.0));
+        let is_free = next.index() < graph.len()
+            && before.edges.inputs(wait) == [start]
+            && is_compute(next)
+            && seconds[next.index()] > 0.0
+            && !before.dependences().before(next).any(|(before, _)| before == wait);
+        if !is_free || was <= 0.0 || !graph.clusters.is_empty() {
+            continue;
         }
+        let buffers = evidence.buffers(outcome);
+        let (step_of, n) = steps(evidence, outcome, &|id| Some(id.0));
+        let peak = buffers.peak(&step_of, n).bytes;
+        let allowed = peak as f64 * evidence.promises.peak.unwrap_or(0.0);
+        let swapped = |id: NodeId| match id {
+            id if id == wait => Some(next.0),
+            id if id == next => Some(wait.0),
+            id => Some(id.0),
+        };
+        let (step_of, n) = steps(evidence, outcome, &swapped);
+        let is = seconds[start.index()] - hidden(&|id| outcome.place[id.index()]);
+        let grown = buffers.peak(&step_of, n).bytes - peak;
+        if grown as f64 > allowed || is <= 0.0 || outcome.is_reversed(wait, next) {
+            continue;
+        }
+        let (w, c) = (graph.name(wait), graph.name(next));
+        findings.push(
+            evidence
+                .finding(
+                    "schedule/progress",
+                    outcome,
+                    format!("{w} stands still, and {c} behind it could go first"),
+                )
+                .with_nodes(evidence, outcome, &[wait, next])
+                .with_fact(format!("{:.1} us of {} are not hidden", is * 1e6, graph.name(start)))
+                .but(
+                    format!(
+                        "{c} needs nothing of {w} and takes {:.1} us, and the peak stays within its budget",
+                        seconds[next.index()] * 1e6
+                    ),
+                    format!("{w} still stands in front of it"),
+                ),
+        );
     }
     Checked::Findings(findings)
 }
@@ -244,7 +305,9 @@ pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
     match &evidence.expected_order {
         None => Checked::NotChecked("the exact order was not asked for".into()),
         Some(names) => Checked::Findings(
-            super::ranks::differs_from(evidence, names, "schedule/position-equal-reference").into_iter().collect(),
+            super::ranks::differs_from(evidence, names, "schedule/position-equal-reference")
+                .into_iter()
+                .collect(),
         ),
     }
 }

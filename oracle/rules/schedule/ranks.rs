@@ -35,7 +35,8 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
             findings.push(told_mismatch(evidence, mismatch));
         }
     }
-    let mut first: Vec<Option<(&Outcome, Vec<(String, Vec<NodeId>)>)>> = evidence.before.iter().map(|_| None).collect();
+    let mut first: Vec<Option<(&Outcome, Vec<(String, Vec<NodeId>)>)>> =
+        evidence.before.iter().map(|_| None).collect();
     let meets = findings.is_empty();
     for outcome in evidence.outcomes.iter().filter(|_| meets) {
         let graph = evidence.before(outcome).graph;
@@ -45,7 +46,10 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
             let was = launches(evidence, outcome, false);
             let is_alone = evidence.outcomes.iter().filter(|o| o.before == outcome.before).count() == 1;
             let seen_on_all = outcome.ranks.len() > 1 || !evidence.noisy.is_empty();
-            if is_alone && !seen_on_all && let Some((group, at)) = changed(&was, &found) {
+            if is_alone
+                && !seen_on_all
+                && let Some((group, at)) = changed(&was, &found)
+            {
                 let (a, b) = (graph.name(was[group].1[at]), graph.name(found[group].1[at]));
                 doubts.push(format!(
                     "launch {at} on {} was {a} and is {b}; from one rank it cannot be seen whether all ranks decide so",
@@ -61,7 +65,11 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
         let (name, p, q) = (&expected[group].0, rank(other), rank(outcome));
         findings.push(
             evidence
-                .finding("comm/collective-order-aligned", outcome, format!("ranks {p} and {q} disagree on group {name}"))
+                .finding(
+                    "comm/collective-order-aligned",
+                    outcome,
+                    format!("ranks {p} and {q} disagree on group {name}"),
+                )
                 .with_nodes(evidence, outcome, &[a, b])
                 .with_fact(format!("launch {at} on process group {name} (the first is 0)"))
                 .but(
@@ -95,7 +103,9 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     let (then, however) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
     let (a, b) = mismatch.ranks;
     let title = format!("ranks {a} and {b} disagree on group {}", mismatch.group);
-    let Some(outcome) = of_rank(evidence, a) else { return blank(evidence, "comm/collective-order-aligned", title) };
+    let Some(outcome) = of_rank(evidence, a) else {
+        return blank(evidence, "comm/collective-order-aligned", title);
+    };
     let operations = mismatch.first.iter().chain(&mismatch.second);
     let graph = evidence.before(outcome).graph;
     let nodes: Vec<NodeId> = operations.filter_map(|operation| graph.find(&operation.name)).collect();
@@ -182,7 +192,11 @@ fn told_deadlock(
         finding.facts.push("a device runs one communication kernel at a time, in launch order".into());
     }
     if report.timeline.tracks.len() > deadlock.stuck {
-        finding.facts.push(format!("{} of {} ranks stand still", deadlock.stuck, report.timeline.tracks.len()));
+        finding.facts.push(format!(
+            "{} of {} ranks stand still",
+            deadlock.stuck,
+            report.timeline.tracks.len()
+        ));
     }
     for link in &deadlock.chain {
         let Some(outcome) = of_rank(evidence, link.rank) else { continue };
@@ -210,7 +224,16 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
     let findings = evidence.again.iter().filter_map(|(how, names)| {
         let at = first_difference(graph, names)?;
         let title = format!("{how}, the order is another");
-        Some(told_order(evidence, outcome, "schedule/deterministic", title, graph, names, at, "the first time"))
+        Some(told_order(
+            evidence,
+            outcome,
+            "schedule/deterministic",
+            title,
+            graph,
+            names,
+            at,
+            "the first time",
+        ))
     });
     Checked::Findings(findings.collect())
 }
@@ -219,13 +242,24 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
 pub(super) fn rank_noise(evidence: &Evidence) -> Checked {
     let Some(outcome) = evidence.outcomes.first() else { return Checked::Findings(Vec::new()) };
     if evidence.noisy.is_empty() {
-        return Checked::NotChecked("the candidate was not run as several ranks with estimates of their own".into());
+        return Checked::NotChecked(
+            "the candidate was not run as several ranks with estimates of their own".into(),
+        );
     }
     let graph = outcome.after.graph;
     let findings = evidence.noisy.iter().filter_map(|(rank, names)| {
         let at = first_difference(graph, names)?;
         let title = format!("rank {rank}, which estimates otherwise, decides on another order");
-        Some(told_order(evidence, outcome, "schedule/rank-noise", title, graph, names, at, "on the first rank"))
+        Some(told_order(
+            evidence,
+            outcome,
+            "schedule/rank-noise",
+            title,
+            graph,
+            names,
+            at,
+            "on the first rank",
+        ))
     });
     Checked::Findings(findings.take(1).collect())
 }
