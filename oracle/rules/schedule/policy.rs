@@ -251,7 +251,8 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
         // What computes between launch and wait, in an order.
         let hidden = |place: &dyn Fn(NodeId) -> Option<u32>| -> f64 {
             let (from, to) = (place(start), place(wait));
-            let is_between = |id: &NodeId| place(*id) > from && place(*id) < to && is_compute(*id);
+            let communicates = |id: NodeId| before.collectives.launch_at(id).is_some();
+            let is_between = |id: &NodeId| place(*id) > from && place(*id) < to && !communicates(*id);
             graph.ids().filter(is_between).map(|id| seconds[id.index()]).sum()
         };
         let was = seconds[start.index()] - hidden(&|id| Some(id.0));
