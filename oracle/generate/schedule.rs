@@ -47,6 +47,7 @@ pub fn schedule_case(source: &mut impl Source, steps: u32) -> ScheduleCase {
         random: source.percent(30),
         ordering: source.percent(50),
         clusters: source.percent(25),
+        fsdp: source.percent(25),
     };
     let count = source.length(4, steps.max(4));
     let mut maker = Maker::new(features);
@@ -100,6 +101,7 @@ struct Features {
     random: bool,
     ordering: bool,
     clusters: bool,
+    fsdp: bool,
 }
 
 /// A tensor that can be used.
@@ -114,13 +116,23 @@ struct Held {
     busy: bool,
 }
 
+/// A launch that nobody has waited for.
+struct Flight {
+    node: NodeId,
+    /// Elements of its result.
+    numel: i64,
+    /// Which held tensors are busy until the wait.
+    busy: Vec<usize>,
+    /// Whether FSDP copies the result out after the wait.
+    copied_out: bool,
+}
+
 /// The two graphs, node for node alike.
 struct Maker {
     graphs: [Graph; 2],
     features: Features,
     held: Vec<Held>,
-    /// Launches that nobody has waited for: the node, what comes of it, and which held tensors are busy till then.
-    flying: Vec<(NodeId, i64, Vec<usize>)>,
+    flying: Vec<Flight>,
     device: [Str; 2],
 }
 
@@ -209,6 +221,8 @@ impl Maker {
             12,
             on(f.messages, 10),
             on(f.messages, 2),
+            on(f.fsdp, 8),
+            on(f.fsdp, 6),
         ];
         match source.weighted(&weights) {
             0 => self.compute(source),
@@ -225,7 +239,9 @@ impl Maker {
             5 => self.launch(source),
             6 => self.land(source),
             7 => self.message(source),
-            _ => self.barrier(source),
+            8 => self.barrier(source),
+            9 => self.gather_parameter(source),
+            _ => self.scatter_gradient(source),
         }
     }
 
@@ -317,7 +333,7 @@ impl Maker {
         // Nobody writes what is being sent.
         self.held[at].busy |= self.held[at].owned;
         busy.push(at);
-        self.flying.push((node, result, busy));
+        self.flying.push(Flight { node, numel: result, busy, copied_out: false });
     }
 
     fn reduce(&mut self, source: &mut impl Source, at: usize, group: &'static str) {
@@ -336,7 +352,7 @@ impl Maker {
             Some(numel),
         );
         self.held[at].busy = in_place || self.held[at].owned;
-        self.flying.push((node, numel, vec![at]));
+        self.flying.push(Flight { node, numel, busy: vec![at], copied_out: false });
     }
 
     /// A wait for something in flight.
@@ -345,7 +361,7 @@ impl Maker {
             return self.compute(source);
         }
         let at = source.below(self.flying.len() as u32) as usize;
-        let (node, numel, busy) = self.flying.remove(at);
+        let Flight { node, numel, busy, copied_out } = self.flying.remove(at);
         let name = self.name("wait");
         let wait = self.push(
             &name,
@@ -356,7 +372,7 @@ impl Maker {
         );
         let in_place = self.graphs[0].target(node).ends_with("all_reduce_.default");
         for index in busy {
-            let is_busy = self.flying.iter().any(|other| other.2.contains(&index));
+            let is_busy = self.flying.iter().any(|other| other.busy.contains(&index));
             self.held[index].busy = is_busy;
             // The buffer itself is the result.
             if in_place && !is_busy {
@@ -365,7 +381,87 @@ impl Maker {
                 return;
             }
         }
+        if copied_out {
+            let out = self.empty(numel);
+            let args = [Arg::Node(wait), Arg::Ints(vec![numel]), Arg::Int(0)];
+            self.push_out(
+                "copy_out",
+                "fsdp.split_with_sizes_copy.default",
+                &args,
+                Arg::Nodes(vec![Arg::Node(out)]),
+                None,
+            );
+            return self.hold(out, numel, true);
+        }
         self.hold(wait, numel, true);
+    }
+
+    fn empty(&mut self, numel: i64) -> NodeId {
+        let name = self.name("b");
+        self.push(&name, Op::Call, "aten.empty.memory_format", &[Arg::Ints(vec![numel])], Some(numel))
+    }
+
+    /// A call that writes into what is given as `out`.
+    fn push_out(&mut self, base: &str, target: &str, args: &[Arg], out: Arg, numel: Option<i64>) -> NodeId {
+        let name = self.name(base);
+        let node = self.push(&name, Op::Call, target, args, numel);
+        for graph in &mut self.graphs {
+            let (key, value) = (Value::Str(graph.intern("out")), out.value(graph));
+            graph.node_mut(node).kwargs = graph.push_values(&[key, value]);
+        }
+        node
+    }
+
+    /// FSDP's gather of a parameter: copied into a buffer, gathered there, copied out after the wait.
+    fn gather_parameter(&mut self, source: &mut impl Source) {
+        let numel = source.one_of(&[16i64, 64]);
+        let parameter = NodeId(if numel == 16 { 0 } else { 1 });
+        let buffer = self.empty(4 * numel);
+        let name = self.name("copy_in");
+        let args = [
+            Arg::Nodes(vec![Arg::Node(parameter)]),
+            Arg::Node(buffer),
+            Arg::Ints(vec![numel]),
+            Arg::Int(numel),
+            Arg::Int(0),
+        ];
+        let packed = self.push(&name, Op::Call, "fsdp.all_gather_copy_in.default", &args, None);
+        for (i, graph) in self.graphs.iter_mut().enumerate() {
+            let parts = [
+                graph.contiguous(&[numel], Dtype::F32, self.device[i]),
+                graph.contiguous(&[4 * numel], Dtype::F32, self.device[i]),
+            ];
+            graph.node_mut(packed).out = Out::Tuple(graph.push_outs(&parts));
+        }
+        let name = self.name("v");
+        let own =
+            self.push(&name, Op::Call, "operator.getitem", &[Arg::Node(packed), Arg::Int(0)], Some(numel));
+        let name = self.name("v");
+        let all = self.push(
+            &name,
+            Op::Call,
+            "operator.getitem",
+            &[Arg::Node(packed), Arg::Int(1)],
+            Some(4 * numel),
+        );
+        let args = [Arg::Node(own), Arg::Int(4), Arg::Text("all")];
+        let target = "_c10d_functional.all_gather_into_tensor_out.default";
+        let node = self.push_out("g", target, &args, Arg::Node(all), Some(4 * numel));
+        self.flying.push(Flight { node, numel: 4 * numel, busy: Vec::new(), copied_out: true });
+    }
+
+    /// FSDP's scatter of a gradient: packed into a buffer and scattered from there.
+    fn scatter_gradient(&mut self, source: &mut impl Source) {
+        let Some(at) = self.pick(source) else { return };
+        let (gradient, numel) = (self.held[at].node, self.held[at].numel.min(1024).max(4));
+        let buffer = self.empty(numel);
+        let args = [Arg::Nodes(vec![Arg::Node(gradient)]), Arg::Int(0), Arg::Int(4)];
+        self.push_out("chunk_cat", "fsdp.chunk_cat.default", &args, Arg::Node(buffer), None);
+        let args = [Arg::Node(buffer), Arg::Text("sum"), Arg::Int(4), Arg::Text("all")];
+        let name = self.name("s");
+        let target = "_c10d_functional.reduce_scatter_tensor.default";
+        let node = self.push(&name, Op::Call, target, &args, Some(numel / 4));
+        self.flying.push(Flight { node, numel: numel / 4, busy: Vec::new(), copied_out: false });
     }
 
     /// A message between even and odd ranks; the even ones send it or receive it.

@@ -7,8 +7,9 @@
 //! Source: `enforce_comm_ordering_for_fsdp` of `torch/_inductor/comms.py`, PyTorch 2.6; absent from 2.15.
 
 use super::policy::Policy;
-use super::steps::{Facts, Steps};
+use super::steps::{Facts, Steps, is_real};
 use super::{Refusal, Scheduled};
+use crate::analysis::origin::Origins;
 use crate::graph::{NodeId, Op};
 use crate::ops::{self, Collective, Move};
 use crate::simulate::Estimates;
@@ -64,33 +65,31 @@ fn is_gather(facts: &Facts, id: NodeId) -> bool {
 
 /// What a node needs, inputs of the graph aside; itself included.
 fn ancestors(facts: &Facts, id: NodeId) -> Vec<NodeId> {
-    closure(facts, id, &|id| facts.edges.inputs(id), &|id| {
-        matches!(facts.graph.node(id).op, Op::Call | Op::GetAttr)
+    closure(id, &|id| {
+        let before =
+            facts.dependences.before(id).filter(|(_, origin)| is_real(*origin)).map(|(before, _)| before);
+        before.filter(|&before| matches!(facts.graph.node(before).op, Op::Call | Op::GetAttr)).collect()
     })
 }
 
-/// What follows from a node through nodes that `goes_on` names; itself included.
+/// What follows from a node through nodes that `goes_on` names; itself included. Whoever reads a buffer that a node
+/// fills follows from it.
 fn users(facts: &Facts, id: NodeId, goes_on: &dyn Fn(NodeId) -> bool) -> Vec<NodeId> {
-    closure(facts, id, &|id| facts.edges.users(id), goes_on)
+    closure(id, &|id| {
+        let is_user =
+            |after: &NodeId| goes_on(*after) && facts.dependences.origin(id, *after).is_some_and(is_real);
+        facts.dependences.after(id).iter().copied().filter(is_user).collect()
+    })
 }
 
-fn closure<'a>(
-    facts: &Facts,
-    from: NodeId,
-    next: &dyn Fn(NodeId) -> &'a [NodeId],
-    wanted: &dyn Fn(NodeId) -> bool,
-) -> Vec<NodeId> {
+fn closure(from: NodeId, next: &dyn Fn(NodeId) -> Vec<NodeId>) -> Vec<NodeId> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut stack = vec![from];
     let mut found = Vec::new();
     seen.insert(from);
     while let Some(id) = stack.pop() {
         found.push(id);
-        for &id in next(id) {
-            if id.index() < facts.graph.len() && wanted(id) && seen.insert(id) {
-                stack.push(id);
-            }
-        }
+        stack.extend(next(id).into_iter().filter(|&id| seen.insert(id)));
     }
     found.sort_unstable();
     found

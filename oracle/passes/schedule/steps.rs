@@ -132,7 +132,7 @@ impl Table {
 }
 
 /// Whether the later node of a dependence needs what the earlier one made.
-fn is_real(origin: Origin) -> bool {
+pub(super) fn is_real(origin: Origin) -> bool {
     match origin {
         Origin::Data => true,
         Origin::Storage { hazard, .. } => hazard != Hazard::WriteAfterRead,

@@ -59,20 +59,20 @@ fn first_over(side: &Side, kind: Collective, limit: usize, is_fsdp: bool) -> Opt
     None
 }
 
-/// Whether FSDP packed what a collective sends, directly or through views.
+/// Whether FSDP packed what a collective sends.
 fn is_packed(side: &Side, call: &CollectiveCall) -> bool {
-    let mut at = call.inputs.first().copied();
-    while let Some(id) = at {
-        match side.ops.call(side.graph, id).map(|info| info.kind) {
-            Some(Kind::Move(Move::AllGatherCopyIn)) => return call.kind == Collective::AllGather,
-            Some(Kind::Move(Move::ChunkCat)) => return call.kind == Collective::ReduceScatter,
-            Some(Kind::View(_) | Kind::GetItem | Kind::Cast) => {
-                at = side.edges.inputs(id).first().copied().filter(|&input| input < id);
-            }
-            _ => return false,
-        }
-    }
-    false
+    let packs = |id: NodeId| match side.ops.call(side.graph, id).map(|info| info.kind) {
+        Some(Kind::Move(Move::AllGatherCopyIn)) => call.kind == Collective::AllGather,
+        Some(Kind::Move(Move::ChunkCat)) => call.kind == Collective::ReduceScatter,
+        _ => false,
+    };
+    let storages = side.storages();
+    let mut parts = call.inputs.iter().flat_map(|&input| storages.all_parts(input));
+    parts.any(|part| {
+        let touches = |node: NodeId| node < call.node && packs(node);
+        touches(storages.storage(part.storage).by)
+            || storages.accesses_of(part.storage).any(|access| access.touch.writes() && touches(access.node))
+    })
 }
 
 /// The step of each node when groups are one step, in an order; and how many there are.
