@@ -1,4 +1,5 @@
 mod examples;
+mod peer;
 mod tracking;
 
 use super::*;
