@@ -313,3 +313,43 @@ fn real_graphs_finish() {
         assert_eq!(report.timeline.tracks.len(), 1, "{name}");
     }
 }
+
+/// 10,000 nodes on 64 ranks, and 8 distinct programs of 10,000 nodes: `cargo test -- --nocapture` shows the times.
+#[test]
+fn large_programs() {
+    let mut source = String::from("world 64 ranks, groups dp = [");
+    (0..64).for_each(|rank| source += &format!("{rank} "));
+    source += "]\nx0 = input : f32[64]\n";
+    let mut last = "x0".to_string();
+    for layer in 0..1250 {
+        source += &format!("in{layer} = relu({last})\ngather{layer} = all_reduce(in{layer}, 'sum', dp)\n");
+        for step in 0..4 {
+            let before = if step == 0 { format!("in{layer}") } else { format!("step{layer}_{}", step - 1) };
+            source += &format!("step{layer}_{step} = neg({before})\n");
+        }
+        source +=
+            &format!("wait{layer} = wait(gather{layer})\nsum{layer} = add(wait{layer}, step{layer}_3)\n");
+        last = format!("sum{layer}");
+    }
+    source += &format!("output {last}");
+    let graph = text::parse(&source).unwrap_or_else(|e| panic!("{}", e.render(None))).graph;
+    let start = std::time::Instant::now();
+    let programs = Programs::spmd(&graph, &Estimates::default());
+    let lowered = start.elapsed();
+    let report = simulate(&programs, Options::default());
+    println!("{} nodes on 64 ranks: lowered in {lowered:?}, all in {:?}", graph.len(), start.elapsed());
+    assert_eq!(report.finishes(), Some(true));
+    assert_eq!(report.timeline.tracks.len(), 1);
+
+    let micro = 1650;
+    let pipeline = pipeline(micro, true);
+    let mut programs =
+        Programs { programs: Vec::new(), of_rank: (0..8).collect(), world: pipeline.world.clone() };
+    programs.programs = pipeline.of_rank.iter().map(|&stage| pipeline.programs[stage].clone()).collect();
+    let start = std::time::Instant::now();
+    let report = simulate(&programs, Options::default());
+    let steps: Vec<usize> = programs.programs.iter().map(|program| program.steps.len()).collect();
+    println!("8 programs of {steps:?} steps: {:?}", start.elapsed());
+    assert_eq!(report.finishes(), Some(true));
+    assert_eq!(report.timeline.tracks.len(), 8);
+}
