@@ -453,7 +453,7 @@ impl Maker {
     /// FSDP's scatter of a gradient: packed into a buffer and scattered from there.
     fn scatter_gradient(&mut self, source: &mut impl Source) {
         let Some(at) = self.pick(source) else { return };
-        let (gradient, numel) = (self.held[at].node, self.held[at].numel.min(1024).max(4));
+        let (gradient, numel) = (self.held[at].node, self.held[at].numel.clamp(4, 1024));
         let buffer = self.empty(numel);
         let args = [Arg::Nodes(vec![Arg::Node(gradient)]), Arg::Int(0), Arg::Int(4)];
         self.push_out("chunk_cat", "fsdp.chunk_cat.default", &args, Arg::Node(buffer), None);

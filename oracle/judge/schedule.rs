@@ -50,6 +50,7 @@ pub fn promises(config: &Config, all: bool) -> Promises {
         in_flight: None,
         fsdp_in_flight: (all && config.pass == Pass::Fsdp).then_some(1),
         exposed: None::<Budget>,
+        exposed_gather: None,
         displacement: None,
         progress: all && config.pass == Pass::SinkWaitsIterative && config.runtime_mode,
         estimates: Estimates::agreed(&config.estimates).unwrap_or_default(),

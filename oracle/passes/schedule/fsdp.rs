@@ -119,8 +119,9 @@ fn gather_block(facts: &Facts, gather: NodeId) -> Vec<NodeId> {
     nodes.sort_unstable();
     nodes.dedup();
     // Where a layer is gathered again, what follows from the first gather is not part of the second.
-    let copies = nodes.iter().enumerate().filter(|(_, id)| is_move(facts, **id, Move::SplitWithSizesCopy));
-    if let Some((second, _)) = copies.skip(1).next() {
+    let mut copies =
+        nodes.iter().enumerate().filter(|(_, id)| is_move(facts, **id, Move::SplitWithSizesCopy));
+    if let Some((second, _)) = copies.nth(1) {
         nodes.truncate(second);
     }
     nodes

@@ -12,6 +12,8 @@ pub struct Promises {
     pub peak: Option<f64>,
     /// Exposed time, seconds.
     pub exposed: Option<Budget>,
+    /// For how long a single all-gather may be exposed, seconds.
+    pub exposed_gather: Option<f64>,
     /// The share of nodes that may be taken out of their order.
     pub displacement: Option<f64>,
     /// How many all-gathers, and how many reduce-scatters, may be in flight.

@@ -152,6 +152,13 @@ pub static CATALOGUE: &[Rule] = &[
         check: policy::exposed_time,
     },
     Rule {
+        id: "comm/no-exposed-gather",
+        severity: Severity::Policy,
+        statement: "No all-gather is exposed for longer than the budget.",
+        reason: "Parameters are known long before they are needed, so a gather that is waited for was launched too late.",
+        check: policy::no_exposed_gather,
+    },
+    Rule {
         id: "schedule/progress",
         severity: Severity::Policy,
         statement: "The last wait does not stand still in front of computation that it could have been moved behind.",

@@ -193,6 +193,40 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     ])
 }
 
+/// All-gathers that are exposed, one by one.
+pub(super) fn no_exposed_gather(evidence: &Evidence) -> Checked {
+    let Some(budget) = evidence.promises.exposed_gather else {
+        return Checked::NotChecked("no budget of exposed all-gathers was promised".into());
+    };
+    let Some((_, _, after)) = evidence.reports().first() else { return Checked::Findings(Vec::new()) };
+    if after.finishes() != Some(true) {
+        return Checked::Undecided("exposed time is known of programs that finish only".into());
+    }
+    let mut findings = Vec::new();
+    for outcome in &evidence.outcomes {
+        let before = evidence.before(outcome);
+        let is_here = |rank: u32| outcome.ranks.is_empty() || outcome.ranks.contains(&rank);
+        let Some(track) = after.timeline.tracks.iter().find(|track| is_here(track.rank)) else { continue };
+        for flight in track.flights.iter().filter(|flight| flight.exposed as f64 * 1e-9 > budget) {
+            let Some(node) = before.graph.find(&flight.name) else { continue };
+            let kind = before.collectives.launch_at(node).map(|launch| before.collectives.calls[launch].kind);
+            if kind != Some(Collective::AllGather) {
+                continue;
+            }
+            let microseconds = flight.exposed as f64 / 1e3;
+            let hidden = flight.hiding().map_or(0, |hiding| hiding.end - hiding.start) as f64 / 1e3;
+            let title = format!("{} is exposed for {microseconds:.1} us", flight.name);
+            findings.push(
+                evidence.finding("comm/no-exposed-gather", outcome, title).with_nodes(evidence, outcome, &[node]).but(
+                    format!("at most {:.1} us are promised", budget * 1e6),
+                    format!("from its launch to its wait the rank has {hidden:.1} us of other work to hide it behind"),
+                ),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
 /// The fewest nodes that have to be moved to make one list of the other.
 pub(super) fn displacement(evidence: &Evidence) -> Checked {
     let Some(budget) = evidence.promises.displacement else {

@@ -299,7 +299,7 @@ pub(super) fn differs_from(evidence: &Evidence, names: &[String], rule: &'static
     let outcome = evidence.outcomes.first()?;
     let graph = outcome.after.graph;
     let at = first_difference(graph, names)?;
-    let found = (at < graph.len()).then(|| graph.name(NodeId(at as u32))).unwrap_or("the end");
+    let found = if at < graph.len() { graph.name(NodeId(at as u32)) } else { "the end" };
     let expected = names.get(at).map_or("the end", String::as_str);
     let before = evidence.before(outcome).graph;
     let nodes: Vec<NodeId> = [expected, found].into_iter().filter_map(|name| before.find(name)).collect();
