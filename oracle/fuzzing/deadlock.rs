@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
 /// Panics unless the simulator and the search say the same of programs made from the choices of `source`, all
 /// interleavings end alike, and what is stuck is told.
 pub fn check_source(source: &mut impl Source) -> Compared {
-    let programs = tiny(source);
+    let programs = if source.percent(30) { shared(source) } else { tiny(source) };
     let streams = source.one_of(&[Streams::PerGroup, Streams::One]);
     let messages = source.one_of(&[Messages::Rendezvous, Messages::Blocking, Messages::Buffered]);
     let options = Options { streams, messages };
@@ -259,6 +259,45 @@ fn search(programs: &Programs, options: Options) -> (bool, bool, usize) {
         }
     }
     (all, none, seen.len())
+}
+
+/// Four ranks that share two or three programs, on groups with several instances: ranks that run one program meet others
+/// that may or may not. Each program makes the same launches, up to two of them in another order, and waits somewhere.
+fn shared(source: &mut impl Source) -> Programs {
+    let group = |name: &str, instances: &[&[u32]]| Group {
+        name: name.to_string(),
+        size: instances[0].len() as u32,
+        recorded_rank: None,
+        instances: instances.iter().map(|ranks| ranks.to_vec()).collect(),
+    };
+    let groups = vec![
+        group("a", &[&[0, 1], &[2, 3]]),
+        group("b", &[&[0, 2], &[1, 3]]),
+        group("all", &[&[0, 1, 2, 3]]),
+    ];
+    let names: Vec<&str> = (0..source.between(1, 3)).map(|_| source.one_of(&["a", "b", "all"])).collect();
+    let mut all = Vec::new();
+    for _ in 0..source.between(2, 3) {
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        if order.len() > 1 && source.percent(50) {
+            let at = source.below(order.len() as u32 - 1) as usize;
+            order.swap(at, at + 1);
+        }
+        let mut program = Program::default();
+        let mut waits = Vec::new();
+        for launch in order {
+            let name = format!("g{launch}");
+            let at = program.launch(Operation::collective(&name, names[launch], Collective::AllReduce));
+            waits.push(at);
+            while source.percent(50) && !waits.is_empty() {
+                let wait = waits.remove(source.below(waits.len() as u32) as usize);
+                program.wait(&format!("wait_{}", program.operations[wait].name.clone()), wait);
+            }
+        }
+        all.push(program);
+    }
+    let of_rank = (0..4).map(|_| source.below(all.len() as u32) as usize).collect();
+    Programs { programs: all, of_rank, world: World { ranks: Some(4), groups } }
 }
 
 /// Up to 4 ranks, at most 8 operations in all; mostly nearly right programs, since random ones hardly ever finish.
