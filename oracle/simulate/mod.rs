@@ -30,13 +30,13 @@
 //! # Ranks that do the same
 //!
 //! Ranks with the same program that meet ranks with the same programs behave alike, so one of them is run for all
-//! ([`classes`]). Point-to-point programs name their peers, so there every rank is run.
+//! (`classes`). Point-to-point programs name their peers, so there every rank is run.
 //!
 //! # What it does not do
 //!
 //! Values and memory are not looked at. A collective whose group is not named by a string, or whose kind is not known
 //! to the table of operators, is not modelled: the report says so and decides nothing that rests on it. Tags of
-//! messages are ignored, as NCCL ignores them. Time is simulated (see [`timeline`]) but decides nothing.
+//! messages are ignored, as NCCL ignores them. Time is simulated (see `timeline`) but decides nothing.
 
 mod buffers;
 mod classes;
