@@ -25,7 +25,13 @@ pub fn judge_ranks(
     promises: Promises,
 ) -> Result<Judgement, CannotJudge> {
     let mut seen: Vec<&Graph> = Vec::new();
-    for (_, before, _) in ranks {
+    for (numbers, before, _) in ranks {
+        let world = before.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
+        if let Some(rank) = numbers.iter().find(|rank| **rank >= world) {
+            return Err(CannotJudge::Input(vec![format!(
+                "there is no rank {rank}: the world has {world} ranks"
+            )]));
+        }
         if seen.iter().any(|known| std::ptr::eq(*known, *before)) {
             continue;
         }

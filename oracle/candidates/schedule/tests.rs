@@ -59,7 +59,7 @@ fn told(judgement: &Judgement) -> String {
 /// `GRAPH_ORACLE_SCHEDULES` says how many cases.
 #[test]
 fn the_reference_is_sound() {
-    let count = count(400);
+    let count = count(200);
     let mut verdicts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for index in 0..count {
         let mut source = Seeded::case(11, index);
@@ -70,7 +70,10 @@ fn the_reference_is_sound() {
                 Verdict::Sound => "sound",
                 Verdict::Refused(reason) => {
                     let is_grouped = !case.graphs[0].clusters.is_empty() || pass == Pass::Fsdp;
-                    assert!((reason.contains("not convex") || reason.contains("in the clusters")) && is_grouped, "{reason}");
+                    assert!(
+                        (reason.contains("not convex") || reason.contains("in the clusters")) && is_grouped,
+                        "{reason}"
+                    );
                     "refused"
                 }
                 _ => panic!(
@@ -96,7 +99,7 @@ fn the_reference_is_sound() {
 #[test]
 fn the_reference_is_sound_on_graphs_made_for_bucketing() {
     let mut judgements = BTreeMap::new();
-    for index in 0..count(150) {
+    for index in 0..count(80) {
         let graph = generate::case(&generate::Config::default(), 5, index).graph;
         if !crate::judge::input_faults(&graph, crate::rules::PassKind::Bucketing).is_empty() {
             continue;
@@ -152,7 +155,7 @@ fn mutants_are_convicted() {
 #[test]
 fn waits_are_moved_as_far_as_it_is_worth() {
     let mut idle = 0;
-    for index in 0..count(400) {
+    for index in 0..count(300) {
         let case = schedule_case(&mut Seeded::case(12, index), 40);
         let [graph] = &case.graphs[..] else { continue };
         let config = Config { runtime_mode: true, ..config(&case, Pass::SinkWaitsIterative) };
@@ -222,4 +225,12 @@ fn real_graphs() {
             }
         }
     }
+}
+
+#[test]
+fn a_rank_outside_the_world_is_named() {
+    let case = schedule_case(&mut Seeded::case(11, 0), 20);
+    let graph = &case.graphs[0];
+    let judged = crate::judge::schedule::judge_schedule(graph, &[(Some(9), graph)], Promises::default());
+    assert_eq!(judged.unwrap_err().to_string(), "there is no rank 9: the world has 4 ranks");
 }

@@ -127,15 +127,15 @@ impl<'a> Evidence<'a> {
     /// The programs of all ranks.
     pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
         let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();
-        let most = self
-            .outcomes
-            .iter()
-            .flat_map(|outcome| &outcome.ranks)
-            .max()
-            .map_or(0, |&rank| rank as usize + 1);
-        let mut of_rank = vec![0; most];
+        // A rank that the world does not have is the business of whoever asks for a judgement.
+        let world = self.before.first().and_then(|side| side.graph.world.assume_mesh()?.ranks).unwrap_or(1);
+        let mut of_rank = vec![0; world as usize];
         for (i, outcome) in self.outcomes.iter().enumerate() {
-            outcome.ranks.iter().for_each(|&rank| of_rank[rank as usize] = i);
+            for &rank in &outcome.ranks {
+                if let Some(of) = of_rank.get_mut(rank as usize) {
+                    *of = i;
+                }
+            }
         }
         Programs::per_rank(&graphs, &of_rank, &self.promises.estimates)
     }
