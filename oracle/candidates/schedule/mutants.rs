@@ -1,0 +1,246 @@
+//! The schedulers that are broken, each after a bug that has happened: the reference with one ingredient replaced.
+
+use super::{Scheduler, run_with};
+use crate::analysis::origin::{Hazard, Origin};
+use crate::graph::{Graph, NodeId};
+use crate::ops::Collective;
+use crate::passes::schedule::{Config, Facts, Kind, Policy};
+use crate::simulate::{Buffers, EstimateError, Estimates};
+
+/// One mutant.
+pub struct Mutant {
+    name: &'static str,
+    about: &'static str,
+    origin: &'static str,
+    policy: &'static (dyn Policy + Sync),
+}
+
+impl Mutant {
+    /// What is wrong with it, in one line.
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
+    pub fn origin(&self) -> &'static str {
+        self.origin
+    }
+}
+
+impl Scheduler for Mutant {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
+        run_with(graph, config, rank, self.policy)
+    }
+}
+
+/// All mutants.
+pub fn all() -> Vec<Mutant> {
+    let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy };
+    vec![
+        mutant(
+            "K7",
+            "messages and barriers do not count as communication",
+            "#189454, Megatron#1810",
+            &CollectivesOnly as &'static (dyn Policy + Sync),
+        ),
+        mutant("K8a", "the order of effects is not seen", "#188301", &WithoutEffects),
+        mutant("K8b", "writes after reads are not seen", "#162316, #177816, #129980", &WithoutWriteAfterRead),
+        mutant("K8c", "an ordering edge to a launch is put on its wait", "xla#9398", &OnTheWait),
+        mutant("K8d", "an ordering edge counts as a use of memory", "#189209", &OrderingUses),
+        mutant(
+            "K9",
+            "collectives are ordered by estimates of the rank's own",
+            "#164226, #167100",
+            &OwnEstimates,
+        ),
+        mutant("K9b", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
+        mutant("K19", "who reads a wait's result follows the launch only", "#115104", &OnTheLaunch),
+        mutant("K19b", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
+        mutant(
+            "K26",
+            "each group is a stream of its own, ordered by estimates of the rank's own",
+            "#166324, xla#19026, torchrec#4149",
+            &GroupsApart,
+        ),
+        mutant("K28", "the growth of exposed time has the wrong sign", "#184558", &WrongSign),
+    ]
+}
+
+/// K7.
+struct CollectivesOnly;
+
+fn is_message(facts: &Facts, node: NodeId) -> bool {
+    facts.collectives.launch_at(node).is_some_and(|launch| {
+        let kind = facts.collectives.calls[launch].kind;
+        matches!(kind, Collective::Send | Collective::Recv | Collective::PointToPoint | Collective::Barrier)
+    })
+}
+
+impl Policy for CollectivesOnly {
+    fn kind(&self, facts: &Facts, node: NodeId) -> Kind {
+        match is_message(facts, node) {
+            true => Kind::Compute { gemm: false },
+            false => Kind::of(facts, node),
+        }
+    }
+
+    fn edge(&self, _: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        (!matches!(origin, Origin::Effect { .. })).then_some((before, after))
+    }
+}
+
+/// K8a.
+struct WithoutEffects;
+
+impl Policy for WithoutEffects {
+    fn edge(&self, _: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        (!matches!(origin, Origin::Effect { .. })).then_some((before, after))
+    }
+}
+
+/// K8b.
+struct WithoutWriteAfterRead;
+
+impl Policy for WithoutWriteAfterRead {
+    fn edge(&self, _: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        let is_dropped = matches!(origin, Origin::Storage { hazard: Hazard::WriteAfterRead, .. });
+        (!is_dropped).then_some((before, after))
+    }
+}
+
+/// K8c.
+struct OnTheWait;
+
+impl Policy for OnTheWait {
+    fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        let wait =
+            facts.collectives.launch_at(after).and_then(|launch| facts.collectives.waits[launch].first());
+        match (origin, wait) {
+            (Origin::Ordering, Some(&wait)) => Some((before, wait)),
+            _ => Some((before, after)),
+        }
+    }
+}
+
+/// K8d.
+struct OrderingUses;
+
+impl Policy for OrderingUses {
+    fn buffers(&self, facts: &Facts) -> Buffers {
+        let mut buffers = Buffers::new(facts.graph, &facts.edges, &facts.storages);
+        for buffer in &mut buffers.buffers {
+            let Some(by) = buffer.by else { continue };
+            buffer.users.extend(facts.edges.ordered_after(by));
+            buffer.users.sort_unstable();
+            buffer.users.dedup();
+        }
+        buffers
+    }
+}
+
+/// The table of a rank.
+fn own(config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
+    let tables = config.estimates.len().max(1);
+    config.estimates.get(rank as usize % tables).cloned().ok_or(EstimateError::Empty)
+}
+
+/// K9.
+struct OwnEstimates;
+
+impl Policy for OwnEstimates {
+    fn estimates(&self, config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
+        own(config, rank)
+    }
+
+    fn chain(&self, _: &Facts, _: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+        Vec::new()
+    }
+
+    fn raises_shortest_first(&self) -> bool {
+        true
+    }
+}
+
+/// K9b.
+struct OwnBudget;
+
+impl Policy for OwnBudget {
+    fn budget(&self, config: &Config, rank: u32) -> f64 {
+        config.budgets.get(rank as usize % config.budgets.len().max(1)).copied().unwrap_or(0.0)
+    }
+}
+
+/// K19.
+struct OnTheLaunch;
+
+impl Policy for OnTheLaunch {
+    fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        let is_of = |launch: &usize| facts.collectives.waits[*launch].contains(&before);
+        let launch = match origin {
+            Origin::Data | Origin::Storage { .. } => {
+                let mut launches = Vec::new();
+                facts.graph.for_each_input(before, &mut |input| {
+                    launches.extend(facts.collectives.launch_of_value(input))
+                });
+                launches.into_iter().find(is_of)
+            }
+            _ => None,
+        };
+        match launch {
+            Some(launch) => {
+                Some((facts.collectives.calls[launch].node, after)).filter(|(launch, after)| launch < after)
+            }
+            None => Some((before, after)),
+        }
+    }
+}
+
+/// K19b.
+struct InputsFree;
+
+impl Policy for InputsFree {
+    fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
+        let is_wait = facts.collectives.waits.iter().any(|waits| waits.binary_search(&before).is_ok());
+        let is_dropped = is_wait && matches!(origin, Origin::Storage { hazard: Hazard::WriteAfterRead, .. });
+        (!is_dropped).then_some((before, after))
+    }
+}
+
+/// K26.
+struct GroupsApart;
+
+impl Policy for GroupsApart {
+    fn estimates(&self, config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
+        own(config, rank)
+    }
+
+    fn chain(&self, facts: &Facts, launches: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+        let mut last = std::collections::BTreeMap::new();
+        let mut edges = Vec::new();
+        for &node in launches {
+            let Some(launch) = facts.collectives.launch_at(node) else { continue };
+            edges.extend(
+                last.insert(facts.collectives.calls[launch].group, node).map(|before| (before, node)),
+            );
+        }
+        edges
+    }
+
+    fn raises_shortest_first(&self) -> bool {
+        true
+    }
+}
+
+/// K28.
+struct WrongSign;
+
+impl Policy for WrongSign {
+    fn exposes_more(&self, own: (f64, f64), others: &[(f64, f64)]) -> bool {
+        let growth = |pair: &(f64, f64)| pair.0 - pair.1;
+        growth(&own) + others.iter().map(growth).sum::<f64>() > 0.0
+    }
+}

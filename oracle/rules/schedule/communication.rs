@@ -1,0 +1,100 @@
+//! `comm/*` of one rank: waits, and memory in flight.
+
+use super::super::Checked;
+use super::evidence::{Evidence, Tell};
+use super::order::told_places;
+use crate::analysis::in_flight::in_flight;
+use std::collections::BTreeSet;
+
+/// Waits stand behind their collectives and before whoever takes the value.
+pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
+    let mut findings = Vec::new();
+    for outcome in &evidence.outcomes {
+        let before = evidence.before(outcome);
+        let (graph, collectives) = (before.graph, &before.collectives);
+        for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
+            let mut edges = Vec::new();
+            edges.extend(before.edges.users(call.node).iter().map(|&user| (call.node, user)));
+            for &wait in waits {
+                edges.push((call.node, wait));
+                edges.extend(before.edges.inputs(wait).iter().map(|&input| (input, wait)));
+                edges.extend(before.edges.users(wait).iter().map(|&user| (wait, user)));
+            }
+            edges.sort_unstable();
+            edges.dedup();
+            for (first, second) in edges {
+                if !outcome.is_reversed(first, second) {
+                    continue;
+                }
+                let (a, b) = (graph.name(first), graph.name(second));
+                let is_wait = waits.contains(&first);
+                let title = match is_wait {
+                    true => format!(
+                        "{b} takes the value of {} before {a} has waited for it",
+                        graph.name(call.node)
+                    ),
+                    false => format!("{b} stands before {a}, which it waits for or takes from"),
+                };
+                findings.push(
+                    evidence
+                        .finding("comm/wait-placement", outcome, title)
+                        .with_nodes(evidence, outcome, &[second, first])
+                        .but(
+                            format!(
+                                "the value of {} is undefined until it is waited for",
+                                graph.name(call.node)
+                            ),
+                            told_places(outcome, first, second, graph),
+                        ),
+                );
+            }
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Nobody touches what is in flight, who did not before.
+pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
+    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    for outcome in &evidence.outcomes {
+        let (before, after) = (evidence.before(outcome), &outcome.after);
+        let of = |side: &super::super::Side| {
+            let found = in_flight(side.graph, &side.ops, side.storages(), &side.collectives);
+            found
+                .into_iter()
+                .map(|f| {
+                    let launch = side.collectives.calls[f.launch].node;
+                    let key =
+                        (side.graph.name(f.node).to_string(), side.graph.name(launch).to_string(), f.what);
+                    (key, f.tell(side.graph, &side.collectives), f.certain)
+                })
+                .collect::<Vec<_>>()
+        };
+        let was: BTreeSet<_> = of(before).into_iter().map(|(key, _, _)| key).collect();
+        for (key, told, certain) in of(after) {
+            if was.contains(&key) {
+                continue;
+            }
+            if !certain {
+                doubts.push(told);
+                continue;
+            }
+            let nodes: Vec<_> =
+                [&key.0, &key.1].into_iter().filter_map(|name| before.graph.find(name)).collect();
+            let (node, start) = (key.0, key.1);
+            findings.push(
+                evidence
+                    .finding("comm/in-flight-untouched", outcome, told)
+                    .with_nodes(evidence, outcome, &nodes)
+                    .but(
+                        format!("until {start} is waited for, its memory belongs to it"),
+                        format!("before, {node} stood outside the flight of {start}; after, it is inside"),
+                    ),
+            );
+        }
+    }
+    match (findings.is_empty(), doubts.first()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        _ => Checked::Findings(findings),
+    }
+}

@@ -1,0 +1,210 @@
+//! What rules about schedules see.
+
+use super::super::{Budget, Finding, NodeMention, Severity, Side, Stage};
+use crate::graph::{Graph, NodeId};
+use crate::simulate::{Buffers, Estimates, Messages, Options, Programs, Report, simulate};
+use std::cell::OnceCell;
+
+/// What a pass promises beyond being right, and the figures to judge it by.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Promises {
+    /// The share of the peak before by which the peak may grow.
+    pub peak: Option<f64>,
+    /// Exposed time, seconds.
+    pub exposed: Option<Budget>,
+    /// For how long a single all-gather may be exposed, seconds.
+    pub exposed_gather: Option<f64>,
+    /// The share of nodes that may be taken out of their order.
+    pub displacement: Option<f64>,
+    /// How many all-gathers, and how many reduce-scatters, may be in flight.
+    pub in_flight: Option<usize>,
+    /// The same for those alone that FSDP's copies surround.
+    pub fsdp_in_flight: Option<usize>,
+    /// Whether every wait has been moved as far as it is worth.
+    pub progress: bool,
+    /// How long nodes take.
+    pub estimates: Estimates,
+}
+
+/// The graph after, on the ranks that have it.
+pub struct Outcome<'a> {
+    /// The ranks; empty: all of them.
+    pub ranks: Vec<u32>,
+    /// The graph before on these ranks: an index into [`Evidence::before`].
+    pub before: usize,
+    /// The graph after.
+    pub after: Side<'a>,
+    /// For each node before its place after.
+    pub(super) place: Vec<Option<u32>>,
+}
+
+/// Everything that rules about schedules see.
+pub struct Evidence<'a> {
+    /// The distinct graphs before.
+    pub before: Vec<Side<'a>>,
+    /// The distinct outcomes.
+    pub outcomes: Vec<Outcome<'a>>,
+    /// What the pass promises.
+    pub promises: Promises,
+    /// What the pass gave when it was run again on the same input (`again`), under other names, ...: a word for how, and
+    /// the names of the nodes in their order.
+    pub again: Vec<(String, Vec<String>)>,
+    /// What the pass gave on other ranks, each with estimates and limits of its own: the order of names.
+    pub noisy: Vec<(u32, Vec<String>)>,
+    /// The reference's order.
+    pub expected_order: Option<Vec<String>>,
+    buffers: OnceCell<Vec<Buffers>>,
+    reports: OnceCell<Vec<(Options, Report, Report)>>,
+}
+
+impl<'a> Evidence<'a> {
+    /// One graph on all ranks, and one outcome of it.
+    pub fn new(before: &'a Graph, after: &'a Graph, promises: Promises) -> Evidence<'a> {
+        Evidence::per_rank(&[(Vec::new(), before, after)], promises)
+    }
+
+    /// Ranks with their graphs before and after. Graphs that are the same object are looked at once.
+    pub fn per_rank(ranks: &[(Vec<u32>, &'a Graph, &'a Graph)], promises: Promises) -> Evidence<'a> {
+        let mut this = Evidence {
+            before: Vec::new(),
+            outcomes: Vec::new(),
+            promises,
+            again: Vec::new(),
+            noisy: Vec::new(),
+            expected_order: None,
+            buffers: OnceCell::new(),
+            reports: OnceCell::new(),
+        };
+        for (ranks, before, after) in ranks {
+            let known = this.before.iter().position(|side| std::ptr::eq(side.graph, *before));
+            let index = known.unwrap_or_else(|| {
+                this.before.push(Side::new(before));
+                this.before.len() - 1
+            });
+            let same = |outcome: &&mut Outcome| {
+                outcome.before == index
+                    && !outcome.ranks.is_empty()
+                    && (std::ptr::eq(outcome.after.graph, *after) || same_order(outcome.after.graph, after))
+            };
+            match this.outcomes.iter_mut().find(same) {
+                Some(outcome) => outcome.ranks.extend(ranks),
+                None => {
+                    let place = before.ids().map(|id| after.find(before.name(id)).map(|id| id.0)).collect();
+                    let after = Side::new(after);
+                    this.outcomes.push(Outcome { ranks: ranks.clone(), before: index, after, place });
+                }
+            }
+        }
+        this
+    }
+
+    /// The graph before of an outcome.
+    pub fn before(&self, outcome: &Outcome) -> &Side<'a> {
+        &self.before[outcome.before]
+    }
+
+    /// What an outcome's graph keeps in memory.
+    pub(super) fn buffers(&self, outcome: &Outcome) -> &Buffers {
+        let of = |side: &Side| Buffers::new(side.graph, &side.edges, side.storages());
+        &self.buffers.get_or_init(|| self.before.iter().map(of).collect())[outcome.before]
+    }
+
+    /// The simulation of all ranks, before and after, for each way to look at streams and messages.
+    pub(super) fn reports(&self) -> &[(Options, Report, Report)] {
+        self.reports.get_or_init(|| {
+            let before = self.programs(&|outcome| self.before(outcome).graph);
+            let after = self.programs(&|outcome| outcome.after.graph);
+            let has_messages = after.programs.iter().any(|p| p.operations.iter().any(|o| o.is_message()));
+            let mut ways = vec![Options::default()];
+            if has_messages {
+                ways.push(Options { messages: Messages::Blocking, ..Options::default() });
+            }
+            ways.push(Options { streams: crate::simulate::Streams::One, ..Options::default() });
+            ways.into_iter().map(|way| (way, simulate(&before, way), simulate(&after, way))).collect()
+        })
+    }
+
+    /// The programs of all ranks.
+    pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
+        let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();
+        // A rank that the world does not have is the business of whoever asks for a judgement.
+        let world = self.before.first().and_then(|side| side.graph.world.assume_mesh()?.ranks).unwrap_or(1);
+        let mut of_rank = vec![0; world as usize];
+        for (i, outcome) in self.outcomes.iter().enumerate() {
+            for &rank in &outcome.ranks {
+                if let Some(of) = of_rank.get_mut(rank as usize) {
+                    *of = i;
+                }
+            }
+        }
+        Programs::per_rank(&graphs, &of_rank, &self.promises.estimates)
+    }
+
+    /// A finding about an outcome, without nodes and explanation.
+    pub(super) fn finding(&self, rule: &'static str, outcome: &Outcome, title: String) -> Finding {
+        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        let facts = match (self.outcomes.len(), outcome.ranks.first()) {
+            (0 | 1, _) | (_, None) => Vec::new(),
+            (_, Some(rank)) => vec![format!("on rank {rank}")],
+        };
+        Finding {
+            rule,
+            severity,
+            stage: Stage::After,
+            title,
+            nodes: Vec::new(),
+            facts,
+            then: None,
+            however: None,
+            consequences: Vec::new(),
+        }
+    }
+
+    /// A node of the graph before, as a finding mentions it.
+    pub(super) fn mention(&self, outcome: &Outcome, node: NodeId) -> NodeMention {
+        NodeMention {
+            name: self.before(outcome).graph.name(node).to_string(),
+            before: Some(node.0),
+            after: outcome.place[node.index()],
+        }
+    }
+}
+
+impl Outcome<'_> {
+    /// Whether the order of two nodes of the graph before has been turned round.
+    pub(super) fn is_reversed(&self, before: NodeId, after: NodeId) -> bool {
+        match (self.place[before.index()], self.place[after.index()]) {
+            (Some(a), Some(b)) => a > b,
+            _ => false,
+        }
+    }
+}
+
+/// Whether two graphs have the same names in the same order: permutations of one graph are the same then.
+fn same_order(a: &Graph, b: &Graph) -> bool {
+    a.len() == b.len() && a.ids().all(|id| a.name(id) == b.name(id)) && a.difference(b).is_none()
+}
+
+/// Filling in a finding.
+pub(super) trait Tell {
+    fn with_nodes(self, evidence: &Evidence, outcome: &Outcome, nodes: &[NodeId]) -> Self;
+    fn with_fact(self, fact: impl Into<String>) -> Self;
+    fn but(self, then: impl Into<String>, however: impl Into<String>) -> Self;
+}
+
+impl Tell for Finding {
+    fn with_nodes(mut self, evidence: &Evidence, outcome: &Outcome, nodes: &[NodeId]) -> Finding {
+        self.nodes.extend(nodes.iter().map(|&node| evidence.mention(outcome, node)));
+        self
+    }
+
+    fn with_fact(mut self, fact: impl Into<String>) -> Finding {
+        self.facts.push(fact.into());
+        self
+    }
+
+    fn but(mut self, then: impl Into<String>, however: impl Into<String>) -> Finding {
+        (self.then, self.however) = (Some(then.into()), Some(however.into()));
+        self
+    }
+}

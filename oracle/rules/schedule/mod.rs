@@ -1,0 +1,215 @@
+//! `order/*`, `comm/*` and `schedule/*` for passes that only move nodes: a scheduler may change the order of a graph, and
+//! nothing else; and not every order.
+//!
+//! # The idea
+//!
+//! The evidence is the graph before and the graph after, on each rank. What must stay in order is derived from the graph
+//! *before*, and looked up in the list after; nothing that the pass says about itself is read. What ranks do to each
+//! other is decided by the [simulator](crate::simulate).
+//!
+//! Rules that need no scheduler to hold are soundness rules. Budgets and limits are policy: they are applied where they
+//! are promised ([`Promises`]).
+//!
+//! # What they do not do
+//!
+//! Values are not compared: an order that keeps every dependence computes the same. Where a dependence is not certain
+//! (an unknown operator, bytes that may overlap) and its order is changed, the rule is undecided, not violated.
+
+mod communication;
+mod evidence;
+mod groups;
+mod order;
+mod policy;
+mod ranks;
+
+pub use evidence::{Evidence, Outcome, Promises};
+
+use super::{Checked, Finding, RuleStatus, Severity, arrange};
+
+/// A rule about schedules.
+pub struct Rule {
+    /// Its stable id, `family/name`.
+    pub id: &'static str,
+    /// How much its violation matters.
+    pub severity: Severity,
+    /// What it states.
+    pub statement: &'static str,
+    /// Why it must hold.
+    pub reason: &'static str,
+    /// Looks for violations.
+    pub check: fn(&Evidence) -> Checked,
+}
+
+/// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
+pub static CATALOGUE: &[Rule] = &[
+    Rule {
+        id: "order/permutation",
+        severity: Severity::Soundness,
+        statement: "The list after is a permutation of the list before: the same nodes with the same arguments, none lost, \
+                    none added, none changed.",
+        reason: "A scheduler that edits nodes is another pass.",
+        check: order::permutation,
+    },
+    Rule {
+        id: "order/producer-before-reader",
+        severity: Severity::Soundness,
+        statement: "Whoever takes a value stands behind the node that makes it; inputs stand first, the output last.",
+        reason: "The list is what is executed.",
+        check: order::producer_before_reader,
+    },
+    Rule {
+        id: "comm/wait-placement",
+        severity: Severity::Soundness,
+        statement: "A wait comes after its collective and before every consumer of the value.",
+        reason: "Until the wait the value is undefined.",
+        check: communication::wait_placement,
+    },
+    Rule {
+        id: "order/keep-ordering-edges",
+        severity: Severity::Soundness,
+        statement: "What orders without passing a value is kept too: ordering edges, writes after reads, random draws, \
+                    effects.",
+        reason: "Results depend on it, and no argument shows it.",
+        check: order::keep_ordering_edges,
+    },
+    Rule {
+        id: "order/mutation-sequence",
+        severity: Severity::Soundness,
+        statement: "For each storage the sequence of writes, with the set of reads between two writes, is unchanged.",
+        reason: "A read between other writes reads another value.",
+        check: order::mutation_sequence,
+    },
+    Rule {
+        id: "comm/in-flight-untouched",
+        severity: Severity::Soundness,
+        statement: "From the launch of a collective to its wait nobody writes its inputs, and nobody touches its result.",
+        reason: "The collective reads and writes them whenever it likes.",
+        check: communication::in_flight_untouched,
+    },
+    Rule {
+        id: "comm/collective-order-aligned",
+        severity: Severity::Soundness,
+        statement: "On each process group all ranks launch the same collectives in the same order; where only one rank is \
+                    seen, in the order of the list before.",
+        reason: "Ranks meet launch by launch: a mismatch hangs or mixes up data.",
+        check: ranks::collective_order_aligned,
+    },
+    Rule {
+        id: "comm/all-ranks-finish",
+        severity: Severity::Soundness,
+        statement: "All ranks finish, whatever order their streams choose, if they did before.",
+        reason: "Ranks that wait for each other hang for ten minutes without a word.",
+        check: ranks::all_ranks_finish,
+    },
+    Rule {
+        id: "comm/overlapping-groups-ordered",
+        severity: Severity::Soundness,
+        statement: "Ranks that share two process groups launch on both in one order: they finish even if the device runs \
+                    one communication kernel at a time, if they did before.",
+        reason: "Two kernels that hold two devices crosswise wait for ever.",
+        check: ranks::overlapping_groups_ordered,
+    },
+    Rule {
+        id: "schedule/group-contiguous-convex",
+        severity: Severity::Soundness,
+        statement: "The members of a group stand together, and nothing must come between them.",
+        reason: "A group is one scheduling unit.",
+        check: groups::contiguous_and_convex,
+    },
+    Rule {
+        id: "schedule/deterministic",
+        severity: Severity::Soundness,
+        statement: "The same input gives the same order, again and under other names.",
+        reason: "Ranks must agree without talking.",
+        check: ranks::deterministic,
+    },
+    Rule {
+        id: "schedule/rank-noise",
+        severity: Severity::Soundness,
+        statement: "Every rank gives the same order although each has other estimates and limits of its own.",
+        reason: "What is measured differs from rank to rank; what is decided must not.",
+        check: ranks::rank_noise,
+    },
+    Rule {
+        id: "comm/in-flight-limit",
+        severity: Severity::Policy,
+        statement: "At most so many all-gathers, and so many reduce-scatters, are in flight.",
+        reason: "Each holds its buffers.",
+        check: policy::in_flight_limit,
+    },
+    Rule {
+        id: "schedule/peak-within-budget",
+        severity: Severity::Policy,
+        statement: "The peak of memory after, recomputed in full, is at most (1 + budget) times the peak before.",
+        reason: "Out of memory.",
+        check: policy::peak_within_budget,
+    },
+    Rule {
+        id: "schedule/exposed-time",
+        severity: Severity::Policy,
+        statement: "The time that communication is not hidden behind computation stays within the budget.",
+        reason: "Overlap is the purpose.",
+        check: policy::exposed_time,
+    },
+    Rule {
+        id: "comm/no-exposed-gather",
+        severity: Severity::Policy,
+        statement: "No all-gather is exposed for longer than the budget.",
+        reason: "Parameters are known long before they are needed, so a gather that is waited for was launched too late.",
+        check: policy::no_exposed_gather,
+    },
+    Rule {
+        id: "schedule/progress",
+        severity: Severity::Policy,
+        statement: "The last wait does not stand still in front of computation that it could have been moved behind.",
+        reason: "A pass that never moves is sound and useless.",
+        check: policy::progress,
+    },
+    Rule {
+        id: "schedule/displacement",
+        severity: Severity::Policy,
+        statement: "No more than the promised share of nodes is taken out of its order.",
+        reason: "A list that is shuffled for one move grows lifetimes everywhere.",
+        check: policy::displacement,
+    },
+    Rule {
+        id: "schedule/position-equal-reference",
+        severity: Severity::Policy,
+        statement: "The order is exactly the reference's.",
+        reason: "Reproducibility.",
+        check: policy::position_equal_reference,
+    },
+];
+
+/// The rule with this id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    CATALOGUE.iter().find(|rule| rule.id == id)
+}
+
+/// Applies every rule: all findings, arranged, and the status of each rule.
+pub fn check_all(evidence: &Evidence) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+    let (mut findings, mut statuses) = (Vec::new(), Vec::new());
+    let mut is_permutation = true;
+    for rule in CATALOGUE {
+        let checked = match is_permutation {
+            true => (rule.check)(evidence),
+            false => Checked::NotChecked("the list after is no permutation of the list before".into()),
+        };
+        let status = match checked {
+            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
+            Checked::Findings(found) => {
+                is_permutation &= rule.id != "order/permutation";
+                let count = found.len();
+                findings.extend(found);
+                RuleStatus::Violated(count)
+            }
+            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
+            Checked::Undecided(why) => RuleStatus::Undecided(why),
+        };
+        statuses.push((rule.id, status));
+    }
+    (arrange(findings), statuses)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! `order/*`: the same nodes, in an order that keeps what was ordered.
+
+use super::super::Checked;
+use super::evidence::{Evidence, Outcome, Tell};
+use crate::analysis::storages::Touch;
+use crate::analysis::topological::{Violation, violations};
+use crate::analysis::{Origin, StorageIndex};
+use crate::graph::{Graph, NodeId};
+use std::collections::BTreeMap;
+
+/// The same nodes.
+pub(super) fn permutation(evidence: &Evidence) -> Checked {
+    let mut findings = Vec::new();
+    for outcome in &evidence.outcomes {
+        let (before, after) = (evidence.before(outcome).graph, outcome.after.graph);
+        let mut report = |title: String, node: Option<NodeId>, however: String| {
+            let finding = evidence.finding("order/permutation", outcome, title);
+            let nodes: Vec<NodeId> = node.into_iter().collect();
+            findings.push(
+                finding
+                    .with_nodes(evidence, outcome, &nodes)
+                    .but("a scheduler changes positions only", however),
+            );
+        };
+        let mut count: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        before.ids().for_each(|id| count.entry(before.name(id)).or_default().0 += 1);
+        after.ids().for_each(|id| count.entry(after.name(id)).or_default().1 += 1);
+        let mut is_permutation = true;
+        for (name, (was, is)) in count.iter().filter(|(_, (was, is))| was != is) {
+            is_permutation = false;
+            let node = before.find(name);
+            match (was, is) {
+                (_, 0) => report(format!("{name} is gone"), node, "no node after is it".into()),
+                (0, _) => report(format!("{name} was added"), None, "no node before is it".into()),
+                (was, is) => report(
+                    format!("{name} occurs {is} times"),
+                    node,
+                    format!("before, it occurs {was} times"),
+                ),
+            }
+        }
+        if is_permutation && let Some(difference) = edited(before, after, outcome) {
+            report("the graph was edited".into(), None, difference);
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// The first difference beyond order; ordering edges may be added.
+fn edited(before: &Graph, after: &Graph, outcome: &Outcome) -> Option<String> {
+    let order: Vec<NodeId> = outcome.place.iter().flatten().map(|&place| NodeId(place)).collect();
+    let mut back = after.clone().reordered(&order);
+    back.ordering.clone_from(&before.ordering);
+    before.difference(&back)
+}
+
+/// Data edges, and the places of inputs and outputs.
+pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
+    let mut findings = Vec::new();
+    for outcome in &evidence.outcomes {
+        let before = evidence.before(outcome);
+        for id in before.graph.ids() {
+            for &input in before.edges.inputs(id) {
+                if !outcome.is_reversed(input, id) || is_communication(evidence, outcome, input) {
+                    continue;
+                }
+                let (a, b) = (before.graph.name(input), before.graph.name(id));
+                let title = format!("{b} runs before {a}, whose value it takes");
+                findings.push(
+                    evidence
+                        .finding("order/producer-before-reader", outcome, title)
+                        .with_nodes(evidence, outcome, &[id, input])
+                        .with_fact(Origin::Data.tell(before.graph, input, id))
+                        .but(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
+                );
+            }
+        }
+        let after = &outcome.after;
+        for violation in violations(after.graph, &after.edges) {
+            if matches!(violation, Violation::UseBeforeDefinition { .. }) {
+                continue;
+            }
+            let node = before.graph.find(after.graph.name(violation.node()));
+            let nodes: Vec<NodeId> = node.into_iter().collect();
+            findings.push(
+                evidence
+                    .finding("order/producer-before-reader", outcome, violation.tell(after.graph))
+                    .with_nodes(evidence, outcome, &nodes),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Whether a node of the graph before launches or waits.
+fn is_communication(evidence: &Evidence, outcome: &Outcome, node: NodeId) -> bool {
+    let before = evidence.before(outcome);
+    before.collectives.launch_of_value(node).is_some()
+        || before.collectives.waits.iter().any(|waits| waits.binary_search(&node).is_ok())
+}
+
+/// Where two nodes stand after.
+pub(super) fn told_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
+    let place =
+        |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
+    format!(
+        "after, {} is {} and {} is {}",
+        graph.name(second),
+        place(second),
+        graph.name(first),
+        place(first)
+    )
+}
+
+/// Everything that orders without passing a value.
+pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
+    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    for outcome in &evidence.outcomes {
+        let before = evidence.before(outcome);
+        let graph = before.graph;
+        let dependences = before.dependences();
+        for after in graph.ids() {
+            for (first, origin) in dependences.before(after) {
+                if origin == Origin::Data || !outcome.is_reversed(first, after) {
+                    continue;
+                }
+                let reason = origin.tell(graph, first, after);
+                if !origin.certain() {
+                    doubts.push(format!("{reason}; after, their order is reversed"));
+                    continue;
+                }
+                let (a, b) = (graph.name(first), graph.name(after));
+                findings.push(
+                    evidence
+                        .finding("order/keep-ordering-edges", outcome, format!("{b} now runs before {a}"))
+                        .with_nodes(evidence, outcome, &[after, first])
+                        .with_fact(reason)
+                        .but(format!("{a} stays before {b}"), told_places(outcome, first, after, graph)),
+                );
+            }
+        }
+        // Edges of the graph are still there for whoever sorts it next.
+        let kept = &outcome.after;
+        for edge in &graph.ordering {
+            let (Some(a), Some(b)) = (
+                outcome.place.get(edge.before.index()).copied().flatten(),
+                outcome.place.get(edge.after.index()).copied().flatten(),
+            ) else {
+                continue;
+            };
+            if kept.edges.ordered_before(NodeId(b)).contains(&NodeId(a)) {
+                continue;
+            }
+            let (a, b) = (graph.name(edge.before), graph.name(edge.after));
+            findings.push(
+                evidence
+                    .finding(
+                        "order/keep-ordering-edges",
+                        outcome,
+                        format!("the ordering edge from {a} to {b} is lost"),
+                    )
+                    .with_nodes(evidence, outcome, &[edge.before, edge.after])
+                    .but("the graph after has it too", "it has not: the next sort may put them in any order"),
+            );
+        }
+    }
+    match (findings.is_empty(), doubts.first()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// Writes of each storage, with the reads between them.
+pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
+    let mut findings = Vec::new();
+    for outcome in &evidence.outcomes {
+        let before = evidence.before(outcome);
+        let storages = before.storages();
+        for storage in storages.ids() {
+            let accesses: Vec<_> = storages.accesses_of(storage).collect();
+            let writes = accesses.iter().filter(|access| access.touch.writes()).count();
+            if writes == 0 || accesses.iter().all(|access| access.node == accesses[0].node) {
+                continue;
+            }
+            // Where all touch the same bytes for certain, the sequence tells; else the conflicts do, piece by piece.
+            let bytes = accesses[0].part.bytes;
+            let is_whole = bytes.is_interval()
+                && !bytes.is_empty()
+                && accesses.iter().all(|a| a.part.certain && a.part.bytes == bytes);
+            if !is_whole {
+                continue;
+            }
+            let was = sequence(evidence, outcome, storage, &|id| id.0);
+            let is =
+                sequence(evidence, outcome, storage, &|id| outcome.place[id.index()].unwrap_or(u32::MAX));
+            let Some(at) = (0..was.len().max(is.len())).find(|&i| was.get(i) != is.get(i)) else { continue };
+            let graph = before.graph;
+            let tell = |stretch: Option<&Stretch>| {
+                let Some((write, reads)) = stretch else { return "nothing".to_string() };
+                let reads: Vec<&str> = reads.iter().map(|&id| graph.name(id)).collect();
+                let write = write.map_or("before any write".to_string(), |id| {
+                    format!("after the write by {}", graph.name(id))
+                });
+                match reads.is_empty() {
+                    true => format!("{write} nobody reads"),
+                    false => format!("{write} {} read", reads.join(", ")),
+                }
+            };
+            let of = graph.name(storages.storage(storage).by);
+            let nodes: Vec<NodeId> = was
+                .get(at)
+                .into_iter()
+                .chain(is.get(at))
+                .flat_map(|(write, reads)| write.iter().chain(reads))
+                .copied()
+                .collect();
+            let title = format!("the storage of {of} is read between other writes");
+            findings.push(
+                evidence
+                    .finding("order/mutation-sequence", outcome, title)
+                    .with_nodes(evidence, outcome, &nodes)
+                    .but(format!("before, {}", tell(was.get(at))), format!("after, {}", tell(is.get(at)))),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// A write and the reads up to the next.
+type Stretch = (Option<NodeId>, Vec<NodeId>);
+
+fn sequence(
+    evidence: &Evidence,
+    outcome: &Outcome,
+    storage: StorageIndex,
+    place: &dyn Fn(NodeId) -> u32,
+) -> Vec<Stretch> {
+    let storages = evidence.before(outcome).storages();
+    let mut accesses: Vec<(u32, bool, NodeId)> = storages
+        .accesses_of(storage)
+        .map(|access| (place(access.node), access.touch.writes() || access.touch == Touch::Land, access.node))
+        .collect();
+    // A node reads before it writes.
+    accesses.sort_unstable_by_key(|&(place, writes, _)| (place, writes));
+    let mut stretches: Vec<Stretch> = vec![(None, Vec::new())];
+    for (_, writes, node) in accesses {
+        match (writes, stretches.last_mut()) {
+            (false, Some(stretch)) => stretch.1.push(node),
+            _ => stretches.push((Some(node), Vec::new())),
+        }
+    }
+    stretches.iter_mut().for_each(|stretch| stretch.1.sort_unstable());
+    stretches
+}

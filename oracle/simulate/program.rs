@@ -1,0 +1,326 @@
+//! What one rank does, as seen by the others: lowered from its graph, or written by hand.
+
+use super::Estimates;
+use crate::analysis::sequences::Launch;
+use crate::analysis::{CollectiveCall, Collectives, GroupName, Sequences};
+use crate::graph::{Dtype, Graph, NodeId, Op, Tensor, Value};
+use crate::ops::{Bound, Collective, Ops};
+use std::fmt;
+
+/// One end of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Whether this rank sends; it receives otherwise.
+    pub sends: bool,
+    /// The other rank's index in the group.
+    pub peer: i64,
+    /// Element type.
+    pub dtype: Option<Dtype>,
+    /// Elements.
+    pub numel: Option<i64>,
+}
+
+/// One launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// The node that launches it.
+    pub name: String,
+    /// The process group.
+    pub group: String,
+    /// What it does.
+    pub kind: Collective,
+    /// `sum`, `avg`, ... for reductions.
+    pub reduce_op: Option<String>,
+    /// Element type of the first tensor sent.
+    pub dtype: Option<Dtype>,
+    /// Elements sent.
+    pub numel_in: Option<i64>,
+    /// Elements of the result.
+    pub numel_out: Option<i64>,
+    /// Source of a broadcast.
+    pub root: Option<i64>,
+    /// The messages of a point-to-point operation; started together.
+    pub parts: Vec<Part>,
+    /// How long it takes, once all ranks have come to it, in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+/// What a rank does next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Computes.
+    Compute {
+        /// The node.
+        name: String,
+        /// For how long.
+        nanoseconds: u64,
+    },
+    /// Launches an operation: an index into [`Program::operations`].
+    Launch(usize),
+    /// Waits for an operation.
+    Wait {
+        /// The node that waits.
+        name: String,
+        /// The operation: an index.
+        operation: usize,
+    },
+}
+
+/// What one rank does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Its launches, in order.
+    pub operations: Vec<Operation>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// What of its graph was left out.
+    pub unmodelled: Vec<String>,
+}
+
+impl Operation {
+    /// A collective with nothing to tell it from others but its group and kind.
+    pub fn collective(name: &str, group: &str, kind: Collective) -> Operation {
+        Operation {
+            name: name.to_string(),
+            group: group.to_string(),
+            kind,
+            reduce_op: None,
+            dtype: None,
+            numel_in: None,
+            numel_out: None,
+            root: None,
+            parts: Vec::new(),
+            nanoseconds: 0,
+        }
+    }
+
+    /// A send or receive; `peer` is the other rank's index in the group.
+    pub fn message(name: &str, group: &str, sends: bool, peer: i64) -> Operation {
+        let kind = if sends { Collective::Send } else { Collective::Recv };
+        let part = Part { sends, peer, dtype: None, numel: None };
+        Operation { parts: vec![part], ..Operation::collective(name, group, kind) }
+    }
+
+    /// Whether it is between two ranks rather than among all of a group.
+    pub fn is_message(&self) -> bool {
+        matches!(self.kind, Collective::Send | Collective::Recv | Collective::PointToPoint)
+    }
+
+    /// Whether the host stands still until it is complete.
+    pub(super) fn is_synchronous(&self) -> bool {
+        matches!(self.kind, Collective::Barrier | Collective::ShardDimAllToAll)
+    }
+
+    /// Whether two ranks that launch these two meet. What the ranks of an all-to-all send and receive differs.
+    pub fn meets(&self, other: &Operation) -> bool {
+        let sizes = |o: &Operation| match o.kind {
+            Collective::AllToAll => (None, None),
+            _ => (o.numel_in, o.numel_out),
+        };
+        self.kind == other.kind
+            && self.reduce_op == other.reduce_op
+            && self.dtype == other.dtype
+            && self.root == other.root
+            && sizes(self) == sizes(other)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.name, self.kind.name())?;
+        if let Some(op) = &self.reduce_op {
+            write!(f, " {op}")?;
+        }
+        if let Some(dtype) = self.dtype {
+            write!(f, " of {}", dtype.name())?;
+        }
+        match (self.numel_in, self.numel_out) {
+            (Some(a), Some(b)) => write!(f, ", {a} to {b} elements")?,
+            (Some(a), None) => write!(f, ", {a} elements")?,
+            _ => {}
+        }
+        if let Some(root) = self.root {
+            write!(f, " from rank {root}")?;
+        }
+        write!(f, ")")
+    }
+}
+
+/// Whole nanoseconds, so that equal times are equal.
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9).round().clamp(0.0, 1e18) as u64
+}
+
+impl Program {
+    /// Lowers a graph. Linear in its size.
+    pub fn of(graph: &Graph, estimates: &Estimates) -> Program {
+        let ops = Ops::of(graph);
+        let collectives = Collectives::new(graph, &ops);
+        let seconds = estimates.of(graph, &ops, &collectives);
+        Program::lower(graph, &ops, &collectives, &seconds)
+    }
+
+    /// Lowers a graph whose communication and durations are known.
+    pub fn lower(graph: &Graph, ops: &Ops, collectives: &Collectives, seconds: &[f64]) -> Program {
+        let launches = Launches::new(graph, collectives);
+        let mut program = Program::default();
+        let mut operation_of = vec![None; collectives.calls.len()];
+        let mut waits: Vec<(NodeId, usize)> = Vec::new();
+        for (launch, of_launch) in collectives.waits.iter().enumerate() {
+            waits.extend(of_launch.iter().map(|&wait| (wait, launch)));
+        }
+        waits.sort_unstable();
+        let mut next_wait = 0;
+        for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
+            let name = || graph.name(id).to_string();
+            let duration = nanoseconds(seconds.get(id.index()).copied().unwrap_or(0.0));
+            while next_wait < waits.len() && waits[next_wait].0 < id {
+                next_wait += 1;
+            }
+            if let Some(launch) = collectives.launch_at(id) {
+                match operation(graph, ops, &collectives.calls[launch], launches.get(launch)) {
+                    Ok(mut operation) => {
+                        operation.nanoseconds = duration;
+                        let is_synchronous = operation.is_synchronous();
+                        let index = program.operations.len();
+                        operation_of[launch] = Some(index);
+                        program.operations.push(operation);
+                        program.steps.push(Step::Launch(index));
+                        if is_synchronous {
+                            program.steps.push(Step::Wait { name: name(), operation: index });
+                        }
+                    }
+                    Err(why) => program.unmodelled.push(why),
+                }
+            } else if waits.get(next_wait).is_some_and(|wait| wait.0 == id) {
+                while let Some(&(_, launch)) = waits.get(next_wait).filter(|wait| wait.0 == id) {
+                    next_wait += 1;
+                    match operation_of[launch] {
+                        Some(operation) => program.steps.push(Step::Wait { name: name(), operation }),
+                        None => {
+                            let start = graph.name(collectives.calls[launch].node);
+                            program
+                                .unmodelled
+                                .push(format!("{} waits for {start}, which is not launched", name()));
+                        }
+                    }
+                }
+            } else if duration > 0 {
+                program.steps.push(Step::Compute { name: name(), nanoseconds: duration });
+            }
+        }
+        program
+    }
+
+    /// Appends a launch; gives its index.
+    pub fn launch(&mut self, operation: Operation) -> usize {
+        let index = self.operations.len();
+        let is_synchronous = operation.is_synchronous();
+        let name = operation.name.clone();
+        self.operations.push(operation);
+        self.steps.push(Step::Launch(index));
+        if is_synchronous {
+            self.wait(&name, index);
+        }
+        index
+    }
+
+    /// Appends a wait for an operation.
+    pub fn wait(&mut self, name: &str, operation: usize) {
+        self.steps.push(Step::Wait { name: name.to_string(), operation });
+    }
+
+    /// Whether any operation is between two ranks.
+    pub(super) fn has_messages(&self) -> bool {
+        self.operations.iter().any(Operation::is_message)
+    }
+}
+
+/// The launches of a graph by number, as [`Sequences`] describes them.
+struct Launches(Vec<Option<Launch>>);
+
+impl Launches {
+    fn new(graph: &Graph, collectives: &Collectives) -> Launches {
+        let mut launches = vec![None; collectives.calls.len()];
+        for sequence in Sequences::new(graph, collectives).groups {
+            for launch in sequence.launches {
+                if let Some(at) = collectives.launch_at(launch.node) {
+                    launches[at] = Some(launch);
+                }
+            }
+        }
+        Launches(launches)
+    }
+
+    fn get(&self, launch: usize) -> Option<&Launch> {
+        self.0.get(launch).and_then(Option::as_ref)
+    }
+}
+
+/// A launch as an operation; why it is not modelled, otherwise.
+fn operation(
+    graph: &Graph,
+    ops: &Ops,
+    call: &CollectiveCall,
+    launch: Option<&Launch>,
+) -> Result<Operation, String> {
+    let name = graph.name(call.node);
+    let schema = ops.get(graph, call.node).schema.as_ref();
+    let bound = schema.and_then(|schema| Bound::new(graph, call.node, schema).ok());
+    let group = match call.group {
+        GroupName::Text(group) => Some(group),
+        // A barrier takes the group itself.
+        _ => bound.as_ref().and_then(|bound| bound.text("process_group")),
+    };
+    let Some(group) = group else { return Err(format!("the process group of {name} is not known")) };
+    if call.kind == Collective::Other {
+        return Err(format!(
+            "{name} communicates in a way that is not modelled ({})",
+            graph.target(call.node)
+        ));
+    }
+    let parts = match call.kind {
+        Collective::Send | Collective::Recv => {
+            let tensor = call.inputs.first().and_then(|&input| graph.tensor_of(input));
+            let peer = call.peer.ok_or_else(|| format!("the peer of {name} is not known"))?;
+            vec![part(graph, call.kind == Collective::Send, peer, tensor)]
+        }
+        Collective::PointToPoint => {
+            let bound = bound.as_ref().ok_or_else(|| format!("the arguments of {name} do not fit"))?;
+            batch(graph, bound).ok_or_else(|| format!("the messages of {name} are not known"))?
+        }
+        _ => Vec::new(),
+    };
+    let described = launch.cloned();
+    let mut operation = Operation::collective(name, group, call.kind);
+    operation.parts = parts;
+    if let Some(launch) = described {
+        operation.reduce_op = launch.reduce_op;
+        operation.dtype = launch.dtype;
+        operation.numel_in = launch.numel_in;
+        // What a send hands back is empty.
+        operation.numel_out = launch.numel_out.filter(|_| !operation.is_message());
+        operation.root = launch.root;
+    }
+    Ok(operation)
+}
+
+fn part(graph: &Graph, sends: bool, peer: i64, tensor: Option<&Tensor>) -> Part {
+    Part { sends, peer, dtype: tensor.map(|t| t.dtype), numel: tensor.and_then(|t| graph.numel(t)) }
+}
+
+/// The messages of `batch_p2p_ops`.
+fn batch(graph: &Graph, bound: &Bound) -> Option<Vec<Part>> {
+    let kinds = bound.list("op_list")?;
+    let (peers, tensors) = (bound.ints("peer_list")?, bound.nodes("tensors"));
+    if kinds.len() != peers.len() || kinds.len() != tensors.len() {
+        return None;
+    }
+    let parts = kinds.iter().zip(peers).zip(tensors).map(|((&kind, peer), tensor)| match kind {
+        Value::Str(word) => {
+            Some(part(graph, graph.text(word).contains("send"), peer, graph.tensor_of(tensor)))
+        }
+        _ => None,
+    });
+    parts.collect()
+}

@@ -1,0 +1,226 @@
+//! What the ranks of a communicator launch on it, one after the other: the same everywhere, or there is no telling
+//! what meets what.
+
+use super::classes::Classes;
+use super::machine::{Channel, Network};
+use super::{Operation, Program, Programs};
+use std::fmt;
+
+/// The first place at which two ranks of a communicator part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The process group.
+    pub group: String,
+    /// The two ranks.
+    pub ranks: (u32, u32),
+    /// The number of the launch on the communicator (of the message, for messages), from 0.
+    pub index: usize,
+    /// What the first rank launches there; `None` if nothing more.
+    pub first: Option<Operation>,
+    /// What the second rank launches there.
+    pub second: Option<Operation>,
+    /// Whether it is a message from the first rank to the second.
+    pub is_message: bool,
+    /// The communicator: an index.
+    pub(super) channel: usize,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, b) = self.ranks;
+        let group = &self.group;
+        if self.is_message {
+            let n = self.index;
+            return match (&self.first, &self.second) {
+                (Some(send), None) => write!(
+                    f,
+                    "rank {a} sends {} to rank {b} on {group}, which has no receive for it: message {n} from {a} to {b} \
+                     has no other end",
+                    send.name
+                ),
+                (None, Some(recv)) => write!(
+                    f,
+                    "rank {b} receives {} from rank {a} on {group}, which has no send for it: message {n} from {a} to \
+                     {b} has no other end",
+                    recv.name
+                ),
+                (Some(send), Some(recv)) => {
+                    write!(
+                        f,
+                        "message {n} from rank {a} to rank {b} on {group} is sent as {send} and received as {recv}"
+                    )
+                }
+                (None, None) => Ok(()),
+            };
+        }
+        let tell = |rank: u32, operation: &Option<Operation>| match operation {
+            Some(operation) => format!("rank {rank} launches {operation}"),
+            None => format!("rank {rank} launches nothing more"),
+        };
+        write!(
+            f,
+            "launch {} on {group}: {}, however {}: the two are taken for one collective, or wait for ever",
+            self.index,
+            tell(a, &self.first),
+            tell(b, &self.second)
+        )
+    }
+}
+
+/// What is wrong with the input.
+pub(super) fn faults(programs: &Programs) -> Vec<String> {
+    let world = &programs.world;
+    let mut faults: Vec<String> = world.faults().iter().map(ToString::to_string).collect();
+    for (rank, &program) in programs.of_rank.iter().enumerate() {
+        if program >= programs.programs.len() {
+            faults.push(format!("rank {rank} runs program {program}, which does not exist"));
+        }
+    }
+    if !faults.is_empty() {
+        return faults;
+    }
+    // Of ranks that run one program the first is told.
+    let mut seen = std::collections::BTreeSet::new();
+    let used: Vec<Vec<Use>> = programs.programs.iter().map(Use::all).collect();
+    for (rank, &index) in programs.of_rank.iter().enumerate() {
+        let program = &programs.programs[index];
+        for Use { group: name, first, messages } in &used[index] {
+            let first = &program.operations[*first].name;
+            let Some(group) = world.group(name) else {
+                if seen.insert((index, first.clone())) {
+                    faults.push(format!("{first} is on process group {name:?}, which does not exist"));
+                }
+                continue;
+            };
+            let Some((instance, own)) = group.instance_of(rank as u32) else {
+                if seen.insert((index, first.clone())) {
+                    faults.push(format!(
+                        "rank {rank} launches {first} on process group {name:?}, which it does not belong to"
+                    ));
+                }
+                continue;
+            };
+            let size = group.instances[instance].len();
+            for operation in messages.iter().map(|&at| &program.operations[at]) {
+                for part in &operation.parts {
+                    let is_own = part.peer == own as i64;
+                    let is_outside = usize::try_from(part.peer).map_or(true, |peer| peer >= size);
+                    if (is_own || is_outside) && seen.insert((index, operation.name.clone())) {
+                        faults.push(match is_own {
+                            true => format!("the peer of {} on rank {rank} is that rank itself", operation.name),
+                            false => format!(
+                                "the peer of {} on rank {rank} is {}, but process group {name:?} has {size} ranks",
+                                operation.name, part.peer
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+        for step in &program.steps {
+            let (super::Step::Launch(operation) | super::Step::Wait { operation, .. }) = step else {
+                continue;
+            };
+            if *operation >= program.operations.len() && seen.insert((index, format!("#{operation}"))) {
+                faults.push(format!(
+                    "rank {rank} names operation {operation}, which its program does not have"
+                ));
+            }
+        }
+    }
+    faults
+}
+
+/// What a program uses a group for.
+struct Use<'a> {
+    group: &'a str,
+    /// Its first operation on the group.
+    first: usize,
+    /// Its messages on the group.
+    messages: Vec<usize>,
+}
+
+impl<'a> Use<'a> {
+    fn all(program: &'a Program) -> Vec<Use<'a>> {
+        let mut all: Vec<Use> = Vec::new();
+        for (at, operation) in program.operations.iter().enumerate() {
+            let group = operation.group.as_str();
+            let known = all.iter().position(|used| used.group == group).unwrap_or_else(|| {
+                all.push(Use { group, first: at, messages: Vec::new() });
+                all.len() - 1
+            });
+            if operation.is_message() {
+                all[known].messages.push(at);
+            }
+        }
+        all
+    }
+}
+
+/// The first place of every communicator at which two of its ranks part. Ranks of one class do not.
+pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Network) -> Vec<Mismatch> {
+    let program =
+        |class: usize| -> &Program { &programs.programs[programs.of_rank[classes.first[class] as usize]] };
+    let mut found = Vec::new();
+    for (index, channel) in network.channels.iter().enumerate() {
+        match channel {
+            Channel::Group { group, ranks, .. } => {
+                let Some((&(first, rank), others)) = ranks.split_first() else { continue };
+                for &(other, other_rank) in others {
+                    let (a, b) = (network.launches(index, first), network.launches(index, other));
+                    let of = |class: usize, at: Option<&usize>| {
+                        at.map(|&at| program(class).operations[at].clone())
+                    };
+                    let meets = |i: &usize| match (a.get(*i), b.get(*i)) {
+                        (Some(&x), Some(&y)) => {
+                            program(first).operations[x].meets(&program(other).operations[y])
+                        }
+                        _ => false,
+                    };
+                    let Some(at) = (0..a.len().max(b.len())).find(|i| !meets(i)) else { continue };
+                    found.push(Mismatch {
+                        group: programs.world.groups[*group].name.clone(),
+                        ranks: (rank, other_rank),
+                        index: at,
+                        first: of(first, a.get(at)),
+                        second: of(other, b.get(at)),
+                        is_message: false,
+                        channel: index,
+                    });
+                    break;
+                }
+            }
+            Channel::Pair { group, ends } => {
+                for (from, to) in [(0, 1), (1, 0)] {
+                    let side = |end: usize, sends: bool| {
+                        let (class, _) = ends[end];
+                        let operations = network.launches(index, class).iter();
+                        let parts = operations.flat_map(move |&at| {
+                            let operation = &program(class).operations[at];
+                            let to_peer = network.parts_on(programs, ends[end].1, ends[1 - end].1, operation);
+                            to_peer.filter(move |part| part.sends == sends).map(move |part| (operation, part))
+                        });
+                        parts.collect::<Vec<_>>()
+                    };
+                    let (sent, received) = (side(from, true), side(to, false));
+                    let meets = |i: &usize| match (sent.get(*i), received.get(*i)) {
+                        (Some((_, x)), Some((_, y))) => x.dtype == y.dtype && x.numel == y.numel,
+                        _ => false,
+                    };
+                    let Some(at) = (0..sent.len().max(received.len())).find(|i| !meets(i)) else { continue };
+                    found.push(Mismatch {
+                        group: programs.world.groups[*group].name.clone(),
+                        ranks: (ends[from].1, ends[to].1),
+                        index: at,
+                        first: sent.get(at).map(|(operation, _)| (*operation).clone()),
+                        second: received.get(at).map(|(operation, _)| (*operation).clone()),
+                        is_message: true,
+                        channel: index,
+                    });
+                }
+            }
+        }
+    }
+    found.sort_by_key(|m| (m.index, m.channel));
+    found
+}
