@@ -25,6 +25,7 @@ pub mod expression;
 pub mod ledger;
 pub mod profile;
 pub mod replay;
+pub mod scheduler;
 pub mod size;
 pub mod steps;
 pub mod tracker;

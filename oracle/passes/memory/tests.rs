@@ -55,25 +55,3 @@ fn peaks_are_those_of_pytorch() {
         }
     }
 }
-
-#[test]
-fn debug_dsv3() {
-    let graph = real("dsv3_fw_64");
-    let facts = replay::Facts::new(&graph);
-    let ledger = Ledger::derived(&graph, &Sizes::new(&graph, Some(8192)), &facts.storages);
-    for e in ledger.entries.iter().filter(|e| e.bytes.is_err()).take(3) {
-        println!("{} {e:?}", graph.name(e.by));
-    }
-    for r in ledger.resizes.iter().filter(|e| e.bytes.is_err()).take(3) {
-        println!("{} {r:?}", graph.name(r.node));
-    }
-    let id = graph.find("getitem_2").unwrap();
-    println!(
-        "{} {} {:?} {:?} {:?}",
-        id.0,
-        graph.target(id),
-        graph.args(id),
-        graph.node(id).out,
-        facts.storages.tensor(id, 0)
-    );
-}
