@@ -306,7 +306,8 @@ impl Lowering<'_> {
             (false, false) => Layout::Alias,
         };
         let bytes = if fresh { self.bytes(id, place) } else { 0 };
-        let buffer = self.push(Buffer { name, bytes, layout, by: Some(by), aliases: owners, ..Buffer::default() });
+        let buffer =
+            self.push(Buffer { name, bytes, layout, by: Some(by), aliases: owners, ..Buffer::default() });
         for part in parts.iter().filter(|part| storages.storage(part.storage).by == id) {
             self.of_storage[part.storage.index()].get_or_insert(buffer);
         }

@@ -31,7 +31,8 @@ impl Rows {
             at[row as usize] += 1;
         }
         let mut seen = vec![u32::MAX; entries];
-        let mut table = Rows { start: Vec::with_capacity(rows + 1), entries: Vec::with_capacity(sorted.len()) };
+        let mut table =
+            Rows { start: Vec::with_capacity(rows + 1), entries: Vec::with_capacity(sorted.len()) };
         for row in 0..rows {
             table.start.push(table.entries.len() as u32);
             for &entry in &sorted[start[row] as usize..start[row + 1] as usize] {
@@ -80,6 +81,8 @@ pub struct Planning {
     pub before: Rows,
     /// Of each node the buffers and freeable inputs that it keeps alive.
     pub needs: Rows,
+    /// Of each node those that make what it depends on.
+    pub producers: Rows,
 }
 
 impl Planning {
@@ -93,7 +96,7 @@ impl Planning {
         let (nodes, buffers) = (program.nodes.len(), program.buffers.len());
         let mut sizes = sizes(program, policy)?;
         let (mut life, mut order) = (Vec::new(), Vec::new());
-        let mut first_read = Vec::new();
+        let (mut first_read, mut producers) = (Vec::new(), Vec::new());
         for (index, node) in program.nodes.iter().enumerate() {
             for dependency in node.unmet.iter().chain(&node.of_inputs) {
                 order.push((dependency.buffer, index as u32));
@@ -101,8 +104,10 @@ impl Planning {
                     life.push((dependency.buffer, index as u32));
                 }
                 let buffer = &program.buffers[dependency.buffer as usize];
-                if buffer.by.is_none() && !buffer.protected {
-                    first_read.push(dependency.buffer);
+                match buffer.by {
+                    None if buffer.protected => {}
+                    None => first_read.push(dependency.buffer),
+                    Some(by) => producers.push((index as u32, by)),
                 }
             }
         }
@@ -127,7 +132,9 @@ impl Planning {
             for &output in &node.outputs {
                 let too_large = || ProgramFault::Bytes(node.name.clone());
                 total = total.checked_add(sizes[output as usize].alloc).ok_or_else(too_large)?;
-                after.extend(order.of(output).iter().filter(|&&n| n != index as u32).map(|&n| (index as u32, n)));
+                after.extend(
+                    order.of(output).iter().filter(|&&n| n != index as u32).map(|&n| (index as u32, n)),
+                );
                 needs.extend(life.of(output).iter().map(|&n| (n, output)));
             }
             size.push(total);
@@ -142,7 +149,8 @@ impl Planning {
         }
         let before = Rows::distinct(nodes, &before, nodes);
         let needs = Rows::distinct(nodes, &needs, buffers);
-        Ok(Planning { sizes, life, order, kept, freeable, size, after, before, needs })
+        let producers = Rows::distinct(nodes, &producers, nodes);
+        Ok(Planning { sizes, life, order, kept, freeable, size, after, before, needs, producers })
     }
 
     /// The nodes in a circle of dependencies, if there is one, each depending on the next.

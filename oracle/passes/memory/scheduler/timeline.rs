@@ -50,7 +50,11 @@ pub fn steps_of(nodes: usize, order: &[NodeIndex]) -> Result<Vec<u32>, ProgramFa
 
 impl Timeline {
     /// The lives of the buffers of `program` when its nodes run in `order`.
-    pub fn new(program: &Program, planning: &Planning, order: &[NodeIndex]) -> Result<Timeline, ProgramFault> {
+    pub fn new(
+        program: &Program,
+        planning: &Planning,
+        order: &[NodeIndex],
+    ) -> Result<Timeline, ProgramFault> {
         let step = steps_of(program.nodes.len(), order)?;
         let mut timeline = Timeline {
             records: Vec::with_capacity(program.buffers.len()),
@@ -58,7 +62,8 @@ impl Timeline {
             steps: order.len(),
             inputs: planning.freeable.len(),
         };
-        let last = |buffer: BufferId| planning.life.of(buffer).iter().copied().max_by_key(|&n| step[n as usize]);
+        let last =
+            |buffer: BufferId| planning.life.of(buffer).iter().copied().max_by_key(|&n| step[n as usize]);
         let mut record = |buffer: BufferId, start: u32, by: Option<NodeIndex>| {
             let size = planning.sizes[buffer as usize];
             let end = match planning.kept[buffer as usize] {

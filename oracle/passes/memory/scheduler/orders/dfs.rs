@@ -1,11 +1,11 @@
 //! Depth first: nodes that touch little memory come early, each with what it depends on before it.
 
 use super::super::planning::Planning;
-use super::super::program::{NodeIndex, Program};
+use super::super::program::NodeIndex;
 
 /// The order.
-pub fn dfs(program: &Program, planning: &Planning) -> Vec<NodeIndex> {
-    let nodes = program.nodes.len() as u32;
+pub fn dfs(planning: &Planning) -> Vec<NodeIndex> {
+    let nodes = planning.size.len() as u32;
     let touched = |n: NodeIndex| {
         let reads = planning.needs.of(n).iter().map(|&b| planning.sizes[b as usize].free);
         reads.fold(planning.size[n as usize], i64::saturating_add)
@@ -32,9 +32,8 @@ pub fn dfs(program: &Program, planning: &Planning) -> Vec<NodeIndex> {
             }
             stack.push((node, true));
             producers.clear();
-            let unmet = program.nodes[node as usize].unmet.iter();
-            let by = unmet.filter_map(|dependency| program.buffers[dependency.buffer as usize].by);
-            producers.extend(by.map(|n| rank[n as usize]));
+            let unseen = planning.producers.of(node).iter().filter(|&&n| !seen[n as usize]);
+            producers.extend(unseen.map(|&n| rank[n as usize]));
             producers.sort_unstable();
             stack.extend(producers.iter().rev().map(|&rank| (by_key[rank as usize].1, false)));
         }

@@ -20,9 +20,8 @@ pub fn lpmf(
     let nodes = program.nodes.len();
     let mut blockers: Vec<u32> = (0..nodes as u32).map(|n| planning.before.of(n).len() as u32).collect();
     let is_output = |b: u32| u32::from(planning.kept[b as usize]);
-    let mut needed: Vec<u32> = (0..program.buffers.len() as u32)
-        .map(|b| planning.life.of(b).len() as u32 + is_output(b))
-        .collect();
+    let mut needed: Vec<u32> =
+        (0..program.buffers.len() as u32).map(|b| planning.life.of(b).len() as u32 + is_output(b)).collect();
     let free = |b: u32| planning.sizes[b as usize].free;
     let mut to_free = Vec::with_capacity(nodes);
     for node in 0..nodes as u32 {
@@ -36,7 +35,7 @@ pub fn lpmf(
 
     // Places by size, then index.
     let mut by_size: Vec<NodeIndex> = (0..nodes as u32).collect();
-    by_size.sort_by_key(|&n| (planning.size[n as usize], n));
+    by_size.sort_unstable_by_key(|&n| (planning.size[n as usize], n));
     let mut place = vec![0u32; nodes];
     by_size.iter().enumerate().for_each(|(i, &n)| place[n as usize] = i as u32);
     let sorted_sizes: Vec<i64> = by_size.iter().map(|&n| planning.size[n as usize]).collect();

@@ -73,7 +73,7 @@ pub fn reorder_for_peak_memory(
             Method::Baseline => (0..nodes).collect(),
             Method::Lpmf => lpmf(program, planning, size_threshold)?,
             Method::Bfs => bfs(planning),
-            Method::Dfs => dfs(program, planning),
+            Method::Dfs => dfs(planning),
         };
         let too_large = || ProgramFault::Bytes("the timeline".to_string());
         let (peak, _) = Timeline::new(program, planning, &order)?.estimate().ok_or_else(too_large)?;

@@ -86,7 +86,7 @@ fn plans_and_orders_are_those_of_pytorch() {
         for (name, order) in [
             ("lpmf", lpmf(&p, &planning, threshold).unwrap()),
             ("bfs", bfs(&planning)),
-            ("dfs", dfs(&p, &planning)),
+            ("dfs", dfs(&planning)),
         ] {
             assert_eq!(order, ints(&case[name][0]), "{name} of case {line}");
             let (peak, _) = Timeline::new(&p, &planning, &order).unwrap().estimate().unwrap();
