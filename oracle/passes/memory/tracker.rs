@@ -45,6 +45,7 @@ pub struct Tracker<'a> {
     first_resize: Vec<u32>,
     current: i64,
     peak: i64,
+    last_peak: i64,
 }
 
 impl<'a> Tracker<'a> {
@@ -98,6 +99,7 @@ impl<'a> Tracker<'a> {
             first_resize,
             current,
             peak: current,
+            last_peak: current,
         })
     }
 
@@ -109,6 +111,11 @@ impl<'a> Tracker<'a> {
     /// The most bytes that were live at once.
     pub fn peak(&self) -> i64 {
         self.peak
+    }
+
+    /// Live bytes after the allocations of the last call that was scheduled.
+    pub fn last_peak(&self) -> i64 {
+        self.last_peak
     }
 
     /// Schedules a node. After an error the tracker is as it was before.
@@ -155,6 +162,7 @@ impl<'a> Tracker<'a> {
             }
         }
         self.peak = self.peak.max(peak);
+        self.last_peak = peak;
         self.current = peak - shrinks;
         self.release(node, true);
         Ok(())
