@@ -23,6 +23,7 @@
 pub mod difference;
 pub mod expression;
 pub mod ledger;
+pub mod policy;
 pub mod profile;
 pub mod replay;
 pub mod scheduler;
@@ -31,6 +32,7 @@ pub mod steps;
 pub mod tracker;
 
 pub use ledger::{Entry, Ledger, Resize};
+pub use policy::{Policy, Reference};
 pub use profile::{Profile, profile};
 pub use replay::{Held, Replay, replay};
 pub use size::{Bytes, NoSize, PYTORCH_UNBACKED, Sizes};

@@ -18,6 +18,7 @@
 //! ([`Replay::uncertain`]): its peak is an upper bound.
 
 use super::ledger::Ledger;
+use super::policy::{Policy, Reference};
 use super::size::Sizes;
 use super::steps::{self, Devices, Life, MemoryFault, Steps};
 use crate::analysis::storages::Mode;
@@ -146,11 +147,16 @@ pub fn replay(graph: &Graph, options: Options) -> Result<Replay, MemoryFault> {
 
 /// Replays with facts that are known.
 pub fn replay_facts(facts: &Facts, options: Options) -> Result<Replay, MemoryFault> {
+    replay_with(facts, options, &Reference)
+}
+
+/// Replays with other ingredients.
+pub fn replay_with(facts: &Facts, options: Options, policy: &dyn Policy) -> Result<Replay, MemoryFault> {
     let graph = facts.graph;
     let ledger = Ledger::derived(graph, &Sizes::new(graph, options.unbacked), &facts.storages);
     let (sizes, assumed) = steps::sizes_of(graph, &ledger, options.devices)?;
     let (_, step_of) = steps::number_steps(graph);
-    let held = holders(facts, &ledger, &options);
+    let held = holders(facts, &ledger, &options, policy);
     let step = |node: NodeId| Some(step_of[node.index()]).filter(|&step| step != u32::MAX);
     let life = |(i, entry): (usize, &super::Entry)| {
         let end = match held[i] {
@@ -167,7 +173,7 @@ pub fn replay_facts(facts: &Facts, options: Options) -> Result<Replay, MemoryFau
 }
 
 /// Who holds each storage last.
-fn holders(facts: &Facts, ledger: &Ledger, options: &Options) -> Vec<Held> {
+fn holders(facts: &Facts, ledger: &Ledger, options: &Options, policy: &dyn Policy) -> Vec<Held> {
     let graph = facts.graph;
     let mut held = vec![Held::Nobody; ledger.entries.len()];
     let later = |held: &mut Held, node: NodeId, new: Held| {
@@ -182,6 +188,9 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options) -> Vec<Held> {
     };
     for (id, user) in graph.ids().zip(steps::last_users(graph)) {
         for &storage in ledger.shown(id) {
+            if ledger.entries[storage as usize].by != id && !policy.keeps_for(graph, id) {
+                continue;
+            }
             let held = &mut held[storage as usize];
             // Whoever shows a part of it that nobody reads still needed it itself.
             later(
@@ -210,7 +219,12 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options) -> Vec<Held> {
         }
     }
     for access in facts.storages.accesses() {
-        if matches!(access.touch, Touch::Release | Touch::Land) {
+        let ends = match access.touch {
+            Touch::Release => policy.holds_inputs_in_flight(),
+            Touch::Land => policy.holds_results_in_flight(),
+            Touch::Read | Touch::Write => false,
+        };
+        if ends {
             let start = in_flight[access.node.index()].unwrap_or(access.node);
             let new = Held::InFlight { start, wait: access.node };
             later(&mut held[access.part.storage.index()], access.node, new);
@@ -227,7 +241,9 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options) -> Vec<Held> {
     for output in graph.ids().filter(|&id| graph.node(id).op == Op::Output) {
         graph.for_each_input(output, &mut |returned| {
             for &storage in ledger.shown(returned) {
-                held[storage as usize] = Held::Output(output);
+                if ledger.entries[storage as usize].by == returned || policy.keeps_returned_views() {
+                    held[storage as usize] = Held::Output(output);
+                }
             }
         });
     }
