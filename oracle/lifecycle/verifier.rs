@@ -120,7 +120,7 @@ impl Verifier {
         let mut state = State::default();
         if let Some(prediction) = &self.prediction {
             for (name, &bytes) in &prediction.before {
-                state.live += bytes;
+                state.live = state.live.saturating_add(bytes);
                 state.storages.insert(name.clone(), Storage { bytes, alive: true, born: None });
             }
             state.summary.peak = state.live;

@@ -39,9 +39,6 @@ pub enum MemoryFault {
     /// The live bytes do not fit 64 bits from this node on.
     #[error("the live bytes do not fit 64 bits at {0}")]
     TooLarge(String),
-    /// The order given is not one of the graph: why.
-    #[error("{0}")]
-    Order(String),
 }
 
 fn tell_unsized(of: &[(String, NoSize)]) -> String {
@@ -223,7 +220,7 @@ pub(super) fn add_up(
     for (i, &node) in nodes.iter().enumerate() {
         add(&mut live, allocated[i], node)?;
         let peak = live;
-        live -= freed[i];
+        live = live.checked_sub(freed[i]).ok_or_else(|| too_large(node))?;
         steps.steps.push(StepBytes { node, allocated: allocated[i], peak, after: live });
     }
     Ok(steps)

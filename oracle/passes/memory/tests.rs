@@ -254,34 +254,124 @@ fn the_tracker_follows_other_orders() {
     assert_eq!(early.to_string(), "c uses a storage of a, which is not live");
 }
 
-/// The scheduler's model of a graph and the replay count the same, inputs apart.
+/// Whether the scheduler's model of a graph and the replay count the same, inputs apart.
+fn scheduled_like_replayed(facts: &Facts, truth: &Replay) {
+    use super::scheduler::{Planning, Timeline, lower};
+    let lowered = lower(facts, Devices::All, None, &|_| true).unwrap();
+    let planning = Planning::new(&lowered.program).unwrap();
+    let order: Vec<u32> = (0..lowered.nodes.len() as u32).collect();
+    let timeline = Timeline::new(&lowered.program, &planning, &order).unwrap();
+    let phases = timeline.phases().unwrap();
+    assert_eq!(timeline.estimate().unwrap().0, phases.peak);
+    assert_eq!(planning.cycle(), None);
+    for (step, phase) in truth.steps.steps.iter().zip(&phases.steps) {
+        let (peak, after) = (step.peak - truth.steps.before, step.after - truth.steps.before);
+        let name = facts.graph.name(step.node);
+        assert_eq!((phase.post_alloc, phase.post_free), (peak, after), "{name} of {}", facts.graph.name);
+    }
+}
+
 #[test]
 fn the_scheduler_model_counts_what_the_replay_counts() {
-    use super::scheduler::{Planning, Timeline, lower};
     let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
     let mut compared = 0;
     for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
         let Some(name) = file.strip_suffix(".json.gz").filter(|n| !n.starts_with("dsv3")) else { continue };
         let graph = real(name).unwrap();
         let facts = Facts::new(&graph);
-        let devices = Devices::All;
-        let truth = replay_facts(&facts, Options { devices, ..Options::default() }).unwrap();
-        let lowered = lower(&facts, devices, None, &|_| true).unwrap();
-        let planning = Planning::new(&lowered.program).unwrap();
-        let order: Vec<u32> = (0..lowered.nodes.len() as u32).collect();
-        let phases = Timeline::new(&lowered.program, &planning, &order).unwrap().phases().unwrap();
+        let truth = replay_facts(&facts, Options { devices: Devices::All, ..Options::default() }).unwrap();
         if truth.uncertain.is_empty() {
-            for (step, phase) in truth.steps.steps.iter().zip(&phases.steps) {
-                let (peak, after) = (step.peak - truth.steps.before, step.after - truth.steps.before);
-                assert_eq!(
-                    (phase.post_alloc, phase.post_free),
-                    (peak, after),
-                    "{} of {name}",
-                    graph.name(step.node)
-                );
-            }
+            scheduled_like_replayed(&facts, &truth);
             compared += 1;
         }
     }
     assert!(compared > 10, "only {compared} graphs");
+}
+
+#[test]
+fn four_ways_of_counting_agree_on_random_graphs() {
+    use crate::generate::{Seeded, memory::MemoryCases};
+    let mut resized = 0;
+    for case in 0..400 {
+        let cases = MemoryCases { steps: 40, never_waited: 0 };
+        let text = cases.text(Seeded::case(29, case));
+        let graph = graph(&text);
+        let facts = Facts::new(&graph);
+        let truth = replay_facts(&facts, Options { devices: Devices::All, ..Options::default() }).unwrap();
+        assert!(truth.uncertain.is_empty(), "{text}");
+        let verifier = Verifier::new(Prediction::of_replay(&graph, &truth), Mode::Log);
+        assert_eq!(verifier.judge(events_of_replay(&facts, &truth)).faults, [], "{text}");
+        if !truth.ledger.resizes.is_empty() {
+            resized += 1;
+            continue;
+        }
+        let steps: Vec<_> = truth.steps.steps.iter().map(|step| (step.peak, step.after)).collect();
+        assert_eq!(steps, slowly(&graph), "{text}");
+        scheduled_like_replayed(&facts, &truth);
+        follows(&graph);
+    }
+    assert!(resized < 300, "{resized} graphs are resized");
+}
+
+/// PyTorch's tracker word for word, with sets: a storage goes once every node that uses it is scheduled.
+fn by_sets(graph: &Graph, ledger: &Ledger, order: &[NodeId]) -> Vec<i64> {
+    use std::collections::BTreeSet;
+    let uses = |id: NodeId| -> BTreeSet<u32> {
+        graph.inputs(id).iter().flat_map(|&input| ledger.shown(input).iter().copied()).collect()
+    };
+    let users: Vec<BTreeSet<NodeId>> = (0..ledger.entries.len() as u32)
+        .map(|s| graph.ids().filter(|&id| uses(id).contains(&s)).collect())
+        .collect();
+    let bytes = |s: u32| ledger.entries[s as usize].bytes.unwrap().count;
+    let all = 0..ledger.entries.len() as u32;
+    let mut live: BTreeSet<u32> = all.filter(|&s| ledger.entries[s as usize].external).collect();
+    let mut scheduled = BTreeSet::new();
+    let mut values = Vec::new();
+    for &id in order {
+        scheduled.insert(id);
+        live.extend(ledger.shown(id).iter().filter(|&&s| ledger.entries[s as usize].by == id));
+        // The rule of the reference: what nobody reads dies where it is made.
+        let unread = ledger.shown(id).iter().filter(|&&s| users[s as usize].is_empty()).copied();
+        for s in uses(id).into_iter().chain(unread) {
+            let keeps = graph.name(ledger.entries[s as usize].by).starts_with("primals");
+            if !keeps && users[s as usize].is_subset(&scheduled) {
+                live.remove(&s);
+            }
+        }
+        values.push(live.iter().map(|&s| bytes(s)).sum());
+    }
+    values
+}
+
+#[test]
+fn the_tracker_is_pytorchs_on_any_order() {
+    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
+    let mut compared = 0;
+    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
+        let Some(name) = file.strip_suffix(".json.gz").filter(|n| n.starts_with("small_m")) else { continue };
+        let graph = real(name).unwrap();
+        let ledger = recorded_ledger(&graph);
+        for seed in 0..3u64 {
+            // A topological order in which what could run next is drawn.
+            let mut state = seed;
+            let mut left: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::Call).collect();
+            let mut order: Vec<NodeId> = Vec::new();
+            while !left.is_empty() {
+                let free: Vec<usize> = (0..left.len())
+                    .filter(|&i| graph.inputs(left[i]).iter().all(|input| !left.contains(input)))
+                    .collect();
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                order.push(left.remove(free[(state >> 33) as usize % free.len()]));
+            }
+            let mut tracker = Tracker::new(&graph, &ledger, Devices::All, &not_primals).unwrap();
+            let mut values = Vec::new();
+            for &id in &order {
+                tracker.schedule(id).unwrap();
+                values.push(tracker.current());
+            }
+            assert_eq!(values, by_sets(&graph, &ledger, &order), "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "only {compared} orders");
 }

@@ -24,6 +24,9 @@ pub enum TrackerFault {
         /// The storage's allocator.
         of: String,
     },
+    /// It is none of the graph's nodes.
+    #[error("node {0} is none of the graph")]
+    Foreign(u32),
     /// The live bytes do not fit 64 bits.
     #[error("the live bytes do not fit 64 bits at {0}")]
     TooLarge(String),
@@ -121,6 +124,9 @@ impl<'a> Tracker<'a> {
     /// Schedules a node. After an error the tracker is as it was before.
     pub fn schedule(&mut self, node: NodeId) -> Result<(), TrackerFault> {
         let name = |id: NodeId| self.graph.name(id).to_string();
+        if node.index() >= self.scheduled.len() {
+            return Err(TrackerFault::Foreign(node.0));
+        }
         if self.scheduled[node.index()] {
             return Err(TrackerFault::Twice(name(node)));
         }
@@ -177,8 +183,10 @@ impl<'a> Tracker<'a> {
     fn release(&mut self, node: NodeId, frees: bool) {
         let ledger = self.ledger;
         for input in self.graph.inputs(node) {
-            self.waiting[input.index()] -= 1;
-            if self.waiting[input.index()] > 0 {
+            // A reference outside the graph is a fault that the validator reports.
+            let Some(waiting) = self.waiting.get_mut(input.index()) else { continue };
+            *waiting -= 1;
+            if *waiting > 0 {
                 continue;
             }
             for &storage in ledger.shown(input) {

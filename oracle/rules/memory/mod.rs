@@ -23,6 +23,7 @@ pub use claim::{Claim, ClaimedLife, Increment, Offset};
 pub use evidence::{Counting, MemoryConfig, MemoryEvidence};
 
 use super::{Checked, Finding, RuleStatus, Severity, arrange};
+use crate::analysis::validate::validate;
 use crate::graph::Graph;
 use crate::judge::{CannotJudge, Judgement, Verdict};
 
@@ -168,6 +169,15 @@ pub fn find(id: &str) -> Option<&'static MemoryRule> {
 
 /// Judges what is claimed about the memory of `graph`.
 pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
+    let unfit = |graph: &Graph| -> Vec<String> {
+        // A list that is out of order is what an order is judged by.
+        let faults = validate(graph).into_iter().filter(|fault| fault.is_fatal() && !fault.concerns_order());
+        faults.map(|fault| fault.to_string()).collect()
+    };
+    let faults = [graph].into_iter().chain(&claim.after).map(unfit).find(|faults| !faults.is_empty());
+    if let Some(faults) = faults {
+        return Err(CannotJudge::Input(faults));
+    }
     let ordered = claim.ordered(graph).map_err(CannotJudge::Pass)?;
     let graph = ordered.as_ref().unwrap_or(graph);
     let evidence = MemoryEvidence::new(graph, claim, config);

@@ -139,21 +139,11 @@ pub enum ProgramFault {
 impl Program {
     /// The dependencies of declared nodes. `buffers` must say who makes each one ([`Buffer::by`]).
     pub fn new(buffers: Vec<Buffer>, declared: Vec<Declared>) -> Result<Program, ProgramFault> {
-        let (nodes, all) = (declared.len() as u64, buffers.len() as u64);
-        let buffer = |&b: &BufferId| u64::from(b) < all;
-        for (i, b) in buffers.iter().enumerate() {
-            let earlier = |&of: &BufferId| (of as usize) < i;
-            let refers = b.aliases.iter().chain(&b.parent).all(earlier) && b.mutates.iter().all(buffer);
-            if !refers || b.by.is_some_and(|by| u64::from(by) >= nodes) {
-                return Err(ProgramFault::Dangling(b.name.clone()));
-            }
-            if b.bytes < 0 {
-                return Err(ProgramFault::Bytes(b.name.clone()));
-            }
-        }
+        check_buffers(&buffers, declared.len())?;
+        let buffer = |&b: &BufferId| (b as usize) < buffers.len();
         for d in &declared {
             let mut of = d.outputs.iter().chain(&d.reads).chain(&d.after);
-            if !of.all(buffer) || d.symbols.iter().any(|&s| u64::from(s) >= nodes) {
+            if !of.all(buffer) || d.symbols.iter().any(|&s| s as usize >= declared.len()) {
                 return Err(ProgramFault::Dangling(d.name.clone()));
             }
         }
@@ -186,14 +176,36 @@ impl Program {
         nodes: Vec<Node>,
         buffers: Vec<Buffer>,
         real: Vec<(BufferId, BufferId)>,
-    ) -> Program {
-        Program { nodes, buffers, real }
+    ) -> Result<Program, ProgramFault> {
+        check_buffers(&buffers, nodes.len())?;
+        let known = |b: BufferId| (b as usize) < buffers.len();
+        for node in &nodes {
+            let dependencies = node.unmet.iter().chain(&node.of_inputs).map(|dependency| dependency.buffer);
+            if !dependencies.chain(node.outputs.iter().copied()).all(known) {
+                return Err(ProgramFault::Dangling(node.name.clone()));
+            }
+        }
+        match real.iter().all(|&(m, root)| known(m) && known(root)) {
+            true => Ok(Program { nodes, buffers, real }),
+            false => Err(ProgramFault::Dangling("a new name".to_string())),
+        }
     }
+}
 
-    /// The buffers of nodes, in the order of their definition.
-    pub fn defined(&self) -> impl Iterator<Item = BufferId> {
-        (0..self.buffers.len() as u32).filter(|&b| self.buffers[b as usize].by.is_some())
+/// Whether buffers refer to earlier buffers and existing nodes, and have sizes.
+fn check_buffers(buffers: &[Buffer], nodes: usize) -> Result<(), ProgramFault> {
+    for (i, b) in buffers.iter().enumerate() {
+        let earlier = |&of: &BufferId| (of as usize) < i;
+        let refers = b.aliases.iter().chain(&b.parent).all(earlier);
+        let mutates = b.mutates.is_none_or(|of| (of as usize) < buffers.len());
+        if !refers || !mutates || b.by.is_some_and(|by| by as usize >= nodes) {
+            return Err(ProgramFault::Dangling(b.name.clone()));
+        }
+        if b.bytes < 0 {
+            return Err(ProgramFault::Bytes(b.name.clone()));
+        }
     }
+    Ok(())
 }
 
 /// The names of buffers as they change, and who uses what.

@@ -35,6 +35,11 @@ impl Least {
         self.tree[self.leaves + place] == NONE
     }
 
+    /// The least value of all.
+    pub(super) fn least(&self) -> Option<u128> {
+        Some(self.tree[1]).filter(|&least| least != NONE)
+    }
+
     /// The least value of the places `from..to`.
     pub(super) fn of(&self, from: usize, to: usize) -> Option<u128> {
         let (mut from, mut to) = (from + self.leaves, to + self.leaves);
@@ -88,6 +93,7 @@ mod tests {
                 let (a, b) = (draw(places + 1), draw(places + 1));
                 let (from, to) = (a.min(b), a.max(b));
                 assert_eq!(tree.of(from, to), plain[from..to].iter().flatten().min().copied());
+                assert_eq!(tree.least(), plain.iter().flatten().min().copied());
                 assert_eq!(tree.first(), plain.iter().position(Option::is_some));
                 assert_eq!(tree.is_empty(place), plain[place].is_none());
             }

@@ -34,11 +34,12 @@ pub fn lpmf(
     let mut most = live.max(sum(outputs.map(free))?);
 
     // Places by size, then index.
-    let mut by_size: Vec<NodeIndex> = (0..nodes as u32).collect();
-    by_size.sort_unstable_by_key(|&n| (planning.size[n as usize], n));
+    let mut by_size: Vec<(i64, NodeIndex)> =
+        (0..nodes as u32).map(|n| (planning.size[n as usize], n)).collect();
+    by_size.sort_unstable();
     let mut place = vec![0u32; nodes];
-    by_size.iter().enumerate().for_each(|(i, &n)| place[n as usize] = i as u32);
-    let sorted_sizes: Vec<i64> = by_size.iter().map(|&n| planning.size[n as usize]).collect();
+    by_size.iter().enumerate().for_each(|(i, &(_, n))| place[n as usize] = i as u32);
+    let sorted_sizes: Vec<i64> = by_size.iter().map(|&(size, _)| size).collect();
 
     let mut ready: Least = Least::new(nodes);
     let mut by_follower = BinaryHeap::new();
@@ -56,28 +57,30 @@ pub fn lpmf(
         arrive(n, &mut ready, &to_free, &mut by_follower);
     }
     let mut order = Vec::with_capacity(nodes);
-    while let Some(first) = ready.first() {
+    loop {
         let gap = most - live;
-        let chosen = if size_threshold > 0 && sorted_sizes[first] > size_threshold {
-            let mut chosen = None;
-            while let Some(Reverse((_, _, n))) = by_follower.pop() {
-                // What was taken otherwise meanwhile is still in the heap.
-                if !ready.is_empty(place[n as usize] as usize) {
-                    chosen = Some(n);
-                    break;
+        // The best of all is the best below the gap, if it is below it: nothing more to look for, as a rule.
+        let best = match size_threshold > 0 {
+            true => None,
+            false => ready.least().map(|key| key as NodeIndex),
+        };
+        let chosen = match best.filter(|&n| planning.size[n as usize] <= gap) {
+            Some(best) => Some(best),
+            None => {
+                let Some(first) = ready.first() else { break };
+                if size_threshold > 0 && sorted_sizes[first] > size_threshold {
+                    // What was taken otherwise meanwhile is still in the heap.
+                    let ready = |n: &NodeIndex| !ready.is_empty(place[*n as usize] as usize);
+                    std::iter::from_fn(|| by_follower.pop()).map(|Reverse((_, _, n))| n).find(ready)
+                } else {
+                    let (from, reach) = match sorted_sizes[first] > gap {
+                        true => (first, sorted_sizes[first]),
+                        false => (0, gap),
+                    };
+                    let to = sorted_sizes.partition_point(|&size| size <= reach);
+                    ready.of(from, to).map(|key| key as NodeIndex)
                 }
             }
-            chosen
-        } else {
-            let below = match sorted_sizes[first] > gap {
-                true => 0,
-                false => sorted_sizes.partition_point(|&size| size <= gap),
-            };
-            let (from, to) = match below {
-                0 => (first, sorted_sizes.partition_point(|&size| size <= sorted_sizes[first])),
-                below => (0, below),
-            };
-            ready.of(from, to).map(|key| key as NodeIndex)
         };
         let Some(chosen) = chosen else { break };
         ready.set(place[chosen as usize] as usize, None);

@@ -184,7 +184,7 @@ fn a_chain_of_a_million_nodes() {
         unmet: if i == 0 { vec![] } else { vec![dependency(i)] },
         ..Node::default()
     });
-    let p = Program::from_dependencies(nodes.collect(), (0..N).map(buffer).collect(), vec![]);
+    let p = Program::from_dependencies(nodes.collect(), (0..N).map(buffer).collect(), vec![]).unwrap();
     let planning = Planning::new(&p).unwrap();
     assert_eq!(planning.cycle(), None);
     for order in [lpmf(&p, &planning, 0).unwrap(), bfs(&planning), dfs(&planning)] {

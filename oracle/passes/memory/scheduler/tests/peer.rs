@@ -57,7 +57,7 @@ fn read(case: &Value) -> Program {
     }
     buffers.iter_mut().enumerate().for_each(|(i, b)| b.name = format!("b{i}"));
     let real = pairs(&case["real"]).iter().map(|&(m, root)| (m as u32, root as u32)).collect();
-    Program::from_dependencies(nodes, buffers, real)
+    Program::from_dependencies(nodes, buffers, real).unwrap()
 }
 
 #[test]
