@@ -1,0 +1,196 @@
+use super::orders::{bfs, dfs, lpmf};
+use super::*;
+
+/// Nodes with one buffer each: (name, bytes, reads).
+fn program(nodes: &[(&str, i64, &[&str])], outputs: &[&str]) -> Program {
+    let mut buffers = Vec::new();
+    let mut declared = Vec::new();
+    for (i, (name, bytes, reads)) in nodes.iter().enumerate() {
+        let find = |of: &&str| buffers.iter().position(|b: &Buffer| b.name == *of).unwrap() as u32;
+        let reads = reads.iter().map(find).collect();
+        declared.push(Declared {
+            name: name.to_string(),
+            outputs: vec![i as u32],
+            reads,
+            ..Declared::default()
+        });
+        buffers.push(Buffer {
+            name: name.to_string(),
+            bytes: *bytes,
+            by: Some(i as u32),
+            output: outputs.contains(name),
+            ..Buffer::default()
+        });
+    }
+    Program::new(buffers, declared).unwrap()
+}
+
+fn names(program: &Program, order: &[u32]) -> String {
+    order.iter().map(|&n| program.nodes[n as usize].name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_worked_example() {
+    let p = program(
+        &[("a", 10, &[]), ("b", 30, &[]), ("c", 5, &["a"]), ("d", 5, &["b"]), ("e", 5, &["c", "d"])],
+        &["e"],
+    );
+    let planning = Planning::new(&p).unwrap();
+    let timeline = Timeline::new(&p, &planning, &[0, 1, 2, 3, 4]).unwrap();
+    assert_eq!(timeline.estimate(), Some((45, vec![10, 40, 45, 40, 15, 5])));
+    let phases = timeline.phases().unwrap();
+    assert_eq!(phases.peak, 45);
+    let steps: Vec<_> = phases.steps.iter().map(|s| (s.alloc, s.post_alloc, s.free, s.post_free)).collect();
+    assert_eq!(steps, [(10, 10, 0, 10), (30, 40, 0, 40), (5, 45, 10, 35), (5, 40, 30, 10), (5, 15, 10, 5)]);
+    assert_eq!(timeline.live_before_steps(), Some(vec![0, 10, 40, 35, 10, 5]));
+    assert_eq!(names(&p, &lpmf(&p, &planning, 0).unwrap()), "a c b d e");
+    assert_eq!(names(&p, &bfs(&planning)), "a b c d e");
+    assert_eq!(names(&p, &dfs(&planning)), "a c b d e");
+    let choice = reorder_for_peak_memory(&p, &planning, 0).unwrap();
+    assert_eq!(choice.method, Method::Lpmf);
+    assert_eq!(choice.peaks.iter().map(|p| p.1).collect::<Vec<_>>(), [45, 40, 45, 40]);
+}
+
+/// buf0 = op0(); buf1 = mutation_op_(buf0); buf2 = op2(buf1).
+fn renamed() -> Program {
+    let buffer =
+        |name: &str, bytes, by| Buffer { name: name.into(), bytes, by: Some(by), ..Buffer::default() };
+    let buffers = vec![
+        buffer("buf0", 100, 0),
+        Buffer { mutates: Some(0), layout: Layout::Nothing, ..buffer("buf1", 100, 1) },
+        Buffer { output: true, ..buffer("buf2", 40, 2) },
+    ];
+    let node = |name: &str, output, reads: &[u32]| Declared {
+        name: name.into(),
+        outputs: vec![output],
+        reads: reads.to_vec(),
+        ..Declared::default()
+    };
+    // op2 reads buf0 by its old name: it gets the new one.
+    Program::new(buffers, vec![node("op0", 0, &[]), node("op1", 1, &[]), node("op2", 2, &[0])]).unwrap()
+}
+
+#[test]
+fn a_mutation_renames_at_no_cost() {
+    let p = renamed();
+    assert_eq!(p.nodes[2].unmet, [Dependency { buffer: 1, kind: Kind::Real }]);
+    assert_eq!(p.real, [(1, 0)]);
+    let planning = Planning::new(&p).unwrap();
+    let sizes: Vec<_> = planning.sizes.iter().map(|s| (s.alloc, s.free)).collect();
+    assert_eq!(sizes, [(100, 100), (0, 0), (40, 40)]);
+    assert_eq!((planning.life.of(0), planning.life.of(1)), (&[1u32, 2][..], &[2u32][..]));
+    let timeline = Timeline::new(&p, &planning, &[0, 1, 2]).unwrap();
+    let lives: Vec<_> = timeline.records.iter().map(|r| (r.start, r.end)).collect();
+    assert_eq!(lives, [(0, Some(2)), (1, Some(2)), (2, None)]);
+    let phases = timeline.phases().unwrap();
+    assert_eq!(phases.steps.iter().map(|s| s.post_alloc).collect::<Vec<_>>(), [100, 100, 140]);
+    assert_eq!((phases.peak, phases.steps[2].post_free), (140, 40));
+}
+
+#[test]
+fn a_mutation_waits_for_readers_and_keeps_views_alive() {
+    let buffer = |name: &str, by| Buffer { name: name.into(), bytes: 8, by: Some(by), ..Buffer::default() };
+    let buffers = vec![
+        buffer("x", 0),
+        Buffer { layout: Layout::Alias, aliases: vec![0], ..buffer("view", 1) },
+        buffer("copy", 2),
+        Buffer { layout: Layout::Nothing, mutates: Some(0), ..buffer("x2", 3) },
+    ];
+    let node = |name: &str, output, reads: &[u32]| Declared {
+        name: name.into(),
+        outputs: vec![output],
+        reads: reads.to_vec(),
+        ..Declared::default()
+    };
+    let declared =
+        vec![node("x", 0, &[]), node("view", 1, &[0]), node("copy", 2, &[0]), node("write", 3, &[])];
+    let p = Program::new(buffers, declared).unwrap();
+    let kinds: Vec<_> = p.nodes[3].unmet.iter().map(|d| (d.buffer, d.kind)).collect();
+    assert_eq!(kinds, [(0, Kind::Real), (1, Kind::Real), (2, Kind::Fake)]);
+}
+
+#[test]
+fn a_multi_output_kernel_allocates_at_once_and_frees_one_by_one() {
+    let buffer =
+        |name: &str, bytes, by| Buffer { name: name.into(), bytes, by: Some(by), ..Buffer::default() };
+    let buffers = vec![
+        Buffer { layout: Layout::MultiOutput, ..buffer("buf0", 0, 0) },
+        Buffer { parent: Some(0), ..buffer("buf1", 10, 1) },
+        Buffer { parent: Some(0), ..buffer("buf2", 20, 2) },
+    ];
+    let declared = (0..3)
+        .map(|i| Declared {
+            name: format!("op{i}"),
+            outputs: vec![i],
+            reads: if i > 0 { vec![0] } else { vec![] },
+            ..Declared::default()
+        })
+        .collect();
+    let p = Program::new(buffers, declared).unwrap();
+    let sizes: Vec<_> = Planning::new(&p).unwrap().sizes.iter().map(|s| (s.alloc, s.free)).collect();
+    assert_eq!(sizes, [(30, 0), (0, 10), (0, 20)]);
+}
+
+#[test]
+fn a_freeable_input_dies_after_the_last_reader_of_any_of_its_names() {
+    let buffers = vec![
+        Buffer { name: "x".into(), bytes: 64, ..Buffer::default() },
+        Buffer { name: "arg0_1".into(), bytes: 64, protected: true, ..Buffer::default() },
+        Buffer {
+            name: "m".into(),
+            by: Some(0),
+            layout: Layout::Nothing,
+            mutates: Some(0),
+            ..Buffer::default()
+        },
+        Buffer { name: "y".into(), bytes: 4, by: Some(1), output: true, ..Buffer::default() },
+    ];
+    let declared = vec![
+        Declared { name: "write".into(), outputs: vec![2], ..Declared::default() },
+        Declared { name: "read".into(), outputs: vec![3], reads: vec![0, 1], ..Declared::default() },
+    ];
+    let p = Program::new(buffers, declared).unwrap();
+    let planning = Planning::new(&p).unwrap();
+    assert_eq!(planning.freeable, [0]);
+    assert_eq!(planning.life.of(0), [0, 1]);
+    let timeline = Timeline::new(&p, &planning, &[0, 1]).unwrap();
+    assert_eq!(timeline.estimate(), Some((68, vec![64, 68, 4])));
+    assert_eq!(timeline.phases().unwrap().peak, 68);
+}
+
+#[test]
+fn names_protect_inputs() {
+    for (name, subgraph, kept) in [
+        ("primals_3", None, true),
+        ("arg0_1", None, true),
+        ("tangents_1", None, true),
+        ("x", None, false),
+        ("body_arg0", None, false),
+        ("body_arg0", Some("body"), true),
+        ("body_x", Some("body"), false),
+        ("other_arg0", Some("body"), false),
+    ] {
+        assert_eq!(lower::is_protected(name, subgraph), kept, "{name} in {subgraph:?}");
+    }
+}
+
+#[test]
+fn a_chain_of_a_million_nodes() {
+    const N: u32 = 1_000_000;
+    let buffer = |i| Buffer { name: String::new(), bytes: 1, by: Some(i), ..Buffer::default() };
+    let dependency = |i: u32| Dependency { buffer: i - 1, kind: Kind::Real };
+    let nodes = (0..N).map(|i| Node {
+        outputs: vec![i],
+        unmet: if i == 0 { vec![] } else { vec![dependency(i)] },
+        ..Node::default()
+    });
+    let p = Program::from_dependencies(nodes.collect(), (0..N).map(buffer).collect(), vec![]).unwrap();
+    let planning = Planning::new(&p).unwrap();
+    assert_eq!(planning.cycle(), None);
+    for order in [lpmf(&p, &planning, 0).unwrap(), bfs(&planning), dfs(&planning)] {
+        assert!(order.into_iter().eq(0..N));
+    }
+}
+
+/// Random programs with what PyTorch 2.15 makes of them, recorded by tests/peer/memory_orders.py.
+mod peer;
