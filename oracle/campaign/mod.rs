@@ -36,7 +36,7 @@ pub use summary::{Batch, Summary};
 
 use crate::candidates::Candidate;
 use crate::case::Case;
-use crate::generate::{self, Config, Seeded, Source};
+use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
 use crate::graph::Graph;
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Budget};
@@ -199,7 +199,32 @@ impl Campaign<'_> {
         self.case_by(&self.config(), number)
     }
 
+    /// The pass of case `number`: of all passes, each family in turn.
+    fn family(&self, number: u64) -> PassKind {
+        const FAMILIES: [PassKind; 4] =
+            [PassKind::Bucketing, PassKind::Partition, PassKind::Schedule, PassKind::Memory];
+        let passes = self.candidate.capabilities().passes;
+        let implemented = |family: &PassKind| match family {
+            PassKind::Bucketing => passes.contains(family) || passes.contains(&PassKind::Repair),
+            _ => passes.contains(family),
+        };
+        let families: Vec<PassKind> = FAMILIES.into_iter().filter(implemented).collect();
+        match (self.pass, families.len() as u64) {
+            (Some(pass), _) => pass,
+            // Windows of real graphs are for bucketing and repair only.
+            (None, 0) => PassKind::Bucketing,
+            (None, _) if !self.graphs.is_empty() => PassKind::Bucketing,
+            (None, count) => families[(number % count) as usize],
+        }
+    }
+
     fn case_by(&self, config: &Config, number: u64) -> Case {
+        match self.family(number) {
+            PassKind::Bucketing | PassKind::Repair => {}
+            PassKind::Partition => return joint::case(&joint::Config::default(), self.seed, number),
+            PassKind::Schedule => return schedule::case(self.seed, number),
+            PassKind::Memory => return memory::case(self.seed, number),
+        }
         let generated = || generate::case(config, self.seed, number).into_case();
         match self.neighbour(number) {
             // The pass and its options as for a generated case; caps would be those of another graph.

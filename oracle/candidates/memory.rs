@@ -5,13 +5,16 @@
 //! over a few swaps, and offsets in an arena. A mutant replaces one ingredient; reference code knows of none.
 //! Sources of the mutants: K18, K19, K20, K24, K30 and K33 of the bug benchmark.
 
+use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
+use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::passes::memory::replay::{Facts, Options, replay_with};
 use crate::passes::memory::scheduler::{Planning, Timeline, lower};
 use crate::passes::memory::{Devices, Life, Replay};
+use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 
 /// A memory candidate: the reference, with ingredients replaced.
@@ -182,6 +185,43 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
         edit: Edit::KeepDead,
     },
 ];
+
+/// A mutant as a candidate.
+pub struct MemoryMutant(&'static MemoryCandidate);
+
+/// The mutants as candidates.
+pub(super) fn mutants() -> impl Iterator<Item = MemoryMutant> {
+    MEMORY_CANDIDATES.iter().filter(|candidate| !candidate.defect.is_empty()).map(MemoryMutant)
+}
+
+impl Candidate for MemoryMutant {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Memory], bakes_rank: false }
+    }
+
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        super::reference::no_options(pass)
+    }
+
+    fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        Err(Refusal::new(format!("{} does not run {}", self.0.name, pass.name)))
+    }
+
+    fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
+        self.0.claim(graph).map_err(Refusal::new)
+    }
+}
+
+/// What the reference states about a graph.
+pub(super) fn reference_claim(graph: &Graph) -> Result<Claim, Refusal> {
+    let reference = MEMORY_CANDIDATES.iter().find(|candidate| candidate.defect.is_empty());
+    let reference = reference.ok_or_else(|| Refusal::new("there is no reference"))?;
+    reference.claim(graph).map_err(Refusal::new)
+}
 
 /// How many swaps the incremental tracker is shown at.
 const SWAPS: usize = 3;

@@ -1,15 +1,18 @@
 //! Who is judged: anything that turns a case into an outcome.
 
 pub mod by_name;
+pub mod memory;
 pub mod mutants;
 pub mod pr158663;
 mod reference;
+pub mod schedule;
 
 pub use reference::Reference;
 
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::PassKind;
+use crate::rules::memory::Claim;
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +71,18 @@ pub trait Candidate: Sync {
     /// Runs `pass` on `graph` as global rank `rank`.
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
 
+    /// Cuts a joint graph as `pass` says: the forward and the backward graph.
+    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
+        let _ = (joint, pass);
+        Err(Refusal::new(format!("{} cuts no joint graphs", self.name())))
+    }
+
+    /// What it states about the memory of a graph.
+    fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
+        let _ = (graph, pass);
+        Err(Refusal::new(format!("{} states nothing about memory", self.name())))
+    }
+
     /// Runs `pass` on `graph` as each of several global ranks: an outcome for each, or a single one where it is
     /// known to be the same on all of them.
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
@@ -80,6 +95,8 @@ pub fn all() -> Vec<Box<dyn Candidate>> {
     let mut all: Vec<Box<dyn Candidate>> =
         vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)];
     all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all.extend(schedule::mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all.extend(memory::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all
 }
 

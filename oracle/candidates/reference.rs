@@ -1,11 +1,14 @@
 //! The reference implementations, as a candidate.
 
+use super::memory::reference_claim;
+use super::schedule::run_options;
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
 use crate::ops::Collective;
 use crate::passes::bucketing::{self, Config};
-use crate::passes::repair;
+use crate::passes::{partition, repair, schedule};
+use crate::rules::memory::Claim;
 use crate::rules::{JUDGE_OPTIONS, PassKind};
 
 /// The reference of every pass.
@@ -28,7 +31,9 @@ impl Candidate for Reference {
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
-            Some(PassKind::Repair) => no_options(pass),
+            Some(PassKind::Repair | PassKind::Memory) => no_options(pass),
+            Some(PassKind::Partition) => partition_config(pass).map(|_| ()),
+            Some(PassKind::Schedule) => schedule::Config::from_pass(pass).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -37,8 +42,22 @@ impl Candidate for Reference {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
+            Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
+            Some(PassKind::Partition | PassKind::Memory) => {
+                Err(Refusal::new(format!("{} gives no single graph", pass.name)))
+            }
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
         }
+    }
+
+    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
+        let config = partition_config(pass).map_err(Refusal::new)?;
+        let parts = partition::run(joint, &config).map_err(|error| Refusal::new(error.to_string()))?;
+        Ok((parts.forward, parts.backward))
+    }
+
+    fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
+        reference_claim(graph)
     }
 
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
@@ -105,7 +124,14 @@ pub(super) fn run_repair(
     }
 }
 
-fn no_options(pass: &PassConfig) -> Result<(), String> {
+/// The partitioner's options of a pass; those for the judge are left out.
+fn partition_config(pass: &PassConfig) -> Result<partition::PartitionConfig, String> {
+    let mut pass = pass.clone();
+    pass.options.retain(|(key, _)| !crate::rules::partition::JUDGE_OPTIONS.contains(&key.as_str()));
+    partition::PartitionConfig::from_pass(&pass)
+}
+
+pub(super) fn no_options(pass: &PassConfig) -> Result<(), String> {
     match pass.unknown(JUDGE_OPTIONS).first() {
         None => Ok(()),
         Some(key) => Err(format!("{} has no option {key:?}", pass.name)),

@@ -5,11 +5,13 @@
 //! `*_choices`, decodes choices through `arbitrary`.
 
 pub mod bucketing;
+pub mod deadlock;
 pub mod interpreter_domains;
 pub mod json_format;
 pub mod mutate;
 pub mod reducer;
 pub mod repair;
+pub mod schedule;
 pub mod text_format;
 
 use crate::case::Case;

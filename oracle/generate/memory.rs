@@ -8,7 +8,8 @@
 //! Nothing is read or written that a collective in flight uses, and every collective is waited for, unless
 //! [`MemoryCases::never_waited`] asks otherwise.
 
-use super::Source;
+use super::{Seeded, Source};
+use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::graph::Graph;
 use std::fmt::Write;
@@ -65,6 +66,12 @@ struct Writer<'s> {
 const RESIZE: &str = "facts inductor.resize_storage_bytes_.default '{\"kind\":\"op\",\"namespace\":\"inductor\",\"schema\":\
                       \"inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()\",\"is_mutable\":false,\
                       \"mutated_args\":[],\"ret_aliases_arg\":[],\"is_view\":false}'\n";
+
+/// Case number `index` of the campaign `seed`.
+pub fn case(seed: u64, index: u64) -> Case {
+    let graph = MemoryCases::default().graph(Seeded::case(seed, index)).unwrap_or_default();
+    Case { pass: Some(PassConfig::new("memory")), ..Case::of_graph(graph) }
+}
 
 impl MemoryCases {
     /// The text of a case.

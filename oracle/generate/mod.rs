@@ -27,8 +27,10 @@ mod config;
 mod edits;
 mod effects;
 mod features;
+pub mod joint;
 mod keys;
 mod layers;
+pub mod memory;
 mod neighbours;
 mod operands;
 mod order;
@@ -36,6 +38,7 @@ mod pass;
 mod pool;
 mod propagate;
 mod resize;
+pub mod schedule;
 mod source;
 mod steps;
 #[cfg(any(test, feature = "proptest"))]

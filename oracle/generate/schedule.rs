@@ -15,8 +15,10 @@
 //!
 //! Symbolic sizes, several devices, batches of messages, coalesced collectives, bodies of higher-order operators.
 
-use crate::generate::Source;
+use crate::case::{Case, PassConfig};
+use crate::generate::{Seeded, Source};
 use crate::graph::{Cluster, Dtype, Graph, Group, NodeId, Op, OrderingEdge, Out, Str, Value, World};
+use crate::passes::schedule::Pass;
 use crate::simulate::Estimates;
 
 /// A case for a scheduler.
@@ -36,10 +38,28 @@ pub struct ScheduleCase {
 
 const RANKS: u32 = 4;
 
+/// Case number `index` of the campaign `seed`: a graph of all ranks, with estimates that all ranks share.
+pub fn case(seed: u64, index: u64) -> Case {
+    let mut source = Seeded::case(seed, index);
+    let pass = source.one_of(Pass::ALL);
+    let drawn = graph_case(&mut source, 30, false);
+    let config = PassConfig::new("schedule")
+        .with("method", pass.name())
+        .with("budget", drawn.budgets.first().copied().unwrap_or(0.2).to_string())
+        .with("runtime_mode", if drawn.runtime_mode { "yes" } else { "no" });
+    let graph = drawn.graphs.into_iter().next().unwrap_or_default();
+    Case { pass: Some(config), ..Case::of_graph(graph) }
+}
+
 /// A case from the choices of `source`, with at most about `steps` steps.
 pub fn schedule_case(source: &mut impl Source, steps: u32) -> ScheduleCase {
+    graph_case(source, steps, true)
+}
+
+/// The same; `messages` between ranks need a second graph.
+fn graph_case(source: &mut impl Source, steps: u32, messages: bool) -> ScheduleCase {
     source.step();
-    let has_messages = source.percent(35);
+    let has_messages = messages && source.percent(35);
     let features = Features {
         messages: has_messages,
         effects: source.percent(40),

@@ -1,12 +1,31 @@
 //! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
 
-use super::{CannotJudge, Judgement, Options, Values, Verdict};
+use super::{CannotJudge, Judgement, Options, Values, refused, verdict};
 use crate::analysis::validate::validate;
+use crate::candidates::Candidate;
+use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::rules::partition::{
-    self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose,
-};
+use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
 use crate::rules::{RuleStatus, Severity};
+
+/// What the options of a pass say to the judge.
+pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
+    PartitionConfig::from_pass(pass).map_err(CannotJudge::Pass)
+}
+
+/// Runs a candidate on a joint graph and judges what it gives.
+pub(super) fn judge_candidate(
+    joint: &Graph,
+    pass: &PassConfig,
+    candidate: &dyn Candidate,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let config = config(pass)?;
+    match candidate.partition(joint, pass) {
+        Ok((forward, backward)) => judge_partition(joint, &forward, &backward, &config, options),
+        Err(refusal) => Ok(refused(refusal.reason)),
+    }
+}
 
 /// Judges one triple.
 ///
@@ -58,11 +77,7 @@ pub fn judge_partition_with(
         .filter(|(id, _)| partition::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
         .map(|(id, why)| format!("{id}: {why}"))
         .collect();
-    let verdict = match (findings.is_empty(), undecided.is_empty()) {
-        (false, _) => Verdict::Violated(findings),
-        (true, false) => Verdict::Undecided(undecided),
-        (true, true) => Verdict::Sound,
-    };
+    let verdict = verdict(findings, undecided);
     let acted = !evidence.saved.is_empty();
     Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })
 }

@@ -1,12 +1,49 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
+use super::{CannotJudge, Judgement, input_faults, refused, verdict};
+use crate::candidates::Candidate;
 use crate::candidates::schedule::Scheduler;
+use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::judge::{CannotJudge, Judgement, Verdict, input_faults};
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::{Budget, PassKind, RuleStatus, Severity};
 use crate::simulate::Estimates;
+
+/// A candidate as one rank after another runs it, with the options of one pass.
+struct WithOptions<'a> {
+    candidate: &'a dyn Candidate,
+    pass: &'a PassConfig,
+}
+
+impl Scheduler for WithOptions<'_> {
+    fn name(&self) -> &str {
+        self.candidate.name()
+    }
+
+    fn run(&self, graph: &Graph, _: &Config, rank: u32) -> Result<Graph, String> {
+        let outcome = self.candidate.run(graph, self.pass, rank).map_err(|refusal| refusal.reason)?;
+        Ok(outcome.repaired)
+    }
+}
+
+/// Runs a candidate on a graph and judges the order that it gives.
+pub(super) fn judge_candidate(
+    graph: &Graph,
+    pass: &PassConfig,
+    candidate: &dyn Candidate,
+) -> Result<Judgement, CannotJudge> {
+    let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
+    let promises = promises(&config, candidate.keeps_promises());
+    judge_scheduler(graph, &config, &WithOptions { candidate, pass }, promises, false)
+}
+
+/// What the options of a pass promise.
+pub(super) fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
+    let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
+    let budget = pass.get("budget").map(|_| config.budget());
+    Ok(Promises { peak: budget, ..promises(&config, false) })
+}
 
 /// Judges what a scheduler gave for a graph: one outcome for all ranks, or one for each.
 pub fn judge_schedule(
@@ -80,8 +117,7 @@ pub fn judge_scheduler(
         match scheduler.run(graph, config, rank) {
             Ok(after) => orders.push(after),
             Err(reason) => {
-                let verdict = Verdict::Refused(reason);
-                return Ok(Judgement { verdict, rules: Vec::new(), notes: Vec::new(), acted: false });
+                return Ok(refused(reason));
             }
         }
     }
@@ -142,10 +178,6 @@ fn judgement(evidence: &Evidence) -> Judgement {
             .ids()
             .map(|id| outcome.after.graph.name(id)))
     });
-    let verdict = match (findings.is_empty(), undecided.is_empty()) {
-        (false, _) => Verdict::Violated(findings),
-        (true, false) => Verdict::Undecided(undecided),
-        (true, true) => Verdict::Sound,
-    };
+    let verdict = verdict(findings, undecided);
     Judgement { verdict, rules, notes: Vec::new(), acted }
 }

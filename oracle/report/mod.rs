@@ -1,6 +1,7 @@
 //! Verdicts for people and for machines, from one value: the [`Judgement`](crate::judge::Judgement).
 
 mod json;
+pub mod memory;
 mod text;
 
 pub use json::json;

@@ -26,10 +26,13 @@ mod executed;
 mod exposure;
 mod finding;
 mod graph;
+pub mod memory;
 mod order;
+pub mod partition;
 mod policies;
 mod policy;
 mod proved;
+pub mod schedule;
 mod side;
 mod unread;
 mod values;
@@ -51,17 +54,27 @@ pub enum PassKind {
     Bucketing,
     /// Topological repair alone.
     Repair,
+    /// Cutting a joint graph into forward and backward.
+    Partition,
+    /// Reordering a graph so that communication overlaps with computation.
+    Schedule,
+    /// What is stated about the memory of a graph.
+    Memory,
 }
 
 impl PassKind {
     /// All of them.
-    pub const ALL: &'static [PassKind] = &[PassKind::Bucketing, PassKind::Repair];
+    pub const ALL: &'static [PassKind] =
+        &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition, PassKind::Schedule, PassKind::Memory];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             PassKind::Bucketing => "bucketing",
             PassKind::Repair => "repair",
+            PassKind::Partition => "partition",
+            PassKind::Schedule => "schedule",
+            PassKind::Memory => "memory",
         }
     }
 
@@ -93,6 +106,41 @@ pub struct Rule {
     pub reason: &'static str,
     /// Looks for violations.
     pub check: fn(&Evidence) -> Checked,
+}
+
+/// What a rule says, apart from its check: of the rules here and of those of the other families.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// Its stable id, `family/name`.
+    pub id: &'static str,
+    /// How much its violation matters.
+    pub severity: Severity,
+    /// The passes whose outcomes it judges.
+    pub passes: Vec<PassKind>,
+    /// What it states.
+    pub statement: &'static str,
+    /// Why it must hold.
+    pub reason: &'static str,
+}
+
+/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory.
+pub fn statements() -> Vec<Statement> {
+    let of_graphs = CATALOGUE.iter().map(|r| (r.id, r.severity, r.passes.to_vec(), r.statement, r.reason));
+    let of = |pass| move |(id, severity, statement, reason)| (id, severity, vec![pass], statement, reason);
+    let partition = partition::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
+    let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
+    let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
+    let all = of_graphs
+        .chain(partition.map(of(PassKind::Partition)))
+        .chain(schedule.map(of(PassKind::Schedule)))
+        .chain(memory.map(of(PassKind::Memory)));
+    all.map(|(id, severity, passes, statement, reason)| Statement { id, severity, passes, statement, reason })
+        .collect()
+}
+
+/// The statement of the rule with this id, of whatever family.
+pub fn statement(id: &str) -> Option<Statement> {
+    statements().into_iter().find(|rule| rule.id == id)
 }
 
 /// What looking for violations of one rule gave.

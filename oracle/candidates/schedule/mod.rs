@@ -2,6 +2,8 @@
 
 pub mod mutants;
 
+use super::{Outcome, Refusal};
+use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::passes::schedule::{Config, Policy, Reference, schedule_with};
 
@@ -31,5 +33,18 @@ fn run_with(graph: &Graph, config: &Config, rank: u32, policy: &dyn Policy) -> R
         .map(|scheduled| scheduled.graph)
         .map_err(|refusal| refusal.to_string())
 }
+
+/// The passes with other ingredients, by the options of a case.
+pub(super) fn run_options(
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    policy: &dyn Policy,
+) -> Result<Outcome, Refusal> {
+    let config = Config::from_pass(pass).map_err(Refusal::new)?;
+    let repaired = run_with(graph, &config, rank, policy).map_err(Refusal::new)?;
+    Ok(Outcome { unrepaired: None, repaired })
+}
+
 #[cfg(test)]
 mod tests;

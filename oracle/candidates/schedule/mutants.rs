@@ -1,10 +1,13 @@
 //! The schedulers that are broken, each after a bug that has happened: the reference with one ingredient replaced.
 
-use super::{Scheduler, run_with};
+use super::{Scheduler, run_options, run_with};
 use crate::analysis::origin::{Hazard, Origin};
+use crate::candidates::{Candidate, Capabilities, Outcome, Refusal};
+use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId};
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Policy};
+use crate::rules::PassKind;
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
 /// One mutant.
@@ -37,6 +40,29 @@ impl Scheduler for Mutant {
     }
 }
 
+impl Candidate for Mutant {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Schedule], bakes_rank: false }
+    }
+
+    /// A mutant promises what the reference promises.
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        Config::from_pass(pass).map(|_| ())
+    }
+
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        run_options(graph, pass, rank, self.policy)
+    }
+}
+
 /// All mutants.
 pub fn all() -> Vec<Mutant> {
     let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy };
@@ -59,7 +85,7 @@ pub fn all() -> Vec<Mutant> {
         ),
         mutant("K9b", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
         mutant("K19", "who reads a wait's result follows the launch only", "#115104", &OnTheLaunch),
-        mutant("K19b", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
+        mutant("K19i", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
         mutant(
             "K26",
             "each group is a stream of its own, ordered by estimates of the rank's own",

@@ -32,17 +32,17 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
     }
     for &id in &forward {
         if joint.source.percent(joint.config.loose_tag) {
-            let policy = joint.source.one_of(&[
-                "MUST_SAVE",
-                "PREFER_RECOMPUTE",
-                "MUST_RECOMPUTE",
-                "PREFER_SAVE",
-            ]);
+            let policy =
+                joint.source.one_of(&["MUST_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE", "PREFER_SAVE"]);
             set(joint, id, policy, None);
         }
     }
     // Communication is tagged as its wait is: saving what is in flight is no choice.
-    for &wait in forward.iter().filter(|id| joint.writer.graph.target(**id).contains("wait_tensor")).collect::<Vec<_>>() {
+    for &wait in forward
+        .iter()
+        .filter(|id| joint.writer.graph.target(**id).contains("wait_tensor"))
+        .collect::<Vec<_>>()
+    {
         if let Some(Value::Node(started)) = joint.writer.graph.arg(wait, 0) {
             let tags = joint.writer.graph.node(wait).tags;
             joint.writer.graph.node_mut(started).tags = tags;

@@ -46,6 +46,7 @@ pub use memory::Tracker;
 pub use policy::{Policy, Reference};
 pub use steps::{Facts, Kind, Steps};
 
+use crate::case::{PassConfig, SettingError};
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
@@ -107,6 +108,9 @@ impl Pass {
     }
 }
 
+/// The options of a pass in a case.
+const OPTIONS: &[&str] = &["method", "budget", "runtime_mode"];
+
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -124,6 +128,31 @@ impl Config {
     /// A pass with one empty estimate table, PyTorch's budget of 20 % and without runtime mode.
     pub fn new(pass: Pass) -> Config {
         Config { pass, estimates: vec![Estimates::default()], budgets: vec![0.2], runtime_mode: false }
+    }
+
+    /// What the options of a pass ask for: `method` (a pass by PyTorch's name), `budget` (a share of the peak),
+    /// `runtime_mode`.
+    pub fn from_pass(pass: &PassConfig) -> Result<Config, String> {
+        let text = |error: SettingError| error.to_string();
+        let names = || Pass::ALL.iter().map(|pass| pass.name()).collect::<Vec<_>>().join(", ");
+        if let Some(key) = pass.unknown(OPTIONS).first() {
+            return Err(format!("schedule has no option {key:?}; it has {}", OPTIONS.join(", ")));
+        }
+        let mut config = match pass.word("method").map_err(text)? {
+            None => Config::new(Pass::SinkWaits),
+            Some(name) => Config::new(
+                Pass::parse(name)
+                    .ok_or_else(|| format!("method cannot be {name:?}; it can be {}", names()))?,
+            ),
+        };
+        if let Some(budget) = pass.number("budget").map_err(text)? {
+            if !(budget.is_finite() && budget >= 0.0) {
+                return Err("option budget of pass schedule is a share of the peak, not negative".to_string());
+            }
+            config.budgets = vec![budget];
+        }
+        config.runtime_mode = pass.bool("runtime_mode").map_err(text)?.unwrap_or(false);
+        Ok(config)
     }
 
     /// The budget of the pass: that of the configuration where it has one, else none at all.

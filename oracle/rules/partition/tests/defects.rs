@@ -57,7 +57,9 @@ fn graph(text: &str) -> Graph {
 
 /// A graph as text, its columns not aligned.
 fn printed(graph: &Graph) -> String {
-    let line = |line: &str| line.replace("):", ") :").split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let line = |line: &str| {
+        line.replace("):", ") :").split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    };
     text::print_graph(graph).lines().map(|text| line(text) + "\n").collect()
 }
 
@@ -101,17 +103,34 @@ fn before(text: &str, name: &str, new: &str) -> String {
     text.replace(&old, &format!("{new}\n{old}"))
 }
 
-fn dump(texts: &[String; 3], rule: &str, method: &str) { // TEMPORARY
+fn dump(texts: &[String; 3], rule: &str, method: &str) {
+    // TEMPORARY
     let Ok(dir) = std::env::var("WRITE_CASES") else { return };
     let name = std::thread::current().name().unwrap_or("x").rsplit("::").next().unwrap_or("x").to_string();
-    let body = |text: &str| text.lines().filter(|l| !l.starts_with("graph ") && !l.starts_with("world ")).collect::<Vec<_>>().join("\n");
+    let body = |text: &str| {
+        text.lines()
+            .filter(|l| !l.starts_with("graph ") && !l.starts_with("world "))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     let mut joint: Vec<String> = texts[0].lines().map(str::to_string).collect();
     joint.insert(2, format!("pass partition method={method} num_fwd_outputs=1"));
     let short = rule.rsplit('/').next().unwrap().replace('-', "_");
-    let text = format!("# {}\n{}\nexpect outcome {}\n\n--- forward\n{}\n\n--- backward\n{}\n", name.replace('_', " "), joint.join("\n"), if rule == "sound" { "sound".to_string() } else { format!("violates {rule}") }, body(&texts[1]), body(&texts[2]));
+    let text = format!(
+        "# {}\n{}\nexpect outcome {}\n\n--- forward\n{}\n\n--- backward\n{}\n",
+        name.replace('_', " "),
+        joint.join("\n"),
+        if rule == "sound" { "sound".to_string() } else { format!("violates {rule}") },
+        body(&texts[1]),
+        body(&texts[2])
+    );
     let mut path = format!("{dir}/{short}.graph");
-    if std::path::Path::new(&path).exists() { path = format!("{dir}/{short}_{name}.graph"); }
-    if std::path::Path::new(&path).exists() { path = format!("{dir}/{short}_{name}_2.graph"); }
+    if std::path::Path::new(&path).exists() {
+        path = format!("{dir}/{short}_{name}.graph");
+    }
+    if std::path::Path::new(&path).exists() {
+        path = format!("{dir}/{short}_{name}_2.graph");
+    }
     std::fs::write(path, text).unwrap();
 } // TEMPORARY END
 
@@ -201,13 +220,13 @@ fn a_random_operator_is_replayed() {
          nd = kept[1] : {out}\n"
     );
     let facts = |name: &str| format!("facts higher_order.{name} '{{}}'\n");
-    let head = |text: &str, name: &str| text.replacen("primals_1 =", &format!("{}primals_1 =", facts(name)), 1);
+    let head =
+        |text: &str, name: &str| text.replacen("primals_1 =", &format!("{}primals_1 =", facts(name)), 1);
     texts[1] = head(&with_line(&forward, "nd", &saving), "run_and_save_rng_state");
     let output = line(&texts[1], "output").to_string();
     texts[1] = texts[1].replace(&output, &output.replace(')', ", state)"));
     let backward = printed(&backward);
-    let replaying =
-        format!("nd = higher_order.run_with_rng_state(rng_state_output_0, {run}) : {out}\n");
+    let replaying = format!("nd = higher_order.run_with_rng_state(rng_state_output_0, {run}) : {out}\n");
     let backward = head(&with_line(&backward, "nd", &replaying), "run_with_rng_state");
     texts[2] = before(&backward, "tangents_1", "rng_state_output_0 = input : u8[16]");
     let rules = violated(&texts, Method::Default, Further::default());
@@ -308,7 +327,8 @@ fn a_lost_gradient() {
 #[test]
 fn items_confused() {
     let mut texts = triple();
-    texts[1] = texts[1].replace("s1 = s[1]", "s1 = s[0]").replace("f32[2, 4] offset 8 {part", "f32[2, 4] {part");
+    texts[1] =
+        texts[1].replace("s1 = s[1]", "s1 = s[0]").replace("f32[2, 4] offset 8 {part", "f32[2, 4] {part");
     convicted(&texts, "partition/semantics-equal");
 }
 
@@ -413,15 +433,15 @@ fn certificates_of_cuts() {
         vertices: 4,
         source: 0,
         sink: 3,
-        edges: vec![
-            edge(0, 1, None, ""),
-            edge(1, 2, Some(first), "mask"),
-            edge(2, 3, Some(second), "d"),
-        ],
+        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "d")],
     };
     let texts = triple();
     let judged = |first, second| {
-        violated(&texts, Method::MinCut, Further { network: Some(network(first, second)), ..Further::default() })
+        violated(
+            &texts,
+            Method::MinCut,
+            Further { network: Some(network(first, second)), ..Further::default() },
+        )
     };
     assert_eq!(judged(5, 7), [""; 0]);
     assert!(judged(7, 5).contains(&"partition/cut-certificate"));
@@ -454,7 +474,8 @@ fn every_line_matters_or_is_needless() {
         let lines: Vec<&str> = sound[part].lines().collect();
         for i in 2..lines.len() {
             let name = lines[i].split(' ').next().unwrap_or_default();
-            let without: Vec<&str> = lines.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, l)| *l).collect();
+            let without: Vec<&str> =
+                lines.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, l)| *l).collect();
             let mut swapped = lines.clone();
             swapped.swap(i, (i * 7 + 3) % (lines.len() - 2) + 2);
             let mut doubled = lines.clone();
@@ -465,9 +486,15 @@ fn every_line_matters_or_is_needless() {
                 let parsed = texts.each_ref().map(|text| text::parse(text).ok().map(|case| case.graph));
                 let [Some(joint), Some(forward), Some(backward)] = parsed else { continue };
                 let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::default() };
-                let judgement =
-                    judge_partition_with(&joint, &forward, &backward, &config, Further::default(), &Options::default())
-                        .unwrap();
+                let judgement = judge_partition_with(
+                    &joint,
+                    &forward,
+                    &backward,
+                    &config,
+                    Further::default(),
+                    &Options::default(),
+                )
+                .unwrap();
                 let unread = part == 1 && needless[..2].contains(&name);
                 if what == "without" && !unread {
                     assert!(matches!(judgement.verdict, Verdict::Violated(_)), "part {part} without {name}");

@@ -3,6 +3,9 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+pub mod partition;
+pub mod schedule;
+
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
@@ -10,6 +13,7 @@ use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
+use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Severity};
 
@@ -119,13 +123,24 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
     let (pass, config) = pass_of(case)?;
     let before = Side::new(&case.graph);
     check_input(&before, pass)?;
-    let policies = policies(config, candidate.keeps_promises())?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
     if !capabilities.passes.contains(&pass) {
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
         return Ok(refused(reason));
     }
+    match pass {
+        PassKind::Bucketing | PassKind::Repair => {}
+        PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
+        PassKind::Schedule => return schedule::judge_candidate(&case.graph, config, candidate),
+        PassKind::Memory => {
+            return match candidate.claim(&case.graph, config) {
+                Ok(claim) => memory::judge_memory(&case.graph, &claim, &MemoryConfig::default()),
+                Err(refusal) => Ok(refused(refusal.reason)),
+            };
+        }
+    }
+    let policies = policies(config, candidate.keeps_promises())?;
     let ranks = ranks_to_run(&case.graph, capabilities.bakes_rank, options);
     let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
@@ -140,7 +155,8 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
     Ok(judge_outcomes_with(before, pass, policies, first, &of_ranks, options, again.unwrap_or_default()))
 }
 
-/// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank.
+/// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
+/// graph and the backward graph.
 pub fn judge_outcomes(
     before: &Graph,
     config: &PassConfig,
@@ -148,6 +164,26 @@ pub fn judge_outcomes(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
+    match (pass, outcomes) {
+        (PassKind::Bucketing | PassKind::Repair, _) => {}
+        (PassKind::Partition, [(_, forward), (_, backward)]) => {
+            let config = partition::config(config)?;
+            let (forward, backward) = (&forward.repaired, &backward.repaired);
+            return partition::judge_partition(before, forward, backward, &config, options);
+        }
+        (PassKind::Partition, _) => {
+            let why = format!("a partition is a forward and a backward graph, not {} graphs", outcomes.len());
+            return Err(CannotJudge::Pass(why));
+        }
+        (PassKind::Schedule, _) => {
+            let orders: Vec<(Option<u32>, &Graph)> =
+                outcomes.iter().map(|(rank, outcome)| (*rank, &outcome.repaired)).collect();
+            return schedule::judge_schedule(before, &orders, schedule::promises_of(config)?);
+        }
+        (PassKind::Memory, _) => {
+            return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
+        }
+    }
     let before = Side::new(before);
     check_input(&before, pass)?;
     let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();
@@ -319,7 +355,7 @@ fn judge_outcomes_with(
     if evidence.policies.exact_order {
         let unsorted = match pass {
             PassKind::Repair => Some(before),
-            PassKind::Bucketing => first.unrepaired.as_ref(),
+            _ => first.unrepaired.as_ref(),
         };
         evidence.expected_order = unsorted.and_then(|graph| {
             let order = repair::stable_order(graph).ok()?;
