@@ -196,7 +196,10 @@ impl Tracker {
             self.last[buffer as usize] = Some(to);
         }
     }
+}
 
+#[cfg(test)]
+impl Tracker {
     /// The first step at which two trackers of one order differ.
     pub(super) fn difference(&self, other: &Tracker) -> Option<u32> {
         (0..self.post.len())
