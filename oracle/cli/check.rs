@@ -7,6 +7,8 @@ use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::report;
+use crate::report::memory::MemoryReport;
+use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,9 @@ pub(super) struct Check {
     /// The most elements that execution may touch; beyond it values are proved symbolically only.
     #[arg(long, default_value_t = Options::default().element_limit, value_name = "N")]
     element_limit: u64,
+    /// The order to run in, a name a line: what is counted for memory.
+    #[arg(long, value_name = "FILE")]
+    order: Option<PathBuf>,
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
@@ -86,13 +91,24 @@ impl Check {
         };
         let config = self.options.config(&self.pass, case.pass.as_ref())?;
         self.reject_cycles(&case.graph)?;
+        let case = self.reordered(case)?;
+        let counts = match self.pass == PassKind::Memory.name() {
+            true => Some(self.memory(&case.graph)?),
+            false => None,
+        };
         let options = self.judge_options();
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
         let replay = replay(arguments);
         let text = match self.format {
-            ReportFormat::Text => report::text(&judgement, &subject, Some(&replay), self.verbose),
+            ReportFormat::Text => {
+                let counts = counts.map_or(String::new(), |(text, _)| text + "\n");
+                counts + &report::text(&judgement, &subject, Some(&replay), self.verbose)
+            }
             ReportFormat::Json => {
-                let report = report::json(&judgement, &subject, Some(&replay));
+                let mut report = report::json(&judgement, &subject, Some(&replay));
+                if let (Some((_, counts)), Some(report)) = (counts, report.as_object_mut()) {
+                    report.insert("memory".to_string(), counts);
+                }
                 serde_json::to_string_pretty(&report).map_err(CouldNotRun::new)? + "\n"
             }
         };
@@ -115,6 +131,31 @@ impl Check {
             let before = before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (before, Some(outcomes))
         })
+    }
+
+    /// The case with its calls in the order of --order, a name a line.
+    fn reordered(&self, case: Case) -> Result<Case, CouldNotRun> {
+        let Some(path) = &self.order else { return Ok(case) };
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let order: Vec<String> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect();
+        let graph = crate::rules::memory::reordered(&case.graph, &order)
+            .map_err(|why| CouldNotRun::new(format_args!("{name}: {why}")))?;
+        Ok(Case { graph, outcome: None, ..case })
+    }
+
+    /// Both counts of the memory of a graph, for people and for machines.
+    fn memory(&self, graph: &Graph) -> Result<(String, serde_json::Value), CouldNotRun> {
+        let before = self.before.display();
+        let faults = crate::judge::input_faults(graph, PassKind::Memory);
+        if !faults.is_empty() {
+            return Err(CouldNotRun::faults(before, &faults));
+        }
+        let report =
+            MemoryReport::new(graph).map_err(|fault| CouldNotRun::new(format_args!("{before}: {fault}")))?;
+        Ok((report.text(), report.json()))
     }
 
     fn judge_options(&self) -> Options {

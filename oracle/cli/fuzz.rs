@@ -81,6 +81,15 @@ impl Fuzz {
             .map(|name| candidates::find(name).map_err(CouldNotRun::new))
             .collect::<Result<_, _>>()?;
         let known = self.known()?;
+        if let (Some(pass @ (PassKind::Partition | PassKind::Schedule | PassKind::Memory)), [_, ..]) =
+            (pass, &self.graphs[..])
+        {
+            let why = format_args!(
+                "--graph: windows of graphs are cut for bucketing and repair, not for {}",
+                pass.name()
+            );
+            return Err(CouldNotRun::new(why));
+        }
         let mut graphs = Vec::new();
         for path in &self.graphs {
             let graph = files::read(path)?.into_graph(path)?;

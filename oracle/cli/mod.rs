@@ -10,6 +10,7 @@ mod rules;
 mod run;
 mod score;
 mod show;
+mod simulate;
 
 use crate::judge::CannotJudge;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,6 +39,8 @@ enum Command {
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
     Run(run::Run),
+    /// Run all ranks against each other: do they finish, and what communication is exposed?
+    Simulate(simulate::Simulate),
     /// Print a graph as text, JSON, DOT or a picture.
     Show(show::Show),
     /// Convert between formats, chosen by the file names' endings.
@@ -119,6 +122,7 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
         Command::Reduce(reduce) => reduce.run(out, complain),
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),
+        Command::Simulate(show) => show.run(out),
         Command::Show(show) => show.run(out),
         Command::Convert(convert) => convert.run(out),
         Command::Rules(rules) => rules.run(out),

@@ -67,7 +67,7 @@ impl Reduce {
                 CouldNotRun::new(format_args!("{name}: {} violates no rule on it", candidate.name()))
             })?,
             Some(id) => {
-                let rule = rules::find(id).ok_or_else(|| {
+                let rule = rules::statement(id).ok_or_else(|| {
                     CouldNotRun::new(format_args!("unknown rule {id:?} (graph-oracle rules)"))
                 })?;
                 if !violated.contains(&rule.id) {

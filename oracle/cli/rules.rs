@@ -1,7 +1,7 @@
 //! `graph-oracle rules`: the catalogue.
 
 use super::{CouldNotRun, ReportFormat, Status, print};
-use crate::rules::{CATALOGUE, Rule, Severity};
+use crate::rules::{Severity, Statement, statement, statements};
 use clap::Args;
 use std::io::Write;
 
@@ -16,20 +16,20 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let chosen: Vec<&Rule> = match &self.id {
-            None => CATALOGUE.iter().collect(),
+        let chosen: Vec<Statement> = match &self.id {
+            None => statements(),
             Some(id) => {
-                let rule = crate::rules::find(id).ok_or_else(|| {
-                    let ids: Vec<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
+                let rule = statement(id).ok_or_else(|| {
+                    let ids: Vec<&str> = statements().iter().map(|rule| rule.id).collect();
                     CouldNotRun::new(format_args!("unknown rule {id:?}; there are: {}", ids.join(", ")))
                 })?;
                 vec![rule]
             }
         };
         let text = match self.format {
-            ReportFormat::Text => chosen.into_iter().map(tell).collect::<Vec<_>>().join("\n"),
+            ReportFormat::Text => chosen.iter().map(tell).collect::<Vec<_>>().join("\n"),
             ReportFormat::Json => {
-                let rules: Vec<serde_json::Value> = chosen.into_iter().map(to_json).collect();
+                let rules: Vec<serde_json::Value> = chosen.iter().map(to_json).collect();
                 serde_json::to_string_pretty(&rules).map_err(CouldNotRun::new)? + "\n"
             }
         };
@@ -38,18 +38,18 @@ impl Rules {
     }
 }
 
-fn severity(rule: &Rule) -> &'static str {
+fn severity(rule: &Statement) -> &'static str {
     match rule.severity {
         Severity::Soundness => "soundness",
         Severity::Policy => "policy",
     }
 }
 
-fn passes(rule: &Rule) -> Vec<&'static str> {
+fn passes(rule: &Statement) -> Vec<&'static str> {
     rule.passes.iter().map(|pass| pass.name()).collect()
 }
 
-fn tell(rule: &Rule) -> String {
+fn tell(rule: &Statement) -> String {
     format!(
         "{}  ({}; {})\n  {}\n  Why: {}\n",
         rule.id,
@@ -60,7 +60,7 @@ fn tell(rule: &Rule) -> String {
     )
 }
 
-fn to_json(rule: &Rule) -> serde_json::Value {
+fn to_json(rule: &Statement) -> serde_json::Value {
     serde_json::json!({
         "id": rule.id,
         "severity": severity(rule),

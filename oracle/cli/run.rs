@@ -1,9 +1,12 @@
 //! `graph-oracle run`: a candidate alone.
 
 use super::files::{self, Input};
-use super::{CouldNotRun, PassOptions, Status, is_stdout, print};
-use crate::candidates;
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, is_stdout, print};
+use crate::candidates::{self, Candidate};
+use crate::case::PassConfig;
+use crate::graph::Graph;
 use crate::judge::input_faults;
+use crate::report::partition;
 use crate::rules::{Correspondence, PassKind, Side};
 use clap::Args;
 use std::io::Write;
@@ -11,11 +14,12 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Run {
-    /// The pass: bucketing or repair.
+    /// The pass: bucketing, repair, partition or schedule.
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,
-    /// Where to write the result: .json, .json.gz or .graph; - for JSON on standard output.
+    /// Where to write the result: .json, .json.gz or .graph; - for JSON on standard output. Of a partition, the folder
+    /// for fw.json and bw.json.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Where to write the graph as it is before the repair sort.
@@ -27,6 +31,9 @@ pub(super) struct Run {
     /// The global rank to run as; default: the rank that the graph was recorded on.
     #[arg(long, default_value_t = 0)]
     rank: u32,
+    /// How the saved values of a partition are printed.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     options: PassOptions,
 }
@@ -47,6 +54,14 @@ impl Run {
             return Err(CouldNotRun::faults(self.before.display(), &faults));
         }
         let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
+        candidate.check_options(&config).map_err(CouldNotRun::new)?;
+        match pass {
+            PassKind::Partition => return self.partition(&graph, &config, candidate.as_ref(), out),
+            PassKind::Memory => {
+                return Err(CouldNotRun::new("memory gives no graph; see graph-oracle check memory"));
+            }
+            PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
+        }
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;
@@ -57,13 +72,50 @@ impl Run {
         if is_stdout(&self.output) {
             return Ok(Status::Sound);
         }
-        print(out, &summary(&graph, &outcome.repaired))?;
+        let text = match pass {
+            PassKind::Schedule => moved(&graph, &outcome.repaired),
+            _ => summary(&graph, &outcome.repaired),
+        };
+        print(out, &text)?;
+        Ok(Status::Sound)
+    }
+
+    /// Cuts a joint graph, writes both parts, and says what is saved between them.
+    fn partition(
+        &self,
+        joint: &Graph,
+        config: &PassConfig,
+        candidate: &dyn Candidate,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
+        let in_file =
+            |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", self.before.display()));
+        let parts = candidate.partition(joint, config);
+        let (forward, backward) = parts.map_err(|refusal| in_file(&refusal.reason))?;
+        std::fs::create_dir_all(&self.output)
+            .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.output.display())))?;
+        files::write_graph(&forward, &self.output.join("fw.json"), out)?;
+        files::write_graph(&backward, &self.output.join("bw.json"), out)?;
+        let saved = partition::saved(joint, &forward, &backward, config).map_err(CouldNotRun::new)?;
+        let text = match self.format {
+            ReportFormat::Text => saved.text(),
+            ReportFormat::Json => {
+                serde_json::to_string_pretty(&saved.json()).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
         Ok(Status::Sound)
     }
 }
 
+/// How many nodes a schedule moved.
+fn moved(before: &Graph, after: &Graph) -> String {
+    let moved = before.ids().zip(after.ids()).filter(|&(b, a)| before.name(b) != after.name(a)).count();
+    format!("{} nodes, {moved} at another place than before\n", after.len())
+}
+
 /// What changed, in a few lines.
-fn summary(before: &crate::graph::Graph, after: &crate::graph::Graph) -> String {
+fn summary(before: &Graph, after: &Graph) -> String {
     let (b, a) = (Side::new(before), Side::new(after));
     let correspondence = Correspondence::new(&b, &a);
     let mut text = format!(

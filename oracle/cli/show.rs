@@ -3,6 +3,8 @@
 use super::files::{self, Input};
 use super::{CouldNotRun, Status, print};
 use crate::graph::Graph;
+use crate::report::memory::{self, MemoryReport};
+use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,6 +16,9 @@ pub(super) struct Show {
     /// How to show it.
     #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
     format: ShowFormat,
+    /// Show live memory over the steps instead: as a picture (svg), a trace for Perfetto (json) or a report (text).
+    #[arg(long, conflicts_with = "around")]
+    timeline: bool,
     /// Where to write it; standard output, if not given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -41,6 +46,8 @@ impl Show {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let input = files::read(&self.graph)?;
         let text = match (&self.around, self.format, input) {
+            (_, format, input) if self.timeline => timeline(&input.into_graph(&self.graph)?, format)
+                .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?,
             // A case is shown whole, with its pass, expectations and recorded outcome.
             (None, ShowFormat::Text, Input::Case(case)) => case.to_string(),
             (around, format, input) => {
@@ -60,6 +67,21 @@ impl Show {
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?,
         }
         Ok(Status::Sound)
+    }
+}
+
+/// Live memory over the steps.
+fn timeline(graph: &Graph, format: ShowFormat) -> Result<String, String> {
+    let faults = crate::judge::input_faults(graph, PassKind::Memory);
+    if let Some(fault) = faults.first() {
+        return Err(fault.to_string());
+    }
+    let report = MemoryReport::new(graph).map_err(|fault| fault.to_string())?;
+    match format {
+        ShowFormat::Svg => Ok(memory::svg(&report)),
+        ShowFormat::Json => Ok(memory::trace(&report)),
+        ShowFormat::Text => Ok(report.text()),
+        ShowFormat::Dot => Err("--timeline is shown as svg, json or text".to_string()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod json;
 pub mod memory;
+pub mod partition;
 mod text;
 
 pub use json::json;

@@ -71,7 +71,7 @@ impl Claim {
 }
 
 /// The graph with its calls in another order; inputs and constants stay first, the output last.
-pub(super) fn reordered(graph: &Graph, order: &[String]) -> Result<Graph, String> {
+pub fn reordered(graph: &Graph, order: &[String]) -> Result<Graph, String> {
     let calls: FxHashMap<&str, NodeId> =
         graph.ids().filter(|&id| graph.node(id).op == Op::Call).map(|id| (graph.name(id), id)).collect();
     let mut seen = vec![false; graph.len()];

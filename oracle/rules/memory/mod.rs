@@ -19,7 +19,7 @@ mod numbers;
 mod placement;
 mod relation;
 
-pub use claim::{Claim, ClaimedLife, Increment, Offset};
+pub use claim::{Claim, ClaimedLife, Increment, Offset, reordered};
 pub use evidence::{Counting, MemoryConfig, MemoryEvidence};
 
 use super::{Checked, Finding, RuleStatus, Severity, arrange};

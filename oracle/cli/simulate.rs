@@ -1,0 +1,136 @@
+//! `graph-oracle simulate`: do all ranks finish?
+
+use super::files;
+use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::graph::Graph;
+use crate::simulate::{self, Estimates, Messages, Options, Programs, Streams, Timeline};
+use clap::{Args, ValueEnum};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(super) struct Simulate {
+    /// The graph that all ranks run; or several, which the ranks run in turn (or as --ranks says).
+    #[arg(required = true)]
+    graphs: Vec<PathBuf>,
+    /// For each rank the number of its graph, from 0: 0,0,1,1.
+    #[arg(long, value_delimiter = ',', value_name = "N,...")]
+    ranks: Vec<usize>,
+    /// When messages between two ranks are complete.
+    #[arg(long, value_enum, default_value_t = MessagesArgument::Rendezvous)]
+    messages: MessagesArgument,
+    /// One stream for all communicators of a rank, rather than one for each.
+    #[arg(long)]
+    one_stream: bool,
+    /// Where to write the simulated timeline, for Perfetto.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum MessagesArgument {
+    /// A send and its receive complete together.
+    Rendezvous,
+    /// The same, and the host stands still until then.
+    Blocking,
+    /// A send is complete when it is launched.
+    Buffered,
+}
+
+impl Simulate {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let mut graphs: Vec<Graph> = Vec::new();
+        for path in &self.graphs {
+            let graph = files::read(path)?.into_graph(path)?;
+            let faults = crate::judge::input_faults(&graph, crate::rules::PassKind::Schedule);
+            if !faults.is_empty() {
+                return Err(CouldNotRun::faults(path.display(), &faults));
+            }
+            graphs.push(graph);
+        }
+        if let Some(number) = self.ranks.iter().find(|&&number| number >= graphs.len()) {
+            return Err(CouldNotRun::new(format_args!(
+                "--ranks: there is no graph {number}; the last is {}",
+                graphs.len() - 1
+            )));
+        }
+        let all: Vec<&Graph> = graphs.iter().collect();
+        let world = graphs.first().and_then(|graph| graph.world.assume_mesh());
+        let ranks = world.and_then(|world| world.ranks).unwrap_or(1) as usize;
+        let of_rank = match self.ranks.is_empty() {
+            true => (0..ranks).map(|rank| rank % graphs.len()).collect(),
+            false => self.ranks.clone(),
+        };
+        let programs = Programs::per_rank(&all, &of_rank, &Estimates::default());
+        let options = Options {
+            streams: if self.one_stream { Streams::One } else { Streams::PerGroup },
+            messages: match self.messages {
+                MessagesArgument::Rendezvous => Messages::Rendezvous,
+                MessagesArgument::Blocking => Messages::Blocking,
+                MessagesArgument::Buffered => Messages::Buffered,
+            },
+        };
+        let report = simulate::simulate(&programs, options);
+        if let Some(path) = &self.trace {
+            let trace = simulate::trace(&programs, &report.timeline).to_string();
+            std::fs::write(path, trace)
+                .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
+        }
+        let status = match report.finishes() {
+            Some(true) => Status::Sound,
+            Some(false) => Status::Violated,
+            None => Status::Undecided,
+        };
+        let text = match self.format {
+            ReportFormat::Text => format!("{report}{}", times(&report.timeline)),
+            ReportFormat::Json => {
+                let lines = report.to_string();
+                let value = serde_json::json!({
+                    "simulation_version": "graph-oracle-simulation/1",
+                    "finishes": report.finishes(),
+                    "ranks": ranks,
+                    "report": lines.lines().collect::<Vec<_>>(),
+                    "end_nanoseconds": report.timeline.end(),
+                    "exposed_nanoseconds": report.timeline.exposed(),
+                });
+                serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        Ok(status)
+    }
+}
+
+/// How long everything took by the estimates, and the communication that was not hidden.
+fn times(timeline: &Timeline) -> String {
+    const SHOWN: usize = 8;
+    let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
+    let mut text = format!(
+        "by estimates: {:.3} ms, {:.3} ms of it at waits for communication\n",
+        milliseconds(timeline.end()),
+        milliseconds(timeline.exposed())
+    );
+    let Some(track) =
+        timeline.tracks.iter().max_by_key(|track| (track.exposed(), std::cmp::Reverse(track.rank)))
+    else {
+        return text;
+    };
+    let mut flights: Vec<_> = track.flights.iter().filter(|flight| flight.exposed > 0).collect();
+    flights.sort_by_key(|flight| std::cmp::Reverse(flight.exposed));
+    for flight in flights.iter().take(SHOWN) {
+        text += &format!(
+            "  rank {}: {} on group {} is exposed for {:.3} ms\n",
+            track.rank,
+            flight.name,
+            flight.group,
+            milliseconds(flight.exposed)
+        );
+    }
+    if flights.len() > SHOWN {
+        text += &format!("  and {} more\n", flights.len() - SHOWN);
+    }
+    text
+}
