@@ -2,26 +2,26 @@
 //!
 //! # The idea
 //!
-//! A joint graph holds a forward computation, then the backward one that takes tangents. A partitioner decides which
-//! values forward saves; the rest follows: both sides are cut out of the joint graph ([`extract`]), what backward does
-//! not get it computes again, and signatures and order are put right ([`modules`], [`order`], [`random`]). Three
-//! partitioners decide: by position in the list ([`default`]), by a minimum cut ([`min_cut`]), or as a first partition was
-//! tagged ([`replay`]). Around them stand the passes that set tags: [`fsdp`], [`activation_checkpointing`], [`tagging`],
-//! [`retrace`].
+//! A joint graph holds a forward computation, then the backward one that takes tangents. A partitioner decides
+//! which values forward saves; the rest follows: both sides are cut out of the joint graph ([`extract`]), what
+//! backward does not get it computes again, and signatures and order are put right ([`modules`], [`order`],
+//! [`random`]). Three partitioners decide: by position in the list ([`default`]), by a minimum cut
+//! ([`min_cut`]), or as a first partition was tagged ([`replay`]). Around them stand the passes that set tags:
+//! [`fsdp`], [`activation_checkpointing`], [`tagging`], [`retrace`].
 //!
 //! The steps are PyTorch's, node for node, except where its result would not be right:
 //!
 //! - a value that forward overwrites after it was read is not saved ([`hazards`]);
 //! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
 //! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
-//! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a node with
-//!   several results decides alone which are saved ([`replay`]);
+//! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a
+//!   node with several results decides alone which are saved ([`replay`]);
 //! - contradictions are errors that list the constraints involved ([`error`]).
 //!
 //! # What it does not do
 //!
-//! Activation offloading and quantization, synchronising decisions across ranks, BackwardState, bodies of higher-order
-//! operators, `control_deps`.
+//! Activation offloading and quantization, synchronising decisions across ranks, BackwardState, bodies of
+//! higher-order operators, `control_deps`.
 
 pub mod activation_checkpointing;
 pub mod build;

@@ -32,8 +32,8 @@ pub struct Certificate {
 /// A joint graph cut in two.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// The partitioner that decided: the default one also decides where there is nothing to cut, and the min-cut one
-    /// where the default one may not.
+    /// The partitioner that decided: the default one also decides where there is nothing to cut, and the
+    /// min-cut one where the default one may not.
     pub method: Method,
     /// The joint graph that was cut: without dead and doubled nodes, with the tags that the decision rests on.
     pub joint: Graph,

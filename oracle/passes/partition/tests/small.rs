@@ -285,8 +285,8 @@ fn long_chains_are_cut() {
     }
     text += &format!("g = mul(tangents_1, {at}) : f32[8]\noutput ({at}, g)\n");
     let words = "method=min-cut num_fwd_outputs=1 bans=long_chains";
-    // More than 100 steps from where the chain starts, which is the input or just after the last cut. The input cannot be
-    // fused, so the chain starts with the first function.
+    // More than 100 steps from where the chain starts, which is the input or just after the last cut. The input
+    // cannot be fused, so the chain starts with the first function.
     assert_eq!(banned(&text, words), ["s102", "s204"]);
 }
 
@@ -305,4 +305,23 @@ fn what_is_four_times_smaller_than_its_inputs_is_kept() {
     let words = "method=min-cut num_fwd_outputs=1 bans=reductions";
     assert!(banned(&text(4), words).is_empty());
     assert_eq!(banned(&text(5), words), ["s"]);
+}
+
+/// The default partitioner hands a checkpointed graph that writes on to the minimum cut.
+#[test]
+fn a_checkpointed_graph_that_writes_is_cut() {
+    let text = "
+        primals_1 = input : f32[8]
+        tangents_1 = input : f32[8]
+        a = sin(primals_1) : f32[8] {partitioner_tag: is_forward, recompute: PREFER_RECOMPUTE}
+        z = neg(a) : f32[8] {partitioner_tag: is_forward}
+        y = add_(z, 1) : f32[8] {partitioner_tag: is_forward}
+        g = mul(tangents_1, a) : f32[8] {partitioner_tag: is_backward}
+        output (y, g)";
+    let config = config("num_fwd_outputs=1");
+    let partition = run(&graph(text), &config).unwrap();
+    assert_eq!((partition.method, saved(&partition)), (Method::MinCut, vec!["primals_1"]));
+    let functional = run(&graph(&text.replace("add_(z, 1)", "add(z, 1)")), &config).unwrap();
+    assert_eq!((functional.method, saved(&functional)), (Method::Default, vec!["primals_1"]));
+    assert_eq!(tagged(&functional.joint), [("primals_1", "MUST_SAVE"), ("a", "PREFER_RECOMPUTE")]);
 }
