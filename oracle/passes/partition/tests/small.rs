@@ -39,6 +39,24 @@ fn the_default_partitioner_saves_what_backward_reads() {
     assert_eq!((partition.bytes(), partition.storages()), (32, 1));
 }
 
+/// A view has its own size, and keeps its storage.
+#[test]
+fn storages_count_once() {
+    let text = "
+        primals_1 = input : f32[8]
+        tangents_1 = input : f32[4]
+        a = exp(primals_1) : f32[8] {partitioner_tag: is_forward}
+        h = slice(a, 0, 0, 4) : f32[4] {partitioner_tag: is_forward}
+        y = neg(h) : f32[4] {partitioner_tag: is_forward}
+        s = sum(a, [0]) : f32[] {partitioner_tag: is_backward}
+        g = mul(tangents_1, h) : f32[4] {partitioner_tag: is_backward}
+        g2 = mul(g, s) : f32[4] {partitioner_tag: is_backward}
+        output (y, g2)";
+    let partition = run(&graph(text), &config("num_fwd_outputs=1")).unwrap();
+    assert_eq!(saved(&partition), ["a", "h"]);
+    assert_eq!((partition.bytes(), partition.storages(), partition.storage_bytes()), (48, 1, 32));
+}
+
 #[test]
 fn the_minimum_cut_weighs() {
     let config = config("method=min-cut num_fwd_outputs=1");
