@@ -107,9 +107,14 @@ fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut K
     }
 }
 
-/// The joint graph with equal nodes merged. `extra` is the caller's key; `joins`: whether tags of dropped
+/// The joint graph with equal nodes merged; `None` if there are none. `extra` is the caller's key; `joins`: whether tags of dropped
 /// copies are joined to what stays.
-pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool, joins: bool) -> Graph {
+pub fn merge(
+    joint: &Joint,
+    policy: &dyn Policy,
+    extra: impl Fn(NodeId) -> bool,
+    joins: bool,
+) -> Option<Graph> {
     let distinct = Distinct::of(joint);
     let mut representative: Vec<NodeId> = joint.ids().collect();
     let mut first: FxHashMap<(Key, bool), (u32, NodeId)> = FxHashMap::default();
@@ -127,18 +132,18 @@ pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool,
             *slot = (region, id);
         }
     }
-    let mut graph = joint.graph.clone();
     let stays: Vec<NodeId> = joint.ids().filter(|id| representative[id.index()] == *id).collect();
-    if stays.len() == graph.len() {
-        return graph;
+    if stays.len() == joint.graph.len() {
+        return None;
     }
+    let mut graph = joint.graph.clone();
     if joins {
         for id in joint.ids().filter(|id| representative[id.index()] != *id) {
             join_tags(joint, &mut graph, id, representative[id.index()]);
         }
     }
     graph.map_references(|id| representative.get(id.index()).copied().unwrap_or(id));
-    graph.reordered(&stays)
+    Some(graph.reordered(&stays))
 }
 
 /// Joins the tags of a dropped copy to those of the node that stays.

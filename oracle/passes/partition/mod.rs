@@ -85,9 +85,13 @@ pub fn run_with(
     }
     let mut classes = None;
     if method != Method::Default {
-        joint = Joint::new(dead_code::eliminate(&joint), config)?;
-        if config.cse {
-            joint = Joint::new(merged(&joint, method, policy), config)?;
+        if let Some(graph) = dead_code::eliminate(&joint) {
+            joint = Joint::new(graph, config)?;
+        }
+        if config.cse
+            && let Some(graph) = merged(&joint, method, policy)
+        {
+            joint = Joint::new(graph, config)?;
         }
         let tagged = checkpoints(&joint);
         prepare(&mut joint, config, tagged, false)?;
@@ -123,8 +127,8 @@ fn prepare(
     recompute_tags::force_saves(joint, config)
 }
 
-/// The joint graph with equal nodes merged.
-fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Graph {
+/// The joint graph with equal nodes merged; `None` if there are none.
+fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Option<Graph> {
     let mut needed = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
     if policy.separates_backward(method) {
         joint::nodes_of(&joint.backward_outputs).for_each(|id| needed.insert(id.index()));

@@ -3,6 +3,9 @@
 //!
 //! Source: `torch._functorch.partitioners.get_default_op_list` and `pointwise_ops` of PyTorch 2.15.
 
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
 /// What the min-cut partitioner calls a view.
 const VIEWS: &[&str] = &[
     "aten.squeeze",
@@ -90,34 +93,41 @@ pub struct Membership {
     pub never_merged: bool,
 }
 
+/// All packets that belong to some set.
+static SETS: LazyLock<FxHashMap<String, Membership>> = LazyLock::new(|| {
+    let mut sets: FxHashMap<String, Membership> = FxHashMap::default();
+    let mut add = |prefix: &str, words: &str, suffix: &str, set: fn(&mut Membership)| {
+        for word in words.split_ascii_whitespace() {
+            set(sets.entry(format!("{prefix}{word}{suffix}")).or_default());
+        }
+    };
+    let recomputable: fn(&mut Membership) = |of| of.recomputable = true;
+    for view in VIEWS {
+        add("", view, "", |of| (of.view, of.recomputable) = (true, true));
+    }
+    for words in [RECOMPUTABLE, POINTWISE, POINTWISE_AND_IN_PLACE] {
+        add("aten.", words, "", recomputable);
+    }
+    add("aten.", POINTWISE_AND_IN_PLACE, "_", recomputable);
+    add("prims.", RECOMPUTABLE_PRIMS, "", recomputable);
+    add("", SYMBOLIC, "", recomputable);
+    add("", "operator.getitem", "", recomputable);
+    add("aten.", COMPUTE_INTENSIVE, "", |of| of.compute_intensive = true);
+    add("aten.", RANDOM, "", |of| of.random = true);
+    add("aten.", NEVER_MERGED, "", |of| of.never_merged = true);
+    sets
+});
+
 impl Membership {
     /// What `packet` belongs to.
     pub fn of(packet: &str) -> Membership {
-        let view = VIEWS.contains(&packet);
-        let Some(aten) = packet.strip_prefix("aten.") else {
-            let prims = packet.strip_prefix("prims.").is_some_and(|name| has(RECOMPUTABLE_PRIMS, name));
-            let recomputable = view || prims || packet == "operator.getitem" || has(SYMBOLIC, packet);
-            return Membership { view, recomputable, ..Membership::default() };
-        };
-        let in_place = aten.strip_suffix('_').is_some_and(|name| has(POINTWISE_AND_IN_PLACE, name));
-        let pointwise = has(POINTWISE, aten) || has(POINTWISE_AND_IN_PLACE, aten) || in_place;
-        Membership {
-            view,
-            compute_intensive: has(COMPUTE_INTENSIVE, aten),
-            random: has(RANDOM, aten),
-            recomputable: view || pointwise || has(RECOMPUTABLE, aten),
-            never_merged: has(NEVER_MERGED, aten),
-        }
+        SETS.get(packet).copied().unwrap_or_default()
     }
 
     /// Whether it can be fused with its neighbours.
     pub fn fusible(self) -> bool {
         self.recomputable || self.random
     }
-}
-
-fn has(words: &str, word: &str) -> bool {
-    words.split_ascii_whitespace().any(|w| w == word)
 }
 
 #[cfg(test)]
