@@ -1,5 +1,5 @@
-//! The activation-checkpointing pass over a joint graph: everything in forward that backward needs is to be computed
-//! again, but for what is live where little is, once in a stage, and for some expensive operators.
+//! The activation-checkpointing pass over a joint graph: everything in forward that backward needs is to be
+//! computed again, but for what is live where little is, once in a stage, and for some expensive operators.
 //!
 //! Source: `autoparallel.graph_passes.activation_checkpointing.ac_joint_pass`.
 
@@ -188,7 +188,8 @@ impl Pass<'_> {
         Ok(saved)
     }
 
-    /// The last reader of each value in the region, where what must be computed again hands its inputs on to its readers.
+    /// The last reader of each value in the region, where what must be computed again hands its inputs on to
+    /// its readers.
     fn last_uses(&self, again: &impl Fn(NodeId) -> bool) -> FxHashMap<NodeId, NodeId> {
         let mut inside = FixedBitSet::with_capacity(self.joint.graph.len());
         self.region.iter().for_each(|id| inside.insert(id.index()));

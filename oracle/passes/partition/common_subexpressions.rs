@@ -1,13 +1,13 @@
 //! Merging of equal nodes: the first one in graph order stays, later ones are rewired to it.
 //!
-//! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream, memory pool),
-//! region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes with effects, draws of
-//! random numbers, uninitialised memory, values that share storage with an output, and buffers that a functionalized
-//! kernel writes to are never merged.
+//! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream,
+//! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes
+//! with effects, draws of random numbers, uninitialised memory, values that share storage with an output, and
+//! buffers that a functionalized kernel writes to are never merged.
 //!
-//! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are lost. Where
-//! a first partition is replayed, tags are statements about the value, not the copy: the node that stays must be computed
-//! again if any copy must, and must be saved if any copy must.
+//! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
+//! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
+//! stays must be computed again if any copy must, and must be saved if any copy must.
 
 use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, retag, set_must_save};
@@ -107,9 +107,14 @@ fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut K
     }
 }
 
-/// The joint graph with equal nodes merged. `extra` is the caller's key; `joins`: whether tags of dropped copies are
-/// joined to what stays.
-pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool, joins: bool) -> Graph {
+/// The joint graph with equal nodes merged; `None` if there are none. `extra` is the caller's key; `joins`: whether tags of dropped
+/// copies are joined to what stays.
+pub fn merge(
+    joint: &Joint,
+    policy: &dyn Policy,
+    extra: impl Fn(NodeId) -> bool,
+    joins: bool,
+) -> Option<Graph> {
     let distinct = Distinct::of(joint);
     let mut representative: Vec<NodeId> = joint.ids().collect();
     let mut first: FxHashMap<(Key, bool), (u32, NodeId)> = FxHashMap::default();
@@ -127,18 +132,18 @@ pub fn merge(joint: &Joint, policy: &dyn Policy, extra: impl Fn(NodeId) -> bool,
             *slot = (region, id);
         }
     }
-    let mut graph = joint.graph.clone();
     let stays: Vec<NodeId> = joint.ids().filter(|id| representative[id.index()] == *id).collect();
-    if stays.len() == graph.len() {
-        return graph;
+    if stays.len() == joint.graph.len() {
+        return None;
     }
+    let mut graph = joint.graph.clone();
     if joins {
         for id in joint.ids().filter(|id| representative[id.index()] != *id) {
             join_tags(joint, &mut graph, id, representative[id.index()]);
         }
     }
     graph.map_references(|id| representative.get(id.index()).copied().unwrap_or(id));
-    graph.reordered(&stays)
+    Some(graph.reordered(&stays))
 }
 
 /// Joins the tags of a dropped copy to those of the node that stays.

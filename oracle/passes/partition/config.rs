@@ -384,6 +384,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_gives_a_configuration() {
+        let list = Setting::List(vec![Setting::Text("0".to_string()), Setting::Text("2-4".to_string())]);
+        let mut pass = PassConfig::new("partition").with("method", "replay");
+        pass.options.push(("static_inputs".to_string(), list));
+        let config = PartitionConfig::from_pass(&pass).unwrap();
+        assert_eq!(
+            (config.method, config.static_inputs),
+            (Method::Replay, StaticInputs::At(vec![(0, 0), (2, 4)]))
+        );
+    }
+
+    #[test]
     fn faults_are_named() {
         assert!(parse("metod=replay").unwrap_err().contains("has no option \"metod\"; it has\n  method:"));
         assert!(parse("method=first").unwrap_err().contains("it can be default, min-cut, replay"));

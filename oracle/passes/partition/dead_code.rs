@@ -23,9 +23,10 @@ pub fn live(joint: &Joint) -> Vec<NodeId> {
     kept
 }
 
-/// The joint graph without its dead nodes.
-pub fn eliminate(joint: &Joint) -> Graph {
-    joint.graph.clone().reordered(&live(joint))
+/// The joint graph without its dead nodes; `None` if there are none.
+pub fn eliminate(joint: &Joint) -> Option<Graph> {
+    let live = live(joint);
+    (live.len() < joint.graph.len()).then(|| joint.graph.clone().reordered(&live))
 }
 
 /// Drops the collectives of one side that nobody reads: dead waits, then what they waited for.

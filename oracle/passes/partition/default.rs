@@ -1,5 +1,5 @@
-//! The default partitioner: what stands in the forward region of the list is forward, and backward gets whatever of
-//! it it reads.
+//! The default partitioner: what stands in the forward region of the list is forward, and backward gets
+//! whatever of it it reads.
 //!
 //! Source: `torch._functorch.partitioners.default_partition` of PyTorch 2.15.
 

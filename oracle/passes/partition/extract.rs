@@ -1,8 +1,8 @@
 //! Cutting one side out of a joint graph: everything that can be computed from given inputs, less what nobody
 //! needs.
 //!
-//! A side is held as a list of the joint graph's nodes until it is finished, so that cutting costs one sweep and no
-//! copy. Source: `torch._functorch.partitioners._extract_graph_with_inputs_outputs`.
+//! A side is held as a list of the joint graph's nodes until it is finished, so that cutting costs one sweep
+//! and no copy. Source: `torch._functorch.partitioners._extract_graph_with_inputs_outputs`.
 //!
 //! # What it does not do
 //!

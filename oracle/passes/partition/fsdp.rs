@@ -10,13 +10,13 @@ use super::policy::{Policy, Reference};
 use super::{PartitionConfig, marks::Placement};
 use crate::graph::{Graph, NodeId, Value};
 
-/// The region of nodes that a pass tagged by itself: larger than any that a user has, so that none of them is the border
-/// of a user's region.
+/// The region of nodes that a pass tagged by itself: larger than any that a user has, so that none of them is
+/// the border of a user's region.
 pub const REGION: i64 = 100_000;
 
-/// Tags the gathers of parameters in the joint graph. `reshard`: whether parameters are resharded after forward, so that
-/// gathers, waits and what is derived from them alone must be computed again; else the last value of the chain that a
-/// parameter goes through is saved.
+/// Tags the gathers of parameters in the joint graph. `reshard`: whether parameters are resharded after
+/// forward, so that gathers, waits and what is derived from them alone must be computed again; else the last
+/// value of the chain that a parameter goes through is saved.
 pub fn mark(graph: &Graph, reshard: bool) -> Result<Graph, PartitionError> {
     mark_with(graph, reshard, &Reference)
 }

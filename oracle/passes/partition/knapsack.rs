@@ -1,7 +1,7 @@
 //! Choosing what to keep within a capacity: the 0/1 knapsack problem.
 //!
-//! Source: `torch._functorch._activation_checkpointing.knapsack` of PyTorch 2.15. All solvers take memories and runtimes
-//! of the items and say which are kept, so that the runtime of what is kept is as large as can be.
+//! Source: `torch._functorch._activation_checkpointing.knapsack` of PyTorch 2.15. All solvers take memories and
+//! runtimes of the items and say which are kept, so that the runtime of what is kept is as large as can be.
 
 use super::config::Solver;
 use super::error::{PartitionError, Problem};
@@ -34,8 +34,8 @@ pub fn solve(
     }
 }
 
-/// By dynamic programming over memories in ten-thousandths, in single precision; an item is kept, going backwards, where
-/// it changed the optimum. One bit per item and capacity tells that.
+/// By dynamic programming over memories in ten-thousandths, in single precision; an item is kept, going
+/// backwards, where it changed the optimum. One bit per item and capacity tells that.
 fn dynamic(memories: &[f64], runtimes: &[f64], capacity: f64) -> Vec<bool> {
     let capacity = (capacity * PARTS).round_ties_even() as usize;
     let parts: Vec<usize> =

@@ -2,13 +2,14 @@
 //!
 //! # The idea
 //!
-//! Dinic's algorithm: breadth first from the sink gives levels, depth first along falling levels saturates them, until
-//! the source is cut off. Which minimum cut is asked for does not depend on the flow that was found: the vertices that
-//! can still reach the sink are the same for every maximum flow, and so are those that the source still reaches.
+//! Dinic's algorithm: breadth first from the sink gives levels, depth first along falling levels saturates
+//! them, until the source is cut off. Which minimum cut is asked for does not depend on the flow that was
+//! found: the vertices that can still reach the sink are the same for every maximum flow, and so are those that
+//! the source still reaches.
 //!
-//! petgraph's `dinics` clears an array of all vertices for each augmenting path. The networks here have a path per saved
-//! value, so that this is quadratic: 26 s for the 200,000 vertices of a joint graph of 100,000 nodes, where this module
-//! takes 0.05 s. In the tests petgraph is the second opinion.
+//! petgraph's `dinics` clears an array of all vertices for each augmenting path. The networks here have a path
+//! per saved value, so that this is quadratic: 26 s for the 200,000 vertices of a joint graph of 100,000 nodes,
+//! where this module takes 0.05 s. In the tests petgraph is the second opinion.
 //!
 //! # What it does not do
 //!

@@ -2,26 +2,26 @@
 //!
 //! # The idea
 //!
-//! A joint graph holds a forward computation, then the backward one that takes tangents. A partitioner decides which
-//! values forward saves; the rest follows: both sides are cut out of the joint graph ([`extract`]), what backward does
-//! not get it computes again, and signatures and order are put right ([`modules`], [`order`], [`random`]). Three
-//! partitioners decide: by position in the list ([`default`]), by a minimum cut ([`min_cut`]), or as a first partition was
-//! tagged ([`replay`]). Around them stand the passes that set tags: [`fsdp`], [`activation_checkpointing`], [`tagging`],
-//! [`retrace`].
+//! A joint graph holds a forward computation, then the backward one that takes tangents. A partitioner decides
+//! which values forward saves; the rest follows: both sides are cut out of the joint graph ([`extract`]), what
+//! backward does not get it computes again, and signatures and order are put right ([`modules`], [`order`],
+//! [`random`]). Three partitioners decide: by position in the list ([`default`]), by a minimum cut
+//! ([`min_cut`]), or as a first partition was tagged ([`replay`]). Around them stand the passes that set tags:
+//! [`fsdp`], [`activation_checkpointing`], [`tagging`], [`retrace`].
 //!
 //! The steps are PyTorch's, node for node, except where its result would not be right:
 //!
 //! - a value that forward overwrites after it was read is not saved ([`hazards`]);
 //! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
 //! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
-//! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a node with
-//!   several results decides alone which are saved ([`replay`]);
+//! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a
+//!   node with several results decides alone which are saved ([`replay`]);
 //! - contradictions are errors that list the constraints involved ([`error`]).
 //!
 //! # What it does not do
 //!
-//! Activation offloading and quantization, synchronising decisions across ranks, BackwardState, bodies of higher-order
-//! operators, `control_deps`.
+//! Activation offloading and quantization, synchronising decisions across ranks, BackwardState, bodies of
+//! higher-order operators, `control_deps`.
 
 pub mod activation_checkpointing;
 pub mod build;
@@ -85,9 +85,13 @@ pub fn run_with(
     }
     let mut classes = None;
     if method != Method::Default {
-        joint = Joint::new(dead_code::eliminate(&joint), config)?;
-        if config.cse {
-            joint = Joint::new(merged(&joint, method, policy), config)?;
+        if let Some(graph) = dead_code::eliminate(&joint) {
+            joint = Joint::new(graph, config)?;
+        }
+        if config.cse
+            && let Some(graph) = merged(&joint, method, policy)
+        {
+            joint = Joint::new(graph, config)?;
         }
         let tagged = checkpoints(&joint);
         prepare(&mut joint, config, tagged, false)?;
@@ -123,8 +127,8 @@ fn prepare(
     recompute_tags::force_saves(joint, config)
 }
 
-/// The joint graph with equal nodes merged.
-fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Graph {
+/// The joint graph with equal nodes merged; `None` if there are none.
+fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Option<Graph> {
     let mut needed = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
     if policy.separates_backward(method) {
         joint::nodes_of(&joint.backward_outputs).for_each(|id| needed.insert(id.index()));

@@ -9,9 +9,10 @@ use super::policy::Policy;
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
 
-/// Moves what backward computes again down to just before its first reader. Placeholders stay in front; then come
-/// the writes that stood before the first reader of a tangent, with what they need; then everything from that reader
-/// on, each after what it needs. Without a reader of a tangent nothing changes. Nodes that nothing needs are lost.
+/// Moves what backward computes again down to just before its first reader. Placeholders stay in front; then
+/// come the writes that stood before the first reader of a tangent, with what they need; then everything from
+/// that reader on, each after what it needs. Without a reader of a tangent nothing changes. Nodes that nothing
+/// needs are lost.
 pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     let computed = piece.computed(joint);
     let reads_tangent =

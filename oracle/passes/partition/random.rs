@@ -1,9 +1,10 @@
 //! Random draws that both sides make: forward saves the state of the generator, backward draws from it.
 //!
-//! Forward: the draw becomes `run_and_save_rng_state(op, ...)`, whose results are the state and the value; the states are
-//! returned in front of the symbolic sizes. Backward: `run_with_rng_state(state, op, ...)`, with placeholders for the
-//! states in front of the first tangent. Where states are passed as generators (CUDA), both sides take one as their last
-//! input and nothing is returned. The names of new nodes, placeholders apart, are this module's own.
+//! Forward: the draw becomes `run_and_save_rng_state(op, ...)`, whose results are the state and the value; the
+//! states are returned in front of the symbolic sizes. Backward: `run_with_rng_state(state, op, ...)`, with
+//! placeholders for the states in front of the first tangent. Where states are passed as generators (CUDA),
+//! both sides take one as their last input and nothing is returned. The names of new nodes, placeholders apart,
+//! are this module's own.
 //!
 //! Source: `torch._functorch.partitioners.functionalize_rng_ops` of PyTorch 2.15.
 
@@ -14,8 +15,8 @@ use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Out, Value};
 const CPU_STATE: i64 = 5056;
 const CUDA_STATE: i64 = 16;
 
-/// Pairs the draws called `names`, which both graphs hold. `symbols`: how many of forward's last outputs are symbolic
-/// sizes.
+/// Pairs the draws called `names`, which both graphs hold. `symbols`: how many of forward's last outputs are
+/// symbolic sizes.
 pub fn pair(
     forward: Graph,
     backward: Graph,

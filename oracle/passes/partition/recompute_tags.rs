@@ -76,8 +76,8 @@ pub fn force_saves(joint: &mut Joint, config: &PartitionConfig) -> Result<(), Pa
     Ok(())
 }
 
-/// The results of `id` that are no tuples, through nested getitems. `itself`: whether a node that nobody indexes is
-/// one.
+/// The results of `id` that are no tuples, through nested getitems. `itself`: whether a node that nobody
+/// indexes is one.
 fn leaves(joint: &Joint, id: NodeId, itself: bool, found: &mut Vec<NodeId>) {
     let mut stack = vec![(id, itself)];
     while let Some((at, itself)) = stack.pop() {

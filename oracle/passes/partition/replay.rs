@@ -1,8 +1,8 @@
 //! The replay partitioner: what a first partition saved is tagged, and the second saves the same.
 //!
-//! There is no cut and no cost: the tags decide, node by node, and what is needed and untagged is computed again from the
-//! inputs. What cannot be computed again is saved. Source: `autoparallel.compile._ReplaySavesPartitioner`
-//! (`_SaveAllPartitioner` in AutoParallel PR 485).
+//! There is no cut and no cost: the tags decide, node by node, and what is needed and untagged is computed
+//! again from the inputs. What cannot be computed again is saved. Source:
+//! `autoparallel.compile._ReplaySavesPartitioner` (`_SaveAllPartitioner` in AutoParallel PR 485).
 
 use super::classes::Classes;
 use super::joint::{Joint, Role, Sort};
@@ -47,8 +47,8 @@ pub fn decide(joint: &Joint, id: NodeId) -> Decision {
     }
 }
 
-/// Whether `id` takes a result of a node that is tagged: then that node's list decides alone. The tag of the getitem is a
-/// copy, made by the retrace.
+/// Whether `id` takes a result of a node that is tagged: then that node's list decides alone. The tag of the
+/// getitem is a copy, made by the retrace.
 fn listed_by_parent(joint: &Joint, id: NodeId) -> bool {
     match joint.graph.arg(id, 0) {
         Some(Value::Node(parent)) => joint.target(id).getitem && joint.marks.custom(parent).must_save,

@@ -1,11 +1,11 @@
 //! What a partitioner gives back.
 
 use super::config::{Method, PartitionConfig};
-use super::error::PartitionError;
-use super::joint::Joint;
+use super::error::{Origin, PartitionError, Problem};
+use super::joint::{Joint, Role, nodes_of};
 use super::modules::Modules;
-use crate::graph::{Graph, NodeId, StorageId};
-use rustc_hash::FxHashSet;
+use crate::graph::{Graph, NodeId};
+use rustc_hash::FxHashMap;
 
 /// A value that forward hands to backward.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub struct SavedValue {
     pub name: String,
     /// Its size in bytes; a view has its own, not its storage's.
     pub bytes: i64,
-    /// The recorded storage of its tensor.
-    pub storage: Option<StorageId>,
+    /// The storage of its tensor: equal numbers mean one storage. As recorded, or else as the schemas say.
+    pub storage: Option<u32>,
+    /// The size of that storage in bytes: what keeping the value keeps. Its own size, where that is not recorded.
+    pub storage_bytes: i64,
 }
 
 /// A value of a minimum cut and what proves it.
@@ -32,8 +34,8 @@ pub struct Certificate {
 /// A joint graph cut in two.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// The partitioner that decided: the default one also decides where there is nothing to cut, and the min-cut one
-    /// where the default one may not.
+    /// The partitioner that decided: the default one also decides where there is nothing to cut, and the
+    /// min-cut one where the default one may not.
     pub method: Method,
     /// The joint graph that was cut: without dead and doubled nodes, with the tags that the decision rests on.
     pub joint: Graph,
@@ -66,10 +68,29 @@ impl Partition {
         self.values.iter().fold(0, |sum, value| sum.saturating_add(value.bytes))
     }
 
-    /// The number of distinct recorded storages of the saved tensors; a tensor without one counts as one.
+    /// The number of distinct storages of the saved tensors.
     pub fn storages(&self) -> usize {
-        let mut seen = FxHashSet::default();
-        self.values.iter().filter(|value| value.storage.is_none_or(|storage| seen.insert(storage))).count()
+        self.by_storage().len()
+    }
+
+    /// Bytes that the saved tensors keep: those of each distinct storage once.
+    pub fn storage_bytes(&self) -> i64 {
+        self.by_storage().into_iter().fold(0, |sum, bytes| sum.saturating_add(bytes))
+    }
+
+    /// The bytes of each distinct storage; a tensor without a known one has its own.
+    fn by_storage(&self) -> Vec<i64> {
+        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut bytes: Vec<i64> = Vec::new();
+        for value in &self.values {
+            let place =
+                value.storage.map_or(bytes.len(), |storage| *places.entry(storage).or_insert(bytes.len()));
+            match bytes.get_mut(place) {
+                Some(most) => *most = value.storage_bytes.max(*most),
+                None => bytes.push(value.storage_bytes),
+            }
+        }
+        bytes
     }
 
     pub(super) fn new(
@@ -80,8 +101,9 @@ impl Partition {
         method: Method,
         certificate: Option<Certificate>,
     ) -> Result<Partition, PartitionError> {
+        let storages = super::storage::storages(joint);
         let saved = |list: &[NodeId]| -> Result<Vec<SavedValue>, PartitionError> {
-            list.iter().map(|&id| saved_value(given, joint, id)).collect()
+            list.iter().map(|&id| saved_value(given, joint, id, storages[id.index()])).collect()
         };
         let backward = modules.backward.computed(joint);
         let forward = modules.forward.computed(joint);
@@ -113,21 +135,27 @@ impl Partition {
     }
 }
 
-fn saved_value(given: &Graph, joint: &Joint, id: NodeId) -> Result<SavedValue, PartitionError> {
+fn saved_value(
+    given: &Graph,
+    joint: &Joint,
+    id: NodeId,
+    storage: Option<u32>,
+) -> Result<SavedValue, PartitionError> {
     let name = joint.name(id);
+    let bytes = joint.size(id)?;
+    let recorded = joint.graph.tensor_of(id).and_then(|tensor| joint.graph.hint(tensor.storage_bytes?));
     Ok(SavedValue {
         // Elimination and merging keep names.
         node: given.find(name).unwrap_or(id),
         name: name.to_string(),
-        bytes: joint.size(id)?,
-        storage: joint.graph.tensor_of(id).and_then(|tensor| tensor.storage),
+        bytes,
+        storage,
+        storage_bytes: recorded.unwrap_or(bytes),
     })
 }
 
-/// The forward outputs that a configuration names, for messages.
+/// Refuses a joint graph without tangents, where they are asked for.
 pub(super) fn needs_tangents(joint: &Joint, config: &PartitionConfig) -> Result<(), PartitionError> {
-    use super::error::{Origin, Problem};
-    use super::joint::{Role, nodes_of};
     if !config.needs_tangents || joint.ids().any(|id| joint.role(id) == Role::Tangent) {
         return Ok(());
     }

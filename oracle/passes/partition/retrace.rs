@@ -1,9 +1,9 @@
 //! The second joint graph: forward, then backward, as tracing the compiled first partition again gives it.
 //!
-//! Nodes keep their tags, so what the first partition did travels on: each node of the second joint graph carries the tags
-//! of the operator that was traced, and the results of one with several carry its tags, not their own. What backward
-//! computes again is a second copy under a new name. Source: `torch.compile` over AutoParallel's first partition, with
-//! `torch.fx.traceback.preserve_node_meta`.
+//! Nodes keep their tags, so what the first partition did travels on: each node of the second joint graph
+//! carries the tags of the operator that was traced, and the results of one with several carry its tags, not
+//! their own. What backward computes again is a second copy under a new name. Source: `torch.compile` over
+//! AutoParallel's first partition, with `torch.fx.traceback.preserve_node_meta`.
 //!
 //! # What it does not do
 //!
@@ -125,8 +125,8 @@ fn outputs(graph: &Graph) -> Vec<Value> {
     }
 }
 
-/// Backward's inputs and the forward values that they are: by name, and the states of random generators, which are new in
-/// both, one after the other.
+/// Backward's inputs and the forward values that they are: by name, and the states of random generators, which
+/// are new in both, one after the other.
 fn handed_over(forward: &Graph, backward: &Graph, saved: &[Value]) -> Vec<Option<NodeId>> {
     let saved: Vec<NodeId> = super::joint::nodes_of(saved).collect();
     let by_name: FxHashMap<&str, NodeId> = saved.iter().map(|&id| (forward.name(id), id)).collect();

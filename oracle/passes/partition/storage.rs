@@ -5,8 +5,8 @@ use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, Storages};
 use crate::graph::{NodeId, Op};
 
-/// The storage of each node whose value is one tensor: the recorded one where all of them are recorded, else what the
-/// schemas say.
+/// The storage of each node whose value is one tensor: the recorded one where all of them are recorded, else
+/// what the schemas say.
 pub fn storages(joint: &Joint) -> Vec<Option<u32>> {
     let graph = &joint.graph;
     let tensors = || graph.ids().filter_map(|id| graph.tensor_of(id));

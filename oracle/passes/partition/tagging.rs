@@ -1,8 +1,8 @@
 //! What a first partition saved, written on the nodes of its forward graph.
 //!
-//! Every output that is computed is tagged `ap_must_save`, the program's own outputs included; for one of several results
-//! the operator is tagged, and the index is put on its list. The joint graph and backward keep their tags. Source: the
-//! forward compiler of `autoparallel.compile`.
+//! Every output that is computed is tagged `ap_must_save`, the program's own outputs included; for one of
+//! several results the operator is tagged, and the index is put on its list. The joint graph and backward keep
+//! their tags. Source: the forward compiler of `autoparallel.compile`.
 
 use super::marks::set_must_save;
 use crate::graph::{Graph, NodeId, Op, Value};

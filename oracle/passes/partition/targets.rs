@@ -36,8 +36,8 @@ pub struct Target {
     pub operator: bool,
     /// The schema says that it writes an argument.
     pub mutable: bool,
-    /// It acts beyond its results and what its schema says it writes: by the registry of side effects, by the table of
-    /// operators, or because nothing is known of it. Waits included.
+    /// It acts beyond its results and what its schema says it writes: by the registry of side effects, by the
+    /// table of operators, or because nothing is known of it. Waits included.
     pub side_effect: bool,
     /// Its draws are seeded: it has the tag `nondeterministic_seeded`.
     pub seeded: bool,

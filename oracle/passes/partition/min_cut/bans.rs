@@ -104,8 +104,8 @@ pub fn should_ban(cx: &Context, bans: Bans, id: NodeId) -> Result<Option<Ban>, P
     Ok(None)
 }
 
-/// Whether backward needs the value in memory: it, or a view of it, has a reader outside forward that it cannot be fused
-/// with. Views themselves are not looked at.
+/// Whether backward needs the value in memory: it, or a view of it, has a reader outside forward that it cannot
+/// be fused with. Views themselves are not looked at.
 fn materialized_backward(cx: &Context, id: NodeId) -> bool {
     let joint = cx.joint;
     if joint.target(id).sets.view {

@@ -1,9 +1,9 @@
-//! The memory budget: how much of the activation memory, between saving the inputs only and saving what is quickest, may
-//! be used.
+//! The memory budget: how much of the activation memory, between saving the inputs only and saving what is
+//! quickest, may be used.
 //!
-//! Source: `torch._functorch.partitioners.choose_saved_values_set` of PyTorch 2.15. There a budget of 0 saves the inputs
-//! and nothing else, tags, collectives and random draws notwithstanding (#188014, #190758); here the values that must not
-//! be computed again are saved.
+//! Source: `torch._functorch.partitioners.choose_saved_values_set` of PyTorch 2.15. There a budget of 0 saves
+//! the inputs and nothing else, tags, collectives and random draws notwithstanding (#188014, #190758); here the
+//! values that must not be computed again are saved.
 
 use super::super::classes::FAR;
 use super::super::config::{Bans, Runtime};
@@ -31,8 +31,8 @@ impl From<Cut> for Choice {
     }
 }
 
-/// The budget of a graph: the one that a region is annotated with, else the one of the first node that has one, else the
-/// configuration's.
+/// The budget of a graph: the one that a region is annotated with, else the one of the first node that has one,
+/// else the configuration's.
 pub fn budget(cx: &Context) -> Result<f64, PartitionError> {
     let joint = cx.joint;
     let of_node = joint.ids().find_map(|id| joint.tags(id).budget);
@@ -140,8 +140,8 @@ fn candidates(cx: &Context, cut: &Cut) -> Result<Vec<NodeId>, PartitionError> {
     Ok(sized.into_iter().map(|(_, id)| id).collect())
 }
 
-/// What is saved where there is no memory at all: the inputs, unless something must not be computed again; then the
-/// least that holds it.
+/// What is saved where there is no memory at all: the inputs, unless something must not be computed again; then
+/// the least that holds it.
 pub fn without_memory(cx: &Context) -> Result<Option<Choice>, PartitionError> {
     let joint = cx.joint;
     let firm = |id: &NodeId| {

@@ -83,8 +83,8 @@ impl Weight {
     }
 }
 
-/// The reference's weight: the size, a tenth more for each step away from backward up to 100 of them, and twice that for
-/// what would otherwise not be in memory. Static inputs are free.
+/// The reference's weight: the size, a tenth more for each step away from backward up to 100 of them, and twice
+/// that for what would otherwise not be in memory. Static inputs are free.
 pub fn weight(cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
     let joint = cx.joint;
     match joint.sort(id) {

@@ -1,4 +1,7 @@
 //! The two heuristics that ban forward values by what would become of fusion.
+//!
+//! The first looks, for each value, at what lies between its first and its last reader, up to the first node
+//! that cannot be fused: short in models, where products and reductions stand close together.
 
 use super::bans::Ban;
 use super::context::Context;
@@ -10,8 +13,8 @@ use std::collections::BinaryHeap;
 /// Steps that a chain may have.
 const LONG: u32 = 100;
 
-/// A value used both near and, behind something that cannot be fused, far away: its far readers are not computed again,
-/// since they could not be fused with the near ones.
+/// A value used both near and, behind something that cannot be fused, far away: its far readers are not
+/// computed again, since they could not be fused with the near ones.
 pub fn ban_far_apart(cx: &Context, banned: &mut Banned) {
     let classes = cx.classes;
     let order = |id: NodeId| classes.order[id.index()];
@@ -57,8 +60,8 @@ pub fn ban_far_apart(cx: &Context, banned: &mut Banned) {
     }
 }
 
-/// A chain of what could all be fused is not computed again from its beginning: it is cut about every hundred nodes, where
-/// it is one value wide.
+/// A chain of what could all be fused is not computed again from its beginning: it is cut about every hundred
+/// nodes, where it is one value wide.
 pub fn ban_long_chains(cx: &Context, banned: &mut Banned) {
     let classes = cx.classes;
     let mut visited = vec![false; classes.in_order.len()];

@@ -1,14 +1,15 @@
-//! The min-cut rematerialization partitioner: what forward saves is a minimum cut between what cannot be computed again
-//! and what backward needs.
+//! The min-cut rematerialization partitioner: what forward saves is a minimum cut between what cannot be
+//! computed again and what backward needs.
 //!
 //! # The idea
 //!
-//! Every node is an edge of a flow network whose capacity is what saving it costs; values flow along edges that cannot
-//! be cut. The source feeds what must not be computed again ([`bans`]), the sink drains what backward computes. The
-//! saved values are the edges of the minimum cut that is closest to the sink, which is one cut, whatever the solver.
+//! Every node is an edge of a flow network whose capacity is what saving it costs; values flow along edges that
+//! cannot be cut. The source feeds what must not be computed again ([`bans`]), the sink drains what backward
+//! computes. The saved values are the edges of the minimum cut that is closest to the sink, which is one cut,
+//! whatever the solver.
 //!
-//! Source: `torch._functorch.partitioners.solve_min_cut` of PyTorch 2.15. It differs from that where PyTorch's result
-//! would not be right:
+//! Source: `torch._functorch.partitioners.solve_min_cut` of PyTorch 2.15. It differs from that where PyTorch's
+//! result would not be right:
 //!
 //! - *random draws* that nobody tagged, *effects* and *writes* of forward are never computed again, whatever the
 //!   options and the budget;

@@ -87,7 +87,8 @@ impl Drain {
     }
 }
 
-/// Finds the minimum cut of the joint graph of `cx` under `bans`; the bans of the nodes in `lifted` are taken back.
+/// Finds the minimum cut of the joint graph of `cx` under `bans`; the bans of the nodes in `lifted` are taken
+/// back.
 pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, PartitionError> {
     let joint = cx.joint;
     let n = joint.graph.len();

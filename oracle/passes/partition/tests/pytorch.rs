@@ -1,4 +1,5 @@
-//! Random joint graphs: both sides are as PyTorch 2.15 cuts them, or both refuse. `tests/peer/partition.py` made the cases.
+//! Random joint graphs: both sides are as PyTorch 2.15 cuts them, or both refuse. `tests/peer/partition.py`
+//! made the cases.
 //!
 //! Where a random draw is paired, nodes are compared by position, since their names are PyTorch's own.
 

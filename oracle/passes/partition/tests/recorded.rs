@@ -1,9 +1,9 @@
 //! Captured joint graphs: both sides are as PyTorch 2.15 and AutoParallel cut them: nodes, arguments, outputs and
 //! `recompute` tags.
 //!
-//! The files do not record which inputs of the small graphs were static; those given here are the ones with which
-//! PyTorch's own partitioners give the recorded results (spec/partition.md, section 10). The results of AutoParallel
-//! follow without static inputs and with pure waits.
+//! The files do not record which inputs of the small graphs were static; those given here are the ones with
+//! which PyTorch's own partitioners give the recorded results (spec/partition.md, section 10). The results of
+//! AutoParallel follow without static inputs and with pure waits.
 
 use super::super::*;
 use super::listing::listing;

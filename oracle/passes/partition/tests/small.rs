@@ -39,6 +39,24 @@ fn the_default_partitioner_saves_what_backward_reads() {
     assert_eq!((partition.bytes(), partition.storages()), (32, 1));
 }
 
+/// A view has its own size, and keeps its storage.
+#[test]
+fn storages_count_once() {
+    let text = "
+        primals_1 = input : f32[8]
+        tangents_1 = input : f32[4]
+        a = exp(primals_1) : f32[8] {partitioner_tag: is_forward}
+        h = slice(a, 0, 0, 4) : f32[4] {partitioner_tag: is_forward}
+        y = neg(h) : f32[4] {partitioner_tag: is_forward}
+        s = sum(a, [0]) : f32[] {partitioner_tag: is_backward}
+        g = mul(tangents_1, h) : f32[4] {partitioner_tag: is_backward}
+        g2 = mul(g, s) : f32[4] {partitioner_tag: is_backward}
+        output (y, g2)";
+    let partition = run(&graph(text), &config("num_fwd_outputs=1")).unwrap();
+    assert_eq!(saved(&partition), ["a", "h"]);
+    assert_eq!((partition.bytes(), partition.storages(), partition.storage_bytes()), (48, 1, 32));
+}
+
 #[test]
 fn the_minimum_cut_weighs() {
     let config = config("method=min-cut num_fwd_outputs=1");
@@ -285,8 +303,8 @@ fn long_chains_are_cut() {
     }
     text += &format!("g = mul(tangents_1, {at}) : f32[8]\noutput ({at}, g)\n");
     let words = "method=min-cut num_fwd_outputs=1 bans=long_chains";
-    // More than 100 steps from where the chain starts, which is the input or just after the last cut. The input cannot be
-    // fused, so the chain starts with the first function.
+    // More than 100 steps from where the chain starts, which is the input or just after the last cut. The input
+    // cannot be fused, so the chain starts with the first function.
     assert_eq!(banned(&text, words), ["s102", "s204"]);
 }
 
@@ -305,4 +323,23 @@ fn what_is_four_times_smaller_than_its_inputs_is_kept() {
     let words = "method=min-cut num_fwd_outputs=1 bans=reductions";
     assert!(banned(&text(4), words).is_empty());
     assert_eq!(banned(&text(5), words), ["s"]);
+}
+
+/// The default partitioner hands a checkpointed graph that writes on to the minimum cut.
+#[test]
+fn a_checkpointed_graph_that_writes_is_cut() {
+    let text = "
+        primals_1 = input : f32[8]
+        tangents_1 = input : f32[8]
+        a = sin(primals_1) : f32[8] {partitioner_tag: is_forward, recompute: PREFER_RECOMPUTE}
+        z = neg(a) : f32[8] {partitioner_tag: is_forward}
+        y = add_(z, 1) : f32[8] {partitioner_tag: is_forward}
+        g = mul(tangents_1, a) : f32[8] {partitioner_tag: is_backward}
+        output (y, g)";
+    let config = config("num_fwd_outputs=1");
+    let partition = run(&graph(text), &config).unwrap();
+    assert_eq!((partition.method, saved(&partition)), (Method::MinCut, vec!["primals_1"]));
+    let functional = run(&graph(&text.replace("add_(z, 1)", "add(z, 1)")), &config).unwrap();
+    assert_eq!((functional.method, saved(&functional)), (Method::Default, vec!["primals_1"]));
+    assert_eq!(tagged(&functional.joint), [("primals_1", "MUST_SAVE"), ("a", "PREFER_RECOMPUTE")]);
 }
