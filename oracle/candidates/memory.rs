@@ -198,9 +198,6 @@ impl MemoryCandidate {
         let devices = Devices::All;
         let options = Options { devices, ..Options::default() };
         let replay = replay_with(&facts, options, self.policy).map_err(|why| why.to_string())?;
-        if !replay.uncertain.is_empty() {
-            return Err(format!("{} nodes may or may not share memory", replay.uncertain.len()));
-        }
         let mut lives = replay.lives.clone();
         match self.edit {
             Edit::FreeAtStart => free_at_start(&facts, &replay, &mut lives),

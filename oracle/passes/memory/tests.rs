@@ -93,6 +93,19 @@ fn the_worked_example_of_the_profile() {
     assert_eq!(profile(&graph, &not_primals).unwrap().entries(), [8, 16, 16, 16, 16, 24, 16]);
 }
 
+/// Lists from `build_memory_profile` of PyTorch 2.15 on fake CUDA tensors, for both predicates.
+#[test]
+fn small_profiles_are_those_of_pytorch() {
+    let pieces = "x = input : f32[8]\ny = relu(x)\ns = split(y, 4)\na = s[0]\nn = neg(a)\nb = s[1]\nm = neg(b)\n\
+                  output (n, m)\n";
+    let views = "x = input : f32[2]\ny = relu(x)\nv = view(y, [2])\nz = add(v, v)\noutput z\n";
+    let entries = |lines: &str, releasable| profile(&graph(lines), releasable).unwrap().entries();
+    assert_eq!(entries(views, &not_primals), [8, 16, 8, 8, 8, 16, 8]);
+    assert_eq!(entries(views, &not_placeholder), [8, 16, 16, 16, 16, 24, 16]);
+    assert_eq!(entries(pieces, &not_primals), [32, 64, 32, 32, 32, 32, 32, 48, 48, 48, 48, 64, 32]);
+    assert_eq!(entries(pieces, &not_placeholder), [32, 64, 64, 64, 64, 64, 64, 80, 80, 80, 80, 96, 64]);
+}
+
 #[test]
 fn rules_of_the_profile_beyond_pytorch() {
     // A result that nobody reads dies at once; a storage of two inputs goes only if both may.
