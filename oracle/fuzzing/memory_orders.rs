@@ -34,7 +34,7 @@ fn orders_are_right(graph: &Graph) {
     if crate::analysis::validate::validate(graph).iter().any(|fault| fault.is_fatal()) {
         return;
     }
-    let kept = |name: &str| name.len() % 2 == 0;
+    let kept = |name: &str| name.len().is_multiple_of(2);
     let Ok(lowered) = lower(&Facts::new(graph), Devices::All, Some(8), &kept) else { return };
     let program = &lowered.program;
     let Ok(planning) = Planning::new(program) else { return };

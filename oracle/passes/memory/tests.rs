@@ -6,10 +6,34 @@ use crate::format::{json, text};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
 
+/// The recorded graphs beside the project, or beside the folder of its work trees; none where they are absent.
+fn recorded() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = |folder: &std::path::Path| -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(folder.join("shared/graphs")).into_iter().flatten().flatten();
+        let mut files: Vec<_> = files.map(|file| file.path()).collect();
+        files.sort();
+        files
+    };
+    let found = root.ancestors().skip(1).take(2).map(list).find(|files| !files.is_empty());
+    found.unwrap_or_else(|| {
+        println!("skipped 1 test in part: no recorded graphs beside the project");
+        Vec::new()
+    })
+}
+
+/// The recorded graphs whose names begin so.
+fn named(prefix: &str) -> Vec<(String, Graph)> {
+    let name =
+        |path: &std::path::Path| Some(path.file_name()?.to_str()?.strip_suffix(".json.gz")?.to_string());
+    let files = recorded().into_iter().filter_map(|path| Some((name(&path)?, path)));
+    let wanted = files.filter(|(name, _)| name.starts_with(prefix));
+    wanted.map(|(name, path)| (name, json::read_path(path).unwrap().into_graph().unwrap())).collect()
+}
+
+/// One recorded graph.
 fn real(name: &str) -> Option<Graph> {
-    // Third-party graphs are read where they lie, and not everywhere do they.
-    let path = format!("/work/shared/graphs/{name}.json.gz");
-    std::fs::exists(&path).unwrap().then(|| json::read_path(path).unwrap().into_graph().unwrap())
+    named(name).into_iter().find(|(found, _)| found == name).map(|(_, graph)| graph)
 }
 
 fn graph(lines: &str) -> Graph {
@@ -66,12 +90,7 @@ fn follows(graph: &Graph) {
 
 #[test]
 fn small_graphs_have_the_same_tracker_and_profile() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        if let Some(name) = file.strip_suffix(".json.gz").filter(|name| name.starts_with("small_")) {
-            follows(&real(name).unwrap());
-        }
-    }
+    named("small_").iter().for_each(|(_, graph)| follows(graph));
 }
 
 #[test]
@@ -217,12 +236,7 @@ fn slowly(graph: &Graph) -> Vec<(i64, i64)> {
 
 #[test]
 fn the_replay_is_what_asking_slowly_gives() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|name| name.starts_with("small_")) else {
-            continue;
-        };
-        let graph = real(name).unwrap();
+    for (name, graph) in named("small_") {
         let replay = replay(&graph, Options { devices: Devices::All, ..Options::default() }).unwrap();
         let steps: Vec<_> = replay.steps.steps.iter().map(|step| (step.peak, step.after)).collect();
         if replay.uncertain.is_empty() {
@@ -286,11 +300,9 @@ fn scheduled_like_replayed(facts: &Facts, truth: &Replay) {
 
 #[test]
 fn the_scheduler_model_counts_what_the_replay_counts() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
     let mut compared = 0;
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|n| !n.starts_with("dsv3")) else { continue };
-        let graph = real(name).unwrap();
+    let graphs = ["small_", "ap_", "llama3_"].into_iter().flat_map(named);
+    for (_, graph) in graphs {
         let facts = Facts::new(&graph);
         let truth = replay_facts(&facts, Options { devices: Devices::All, ..Options::default() }).unwrap();
         if truth.uncertain.is_empty() {
@@ -298,7 +310,7 @@ fn the_scheduler_model_counts_what_the_replay_counts() {
             compared += 1;
         }
     }
-    assert!(compared > 10, "only {compared} graphs");
+    assert!(compared > 10 || recorded().is_empty(), "only {compared} graphs");
 }
 
 #[test]
@@ -358,11 +370,8 @@ fn by_sets(graph: &Graph, ledger: &Ledger, order: &[NodeId]) -> Vec<i64> {
 
 #[test]
 fn the_tracker_is_pytorchs_on_any_order() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
     let mut compared = 0;
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|n| n.starts_with("small_m")) else { continue };
-        let graph = real(name).unwrap();
+    for (name, graph) in named("small_m") {
         let ledger = recorded_ledger(&graph);
         for seed in 0..3u64 {
             // A topological order in which what could run next is drawn.
@@ -386,5 +395,5 @@ fn the_tracker_is_pytorchs_on_any_order() {
             compared += 1;
         }
     }
-    assert!(compared > 20, "only {compared} orders");
+    assert!(compared > 20 || recorded().is_empty(), "only {compared} orders");
 }
