@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn the_reference_is_sound_and_every_mutant_is_convicted() {
         let mut convicted = vec![None; MEMORY_CANDIDATES.len()];
-        let cases: u64 = std::env::var("MEMORY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
+        let cases: u64 = std::env::var("MEMORY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
         let mut declined = 0;
         for case in 0..cases {
             let mut source = Seeded::case(11, case);

@@ -22,18 +22,22 @@ fn recorded() -> Vec<std::path::PathBuf> {
     })
 }
 
-/// The recorded graphs whose names begin so.
-fn named(prefix: &str) -> Vec<(String, Graph)> {
+fn named_as(wanted: impl Fn(&str) -> bool) -> Vec<(String, Graph)> {
     let name =
         |path: &std::path::Path| Some(path.file_name()?.to_str()?.strip_suffix(".json.gz")?.to_string());
     let files = recorded().into_iter().filter_map(|path| Some((name(&path)?, path)));
-    let wanted = files.filter(|(name, _)| name.starts_with(prefix));
-    wanted.map(|(name, path)| (name, json::read_path(path).unwrap().into_graph().unwrap())).collect()
+    let files = files.filter(|(name, _)| wanted(name));
+    files.map(|(name, path)| (name, json::read_path(path).unwrap().into_graph().unwrap())).collect()
+}
+
+/// The recorded graphs whose names begin so.
+fn named(prefix: &str) -> Vec<(String, Graph)> {
+    named_as(|name| name.starts_with(prefix))
 }
 
 /// One recorded graph.
 fn real(name: &str) -> Option<Graph> {
-    named(name).into_iter().find(|(found, _)| found == name).map(|(_, graph)| graph)
+    named_as(|found| found == name).pop().map(|(_, graph)| graph)
 }
 
 fn graph(lines: &str) -> Graph {
@@ -301,7 +305,7 @@ fn scheduled_like_replayed(facts: &Facts, truth: &Replay) {
 #[test]
 fn the_scheduler_model_counts_what_the_replay_counts() {
     let mut compared = 0;
-    let graphs = ["small_", "ap_", "llama3_"].into_iter().flat_map(named);
+    let graphs = ["small_", "ap_", "llama3_8b_fw_64"].into_iter().flat_map(named);
     for (_, graph) in graphs {
         let facts = Facts::new(&graph);
         let truth = replay_facts(&facts, Options { devices: Devices::All, ..Options::default() }).unwrap();
@@ -317,7 +321,7 @@ fn the_scheduler_model_counts_what_the_replay_counts() {
 fn four_ways_of_counting_agree_on_random_graphs() {
     use crate::generate::{Seeded, memory::MemoryCases};
     let mut resized = 0;
-    for case in 0..400 {
+    for case in 0..150 {
         let cases = MemoryCases { steps: 40, never_waited: 0 };
         let text = cases.text(Seeded::case(29, case));
         let graph = graph(&text);
@@ -335,7 +339,7 @@ fn four_ways_of_counting_agree_on_random_graphs() {
         scheduled_like_replayed(&facts, &truth);
         follows(&graph);
     }
-    assert!(resized < 300, "{resized} graphs are resized");
+    assert!(resized < 110, "{resized} graphs are resized");
 }
 
 /// PyTorch's tracker word for word, with sets: a storage goes once every node that uses it is scheduled.
