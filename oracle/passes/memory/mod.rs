@@ -3,11 +3,11 @@
 //! # The idea
 //!
 //! Three ways of counting stand side by side.
-//! - [`profile`] is PyTorch's estimate for FX graphs, byte for byte: recorded storages, freed after their last
+//! - [`mod@profile`] is PyTorch's estimate for FX graphs, byte for byte: recorded storages, freed after their last
 //!   use. [`tracker`] is its incremental twin for orders that differ from the list.
 //! - [`scheduler`] is the buffer model of Inductor's scheduler: dependencies, renames, sizes, planning fields;
-//!   on it rest both peak estimators ([`timeline`]), the region estimate and the three memory orders ([`orders`]).
-//! - [`replay`] is the truth that these are compared with: the storages of the run time, aliases counted once,
+//!   on it rest both peak estimators ([`scheduler::timeline`]), the region estimate and the three memory orders ([`scheduler::orders`]).
+//! - [`mod@replay`] is the truth that these are compared with: the storages of the run time, aliases counted once,
 //!   alive until nobody holds any alias, the memory of a collective in flight until its wait.
 //!
 //! [`difference`] tells the first step at which a prediction and the replay part, and why.

@@ -6,10 +6,38 @@ use crate::format::{json, text};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
 
+/// The recorded graphs beside the project, or beside the folder of its work trees; none where they are absent.
+fn recorded() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = |folder: &std::path::Path| -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(folder.join("shared/graphs")).into_iter().flatten().flatten();
+        let mut files: Vec<_> = files.map(|file| file.path()).collect();
+        files.sort();
+        files
+    };
+    let found = root.ancestors().skip(1).take(2).map(list).find(|files| !files.is_empty());
+    found.unwrap_or_else(|| {
+        println!("skipped 1 test in part: no recorded graphs beside the project");
+        Vec::new()
+    })
+}
+
+fn named_as(wanted: impl Fn(&str) -> bool) -> Vec<(String, Graph)> {
+    let name =
+        |path: &std::path::Path| Some(path.file_name()?.to_str()?.strip_suffix(".json.gz")?.to_string());
+    let files = recorded().into_iter().filter_map(|path| Some((name(&path)?, path)));
+    let files = files.filter(|(name, _)| wanted(name));
+    files.map(|(name, path)| (name, json::read_path(path).unwrap().into_graph().unwrap())).collect()
+}
+
+/// The recorded graphs whose names begin so.
+fn named(prefix: &str) -> Vec<(String, Graph)> {
+    named_as(|name| name.starts_with(prefix))
+}
+
+/// One recorded graph.
 fn real(name: &str) -> Option<Graph> {
-    // Third-party graphs are read where they lie, and not everywhere do they.
-    let path = format!("/work/shared/graphs/{name}.json.gz");
-    std::fs::exists(&path).unwrap().then(|| json::read_path(path).unwrap().into_graph().unwrap())
+    named_as(|found| found == name).pop().map(|(_, graph)| graph)
 }
 
 fn graph(lines: &str) -> Graph {
@@ -66,12 +94,7 @@ fn follows(graph: &Graph) {
 
 #[test]
 fn small_graphs_have_the_same_tracker_and_profile() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        if let Some(name) = file.strip_suffix(".json.gz").filter(|name| name.starts_with("small_")) {
-            follows(&real(name).unwrap());
-        }
-    }
+    named("small_").iter().for_each(|(_, graph)| follows(graph));
 }
 
 #[test]
@@ -91,6 +114,19 @@ fn the_worked_example_of_the_profile() {
          v = view(y, [2]) : f32[2] storage 1\nz = add(v, v) : f32[2] storage 2\noutput z\n",
     );
     assert_eq!(profile(&graph, &not_primals).unwrap().entries(), [8, 16, 16, 16, 16, 24, 16]);
+}
+
+/// Lists from `build_memory_profile` of PyTorch 2.15 on fake CUDA tensors, for both predicates.
+#[test]
+fn small_profiles_are_those_of_pytorch() {
+    let pieces = "x = input : f32[8]\ny = relu(x)\ns = split(y, 4)\na = s[0]\nn = neg(a)\nb = s[1]\nm = neg(b)\n\
+                  output (n, m)\n";
+    let views = "x = input : f32[2]\ny = relu(x)\nv = view(y, [2])\nz = add(v, v)\noutput z\n";
+    let entries = |lines: &str, releasable| profile(&graph(lines), releasable).unwrap().entries();
+    assert_eq!(entries(views, &not_primals), [8, 16, 8, 8, 8, 16, 8]);
+    assert_eq!(entries(views, &not_placeholder), [8, 16, 16, 16, 16, 24, 16]);
+    assert_eq!(entries(pieces, &not_primals), [32, 64, 32, 32, 32, 32, 32, 48, 48, 48, 48, 64, 32]);
+    assert_eq!(entries(pieces, &not_placeholder), [32, 64, 64, 64, 64, 64, 64, 80, 80, 80, 80, 96, 64]);
 }
 
 #[test]
@@ -204,12 +240,7 @@ fn slowly(graph: &Graph) -> Vec<(i64, i64)> {
 
 #[test]
 fn the_replay_is_what_asking_slowly_gives() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|name| name.starts_with("small_")) else {
-            continue;
-        };
-        let graph = real(name).unwrap();
+    for (name, graph) in named("small_") {
         let replay = replay(&graph, Options { devices: Devices::All, ..Options::default() }).unwrap();
         let steps: Vec<_> = replay.steps.steps.iter().map(|step| (step.peak, step.after)).collect();
         if replay.uncertain.is_empty() {
@@ -273,11 +304,9 @@ fn scheduled_like_replayed(facts: &Facts, truth: &Replay) {
 
 #[test]
 fn the_scheduler_model_counts_what_the_replay_counts() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
     let mut compared = 0;
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|n| !n.starts_with("dsv3")) else { continue };
-        let graph = real(name).unwrap();
+    let graphs = ["small_", "ap_", "llama3_8b_fw_64"].into_iter().flat_map(named);
+    for (_, graph) in graphs {
         let facts = Facts::new(&graph);
         let truth = replay_facts(&facts, Options { devices: Devices::All, ..Options::default() }).unwrap();
         if truth.uncertain.is_empty() {
@@ -285,14 +314,14 @@ fn the_scheduler_model_counts_what_the_replay_counts() {
             compared += 1;
         }
     }
-    assert!(compared > 10, "only {compared} graphs");
+    assert!(compared > 10 || recorded().is_empty(), "only {compared} graphs");
 }
 
 #[test]
 fn four_ways_of_counting_agree_on_random_graphs() {
     use crate::generate::{Seeded, memory::MemoryCases};
     let mut resized = 0;
-    for case in 0..400 {
+    for case in 0..150 {
         let cases = MemoryCases { steps: 40, never_waited: 0 };
         let text = cases.text(Seeded::case(29, case));
         let graph = graph(&text);
@@ -310,7 +339,7 @@ fn four_ways_of_counting_agree_on_random_graphs() {
         scheduled_like_replayed(&facts, &truth);
         follows(&graph);
     }
-    assert!(resized < 300, "{resized} graphs are resized");
+    assert!(resized < 110, "{resized} graphs are resized");
 }
 
 /// PyTorch's tracker word for word, with sets: a storage goes once every node that uses it is scheduled.
@@ -345,11 +374,8 @@ fn by_sets(graph: &Graph, ledger: &Ledger, order: &[NodeId]) -> Vec<i64> {
 
 #[test]
 fn the_tracker_is_pytorchs_on_any_order() {
-    let Ok(files) = std::fs::read_dir("/work/shared/graphs") else { return };
     let mut compared = 0;
-    for file in files.flatten().map(|file| file.file_name().into_string().unwrap()) {
-        let Some(name) = file.strip_suffix(".json.gz").filter(|n| n.starts_with("small_m")) else { continue };
-        let graph = real(name).unwrap();
+    for (name, graph) in named("small_m") {
         let ledger = recorded_ledger(&graph);
         for seed in 0..3u64 {
             // A topological order in which what could run next is drawn.
@@ -373,5 +399,5 @@ fn the_tracker_is_pytorchs_on_any_order() {
             compared += 1;
         }
     }
-    assert!(compared > 20, "only {compared} orders");
+    assert!(compared > 20 || recorded().is_empty(), "only {compared} orders");
 }

@@ -232,7 +232,7 @@ fn thousands(n: i64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 && !text.ends_with('-') {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && !text.ends_with('-') {
             text.push(',');
         }
         text.push(digit);
