@@ -396,7 +396,8 @@ impl Parser<'_> {
             [None, None] => None,
             [forward, _] => {
                 let end = self.text.len();
-                let (one, other) = if forward.is_some() { ("forward", "backward") } else { ("backward", "forward") };
+                let (one, other) =
+                    if forward.is_some() { ("forward", "backward") } else { ("backward", "forward") };
                 self.report(end, end, format!("`--- {one}` without `--- {other}`"), None);
                 None
             }

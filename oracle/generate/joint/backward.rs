@@ -208,8 +208,7 @@ impl<S: Source> Joint<'_, S> {
         for (place, &index) in order.iter().enumerate() {
             let start = place as i64 * width;
             let out = self.writer.strided(&dims, &strides, start, Dtype::F32);
-            let args =
-                [Value::Node(g.node), Value::Int(1), Value::Int(start), Value::Int(start + width)];
+            let args = [Value::Node(g.node), Value::Int(1), Value::Int(start), Value::Int(start + width)];
             let piece = self.writer.call("aten.slice.Tensor", &args, out);
             let piece = Var { node: piece, rows: x.rows, cols: width };
             of[index] = Some(match of[index] {

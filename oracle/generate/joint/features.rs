@@ -136,7 +136,8 @@ impl Feature {
         let edges = Edges::new(graph);
         let mut late = vec![false; graph.len()];
         for id in graph.ids() {
-            late[id.index()] = (graph.node(id).op == Op::Placeholder && graph.target(id).contains("tangents"))
+            late[id.index()] = (graph.node(id).op == Op::Placeholder
+                && graph.target(id).contains("tangents"))
                 || edges.inputs(id).iter().any(|input| late.get(input.index()) == Some(&true));
         }
         let look = Look {
@@ -254,7 +255,9 @@ impl Look<'_> {
     fn has(&self, feature: Feature) -> bool {
         let graph = self.graph;
         match feature {
-            Feature::SeveralTangents => self.count(|id| self.is_tangent(id) && !self.users(id).is_empty()) > 1,
+            Feature::SeveralTangents => {
+                self.count(|id| self.is_tangent(id) && !self.users(id).is_empty()) > 1
+            }
             Feature::UnusedTangent => self.any(|id| self.is_tangent(id) && self.users(id).is_empty()),
             Feature::NoTangent => !self.any(|id| self.is_tangent(id)),
             Feature::PrimalOnlyBackward => self.any(|id| {
@@ -264,12 +267,8 @@ impl Look<'_> {
                 Out::Tuple(span) if graph.node(id).op == Op::Call => self.users(id).len() < span.len(),
                 _ => false,
             }),
-            Feature::SharedItem => {
-                self.any(|id| self.is(id, "operator.getitem") && self.users(id).len() > 1)
-            }
-            Feature::PlainRandom => {
-                self.any(|id| self.ops.draws(graph, id) && self.recompute(id).is_empty())
-            }
+            Feature::SharedItem => self.any(|id| self.is(id, "operator.getitem") && self.users(id).len() > 1),
+            Feature::PlainRandom => self.any(|id| self.ops.draws(graph, id) && self.recompute(id).is_empty()),
             Feature::TaggedRandom => {
                 self.any(|id| self.ops.draws(graph, id) && self.recompute(id).ends_with("_RECOMPUTE"))
             }
@@ -292,9 +291,10 @@ impl Look<'_> {
                     && self.waits(id).iter().flat_map(|&wait| self.users(wait)).any(|&split| {
                         let items = self.users(split);
                         self.is(split, "aten.split.Tensor")
-                            && items.iter().flat_map(|&item| self.users(item)).any(|&user| {
-                                self.kind(user) == Some(Kind::Move(Move::Cat))
-                            })
+                            && items
+                                .iter()
+                                .flat_map(|&item| self.users(item))
+                                .any(|&user| self.kind(user) == Some(Kind::Move(Move::Cat)))
                     })
             }),
             Feature::CastGather => self.any(|id| {
@@ -310,7 +310,8 @@ impl Look<'_> {
             Feature::Duplicate => self.any(|id| {
                 self.is_input(id) && {
                     let through_cast = self.users(id).iter().flat_map(|&user| self.users(user));
-                    self.users(id).iter().chain(through_cast).filter(|&&user| self.is_gather(user)).count() > 1
+                    self.users(id).iter().chain(through_cast).filter(|&&user| self.is_gather(user)).count()
+                        > 1
                 }
             }),
             Feature::RepeatedGather => {
@@ -335,8 +336,11 @@ impl Look<'_> {
                 self.recompute(id) == "MUST_SAVE" && (tuple || self.is(id, "operator.getitem"))
             }),
             Feature::Regions => {
-                let mut ids: Vec<i64> =
-                    graph.ids().filter_map(|id| graph.tags(id)?.ac_graph_id).filter(|&id| id != 100_000).collect();
+                let mut ids: Vec<i64> = graph
+                    .ids()
+                    .filter_map(|id| graph.tags(id)?.ac_graph_id)
+                    .filter(|&id| id != 100_000)
+                    .collect();
                 ids.sort_unstable();
                 ids.dedup();
                 ids.len() > 1
@@ -350,7 +354,9 @@ impl Look<'_> {
             Feature::SavedOutput => self.output_nodes(false).any(|id| {
                 self.users(id).iter().any(|user| self.late[user.index()] && graph.node(*user).op == Op::Call)
             }),
-            Feature::InputGradient => self.output_nodes(true).any(|id| self.is_input(id) && !self.is_tangent(id)),
+            Feature::InputGradient => {
+                self.output_nodes(true).any(|id| self.is_input(id) && !self.is_tangent(id))
+            }
             Feature::ForwardGradient => {
                 self.output_nodes(true).any(|id| !self.is_input(id) && !self.late[id.index()])
             }

@@ -169,13 +169,9 @@ impl<S: Source> Joint<'_, S> {
         let cols = self.source.one_of(&[4i64, 8]);
         let chain = match gathered {
             false => Chain::Whole,
-            true => self.source.one_of(&[
-                Chain::Plain,
-                Chain::Views,
-                Chain::Cast,
-                Chain::Reassembled,
-                Chain::Cut,
-            ]),
+            true => {
+                self.source.one_of(&[Chain::Plain, Chain::Views, Chain::Cast, Chain::Reassembled, Chain::Cut])
+            }
         };
         let ranks = self.ranks;
         let shape = match chain {

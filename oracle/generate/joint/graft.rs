@@ -56,17 +56,24 @@ fn cut(source: &mut impl Source, graph: &mut Graph) {
         let Some(info) = ops.call(graph, *id) else { return false };
         let plain = matches!(
             info.kind,
-            Kind::Unary(_) | Kind::Binary(_) | Kind::Matmul(_) | Kind::Pointwise | Kind::Reduce(_) | Kind::Cast
+            Kind::Unary(_)
+                | Kind::Binary(_)
+                | Kind::Matmul(_)
+                | Kind::Pointwise
+                | Kind::Reduce(_)
+                | Kind::Cast
         );
         let is_contiguous = graph.tensor_of(*id).is_some_and(|tensor| {
             let sizes = graph.sizes(tensor.shape);
             sizes.is_some_and(|sizes| {
-                graph.sizes(tensor.stride) == Some(crate::graph::contiguous_strides(&sizes)) && tensor.offset == 0
+                graph.sizes(tensor.stride) == Some(crate::graph::contiguous_strides(&sizes))
+                    && tensor.offset == 0
             })
         });
-        let written = edges.users(*id).iter().any(|&user| {
-            ops.call(graph, user).is_some_and(|user| user.mutated().next().is_some())
-        });
+        let written = edges
+            .users(*id)
+            .iter()
+            .any(|&user| ops.call(graph, user).is_some_and(|user| user.mutated().next().is_some()));
         plain
             && is_contiguous
             && !written
@@ -142,7 +149,8 @@ fn retag(source: &mut impl Source, graph: &mut Graph) {
     let ops = Ops::of(graph);
     let edges = Edges::new(graph);
     let late = tangent_dependent(graph, &edges);
-    let any_write = graph.ids().any(|id| ops.call(graph, id).is_some_and(|info| info.mutated().next().is_some()));
+    let any_write =
+        graph.ids().any(|id| ops.call(graph, id).is_some_and(|info| info.mutated().next().is_some()));
     let percent = source.between(1, 20);
     for id in graph.ids() {
         let Some(info) = ops.call(graph, id) else { continue };
@@ -156,8 +164,11 @@ fn retag(source: &mut impl Source, graph: &mut Graph) {
             continue;
         }
         // What is recomputed must not read memory that is written since.
-        let policies: &[&str] =
-            if any_write { &["MUST_SAVE", "PREFER_SAVE"] } else { &["MUST_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE"] };
+        let policies: &[&str] = if any_write {
+            &["MUST_SAVE", "PREFER_SAVE"]
+        } else {
+            &["MUST_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE"]
+        };
         let policy = graph.intern(source.one_of(policies));
         let mut tags = graph.tags(id).cloned().unwrap_or_default();
         (tags.recompute, tags.ac_graph_id) = (Some(policy), None);

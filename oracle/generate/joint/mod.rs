@@ -23,8 +23,8 @@
 
 mod backward;
 mod config;
-mod forward;
 mod features;
+mod forward;
 mod graft;
 #[cfg(test)]
 pub(crate) mod naive;
@@ -95,7 +95,8 @@ struct Joint<'a, S> {
 impl<'a, S: Source> Joint<'a, S> {
     fn new(source: &'a mut S, config: Config, ranks: i64) -> Joint<'a, S> {
         let instance = (0..ranks as u32).collect();
-        let group = Group { name: "dp".into(), size: ranks as u32, instances: vec![instance], recorded_rank: None };
+        let group =
+            Group { name: "dp".into(), size: ranks as u32, instances: vec![instance], recorded_rank: None };
         Joint {
             source,
             config,

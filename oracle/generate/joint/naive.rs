@@ -22,9 +22,7 @@ pub(crate) fn partition(
         let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
         let own = match joint.node(id).op {
             Op::Placeholder => joint.target(id).contains("tangents"),
-            Op::Call => {
-                region(id) == "must_be_in_backward" || (mutates && region(id) == "is_backward")
-            }
+            Op::Call => region(id) == "must_be_in_backward" || (mutates && region(id) == "is_backward"),
             _ => false,
         };
         late[id.index()] = own || joint.inputs(id).iter().any(|input| late[input.index()]);
@@ -44,7 +42,8 @@ pub(crate) fn partition(
         let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
         needed[id.index()] |= mutates && late[id.index()];
         let runs_late = late[id.index()] && is_call && needed[id.index()];
-        repeated[id.index()] = needed[id.index()] && !late[id.index()] && ((is_call && again(id)) || is_constant);
+        repeated[id.index()] =
+            needed[id.index()] && !late[id.index()] && ((is_call && again(id)) || is_constant);
         if runs_late || repeated[id.index()] {
             joint.inputs(id).into_iter().for_each(|input| needed[input.index()] = true);
         }
@@ -52,9 +51,8 @@ pub(crate) fn partition(
     let symbols = joint.has_expressions();
     let is_symbol = |id: NodeId| matches!(joint.node(id).out, Out::SymInt(_) | Out::SymBool(_) | Out::Int(_));
     let binds = |id: NodeId| symbols && joint.node(id).op == Op::Placeholder && is_symbol(id);
-    let saved = |id: &NodeId| {
-        (needed[id.index()] || binds(*id)) && !late[id.index()] && !repeated[id.index()]
-    };
+    let saved =
+        |id: &NodeId| (needed[id.index()] || binds(*id)) && !late[id.index()] && !repeated[id.index()];
     let saved: Vec<NodeId> = joint.ids().filter(saved).collect();
     let class = |id: NodeId| match joint.node(id).out {
         Out::Tensor(_) => 0,
@@ -72,8 +70,11 @@ pub(crate) fn partition(
     let mut forward = joint.clone();
     forward.kind = "forward".into();
     set_output(&mut forward, &returned);
-    let list: Vec<NodeId> =
-        joint.ids().filter(|id| !late[id.index()] && joint.node(*id).op != Op::Output).chain(output).collect();
+    let list: Vec<NodeId> = joint
+        .ids()
+        .filter(|id| !late[id.index()] && joint.node(*id).op != Op::Output)
+        .chain(output)
+        .collect();
     let forward = forward.reordered(&list);
 
     let mut backward = joint.clone();

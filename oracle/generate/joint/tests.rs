@@ -67,8 +67,8 @@ fn again(case: &Case) -> impl Fn(NodeId) -> bool {
         });
         let inputs = graph.inputs(id);
         let all_show = !inputs.is_empty() && inputs.iter().all(|input| shows[input.index()]);
-        shows[id.index()] =
-            (tag == "MUST_RECOMPUTE" && !ops.draws(&graph, id)) || (is_view && all_show && tag != "MUST_SAVE");
+        shows[id.index()] = (tag == "MUST_RECOMPUTE" && !ops.draws(&graph, id))
+            || (is_view && all_show && tag != "MUST_SAVE");
         // Items of a draw are kept.
         let of_draw = inputs.iter().any(|&input| ops.draws(&graph, input)) && is_view;
         shows[id.index()] &= !of_draw;
@@ -86,12 +86,18 @@ fn a_naive_partition_is_sound() {
         let nf = forward_outputs(&case).unwrap();
         let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
         let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
-        let options = Options { values: if index % 4 == 0 { Values::Execute } else { Values::Auto }, ..Options::default() };
+        let options = Options {
+            values: if index % 4 == 0 { Values::Execute } else { Values::Auto },
+            ..Options::default()
+        };
         let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
         match &judgement.verdict {
             Verdict::Sound => sound += 1,
-            other => panic!("case {index}: {other:?}\n{case}\n{}\n{}",
-                crate::format::text::print_graph(&forward), crate::format::text::print_graph(&backward)),
+            other => panic!(
+                "case {index}: {other:?}\n{case}\n{}\n{}",
+                crate::format::text::print_graph(&forward),
+                crate::format::text::print_graph(&backward)
+            ),
         }
         equal += usize::from(judgement.notes.iter().any(|note| note.contains("equal by structure")));
     }
@@ -124,7 +130,9 @@ fn there_is_enough_of_everything() {
         let (_, backward) = naive::partition(&case.graph, nf, &|_| false);
         let chosen = backward.ids().any(|id| {
             let name = backward.name(id);
-            backward.node(id).op == crate::graph::Op::Placeholder && !name.starts_with("primals") && !name.starts_with("tangents")
+            backward.node(id).op == crate::graph::Op::Placeholder
+                && !name.starts_with("primals")
+                && !name.starts_with("tangents")
         });
         useless += usize::from(!chosen);
     }
@@ -150,7 +158,15 @@ fn the_same_choices_give_the_same_case() {
 fn grafts_of_real_graphs_are_valid() {
     use crate::rules::partition::tests::recorded;
     let mut kept = 0;
-    for name in ["small_mlp", "small_gpt", "small_fsdp4", "small_mutation", "small_mutation_keepmut", "small_cnn", "small_tp_allreduce"] {
+    for name in [
+        "small_mlp",
+        "small_gpt",
+        "small_fsdp4",
+        "small_mutation",
+        "small_mutation_keepmut",
+        "small_cnn",
+        "small_tp_allreduce",
+    ] {
         let Some(joint) = recorded(&format!("{name}_joint")) else { continue };
         let before = faults(&joint);
         let config = PartitionConfig::default().or_from_file(&joint);
@@ -158,13 +174,13 @@ fn grafts_of_real_graphs_are_valid() {
         for index in 0..8 {
             let Some(graph) = graft(&mut Seeded::case(8, index), &joint, nf) else { continue };
             kept += 1;
-            let new: Vec<String> = faults(&graph).into_iter().filter(|fault| !before.contains(fault)).collect();
+            let new: Vec<String> =
+                faults(&graph).into_iter().filter(|fault| !before.contains(fault)).collect();
             assert!(new.is_empty(), "{name} {index}: {}", new.join("\n"));
             let case = Case::of_graph(graph);
             let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
             let options = Options { values: Values::Extents, ..Options::default() };
-            let judgement =
-                judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
+            let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
             assert_eq!(judgement.verdict, Verdict::Sound, "{name} {index}\n{case}");
         }
     }

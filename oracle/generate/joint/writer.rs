@@ -1,9 +1,7 @@
 //! Writing the nodes of a joint graph. Results are stated by whoever writes; tests check them against the operators'
 //! shape rules.
 
-use crate::graph::{
-    Dim, Dtype, Expr, Graph, Node, NodeId, Op, Out, Str, Tags, TagsId, Tensor, Value, World,
-};
+use crate::graph::{Dim, Dtype, Expr, Graph, Node, NodeId, Op, Out, Str, Tags, TagsId, Tensor, Value, World};
 
 /// A tensor that steps work with: two-dimensional and contiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,11 +193,7 @@ impl Writer {
 
     pub fn cast(&mut self, node: NodeId, rows: i64, cols: i64, dtype: Dtype) -> NodeId {
         let out = self.tensor(&[Dim::Static(rows), Dim::Static(cols)], dtype);
-        self.call(
-            "prims.convert_element_type.default",
-            &[Value::Node(node), Value::Dtype(dtype)],
-            out,
-        )
+        self.call("prims.convert_element_type.default", &[Value::Node(node), Value::Dtype(dtype)], out)
     }
 
     /// Item `index` of a tuple, the strided piece of `width` columns of a matrix.

@@ -59,8 +59,14 @@ fn first_mismatch(a: &Sequences, b: &Sequences) -> Option<String> {
     let groups = a.groups.iter().chain(&b.groups).map(|sequence| sequence.group.as_str());
     for group in groups {
         let (x, y) = (a.of(group), b.of(group));
-        let same = |x: &Launch, y: &Launch| (x.kind, &x.reduce_op, x.dtype, x.root) == (y.kind, &y.reduce_op, y.dtype, y.root);
-        let at = x.iter().zip(y).position(|(x, y)| !same(x, y)).or((x.len() != y.len()).then_some(x.len().min(y.len())));
+        let same = |x: &Launch, y: &Launch| {
+            (x.kind, &x.reduce_op, x.dtype, x.root) == (y.kind, &y.reduce_op, y.dtype, y.root)
+        };
+        let at = x
+            .iter()
+            .zip(y)
+            .position(|(x, y)| !same(x, y))
+            .or((x.len() != y.len()).then_some(x.len().min(y.len())));
         if let Some(at) = at {
             let tell = |launch: Option<&Launch>| launch.map_or("nothing".to_string(), ToString::to_string);
             return Some(format!(
@@ -95,7 +101,10 @@ pub(super) fn metamorphic_stable(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("partition/metamorphic-stable", format!("the choice changes with: {change}"))
                     .nodes(evidence, names.iter().copied())
-                    .however(format!("{} values are saved", own.len()), format!("then it is {}", other.len())),
+                    .however(
+                        format!("{} values are saved", own.len()),
+                        format!("then it is {}", other.len()),
+                    ),
             );
         }
     }

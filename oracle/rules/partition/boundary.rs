@@ -120,7 +120,8 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
     let replayed = replayed.count();
     if replayed != states {
         let title = format!("{states} states of random generators are saved, {replayed} are taken");
-        findings.push(evidence.finding(RULE, title).however("each state is handed over", "the numbers differ"));
+        findings
+            .push(evidence.finding(RULE, title).however("each state is handed over", "the numbers differ"));
     }
     let class_in_forward: FxHashMap<&str, ValueClass> =
         evidence.saved.iter().map(|saved| (saved.name.as_str(), saved.class)).collect();
@@ -171,17 +172,20 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    let unchecked = |saved: &&Saved| saved.joint.is_some_and(|id| evidence.tags[id.index()].unchecked_version);
+    let unchecked =
+        |saved: &&Saved| saved.joint.is_some_and(|id| evidence.tags[id.index()].unchecked_version);
     let tensors = || evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor);
     if let (Some(first), Some(late)) =
         (tensors().position(|saved| unchecked(&saved)), tensors().rev().find(|saved| !unchecked(saved)))
         && tensors().position(|saved| saved.name == late.name).is_some_and(|last| last > first)
     {
         let title = format!("{} stands behind a value that is saved without a version check", late.name);
-        findings.push(evidence.finding(RULE, title).nodes(evidence, [late.name.as_str()]).however(
-            "values with a version check come first",
-            "the runtime would check the wrong ones",
-        ));
+        findings.push(
+            evidence
+                .finding(RULE, title)
+                .nodes(evidence, [late.name.as_str()])
+                .however("values with a version check come first", "the runtime would check the wrong ones"),
+        );
     }
     Checked::Findings(findings)
 }
@@ -270,13 +274,19 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     let nf = evidence.forward_outputs;
     let parts = [
         ("forward", &evidence.joint_returns[..nf], evidence.forward_returns.as_slice(), &evidence.forward, 0),
-        ("backward", &evidence.joint_returns[nf..], evidence.backward_returns.as_slice(), &evidence.backward, nf),
+        (
+            "backward",
+            &evidence.joint_returns[nf..],
+            evidence.backward_returns.as_slice(),
+            &evidence.backward,
+            nf,
+        ),
     ];
     for (part, expected, found, side, start) in parts {
-        let enough = if part == "forward" { found.len() >= expected.len() } else { found.len() == expected.len() };
+        let enough =
+            if part == "forward" { found.len() >= expected.len() } else { found.len() == expected.len() };
         if !enough {
-            let title =
-                format!("{part} returns {} values; {} are expected", found.len(), expected.len());
+            let title = format!("{part} returns {} values; {} are expected", found.len(), expected.len());
             findings.push(evidence.finding(RULE, title).however(
                 format!("the joint graph returns {} values there", expected.len()),
                 format!("{part} returns {}", found.len()),
@@ -373,9 +383,9 @@ fn only_asserted(evidence: &PartitionEvidence, saved: &Saved) -> bool {
     let users = side.edges.users(id);
     matches!(side.graph.node(id).out, Out::SymBool(_))
         && !users.is_empty()
-        && users.iter().all(|&user| {
-            side.ops.call(side.graph, user).is_some_and(|info| info.kind == Kind::AssertScalar)
-        })
+        && users
+            .iter()
+            .all(|&user| side.ops.call(side.graph, user).is_some_and(|info| info.kind == Kind::AssertScalar))
 }
 
 /// Every symbol in the sizes of backward's inputs is bound by an input.
@@ -496,7 +506,9 @@ pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
     let in_joint: FxHashSet<&str> = evidence
         .joint_returns
         .iter()
-        .filter_map(|value| if let Value::Node(id) = value { Some(evidence.joint.graph.name(*id)) } else { None })
+        .filter_map(
+            |value| if let Value::Node(id) = value { Some(evidence.joint.graph.name(*id)) } else { None },
+        )
         .collect();
     let mut findings = Vec::new();
     for (index, value) in evidence.forward_returns.iter().enumerate() {
@@ -515,7 +527,10 @@ pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
         let what = if is_output { "returned" } else { "saved" };
         findings.push(
             evidence
-                .finding("comm/no-unwaited-crossing", format!("{name} is {what} before anybody waited for it"))
+                .finding(
+                    "comm/no-unwaited-crossing",
+                    format!("{name} is {what} before anybody waited for it"),
+                )
                 .nodes(evidence, [name])
                 .however(
                     format!("{name} is the result of communication that may still be going on"),

@@ -310,14 +310,15 @@ impl<'a> Composer<'a> {
                     part.args(id).iter().skip(skip).map(|&value| copier.value(value)).collect();
                 let mut kwargs = Vec::new();
                 for pair in part.values(node.kwargs).chunks_exact(2) {
-                    let is_state =
-                        matches!(pair[0], Value::Str(key) if part.text(key) == "rng_state");
+                    let is_state = matches!(pair[0], Value::Str(key) if part.text(key) == "rng_state");
                     if !is_state {
                         kwargs.extend([copier.value(pair[0]), copier.value(pair[1])]);
                     }
                 }
                 let out = match (kind, node.out) {
-                    (Wrapper::Save, Out::Tuple(span)) => part.outs(span).get(1).copied().unwrap_or(Out::Absent),
+                    (Wrapper::Save, Out::Tuple(span)) => {
+                        part.outs(span).get(1).copied().unwrap_or(Out::Absent)
+                    }
                     (_, out) => out,
                 };
                 let out = copier.out(out, false);
@@ -365,7 +366,8 @@ impl<'a> Composer<'a> {
             match (wrapper(part, id), item_of(part, user)) {
                 // The value is item 1; its readers are one step further.
                 (Some(Wrapper::Save), Some((_, 1))) => {
-                    readers.extend(part.ids().filter(|&next| next > user && part.inputs(next).contains(&user)));
+                    readers
+                        .extend(part.ids().filter(|&next| next > user && part.inputs(next).contains(&user)));
                 }
                 (Some(Wrapper::Save), _) => {}
                 _ => readers.push(user),
@@ -417,7 +419,9 @@ impl<'a> Composer<'a> {
         let (first, second) = (returned(forward), returned(backward));
         if first.len() < forward_outputs {
             let n = first.len();
-            return Err(format!("forward returns {n} values; the joint graph has {forward_outputs} of its own"));
+            return Err(format!(
+                "forward returns {n} values; the joint graph has {forward_outputs} of its own"
+            ));
         }
         if forward_outputs + second.len() != expected {
             let n = second.len();
@@ -458,7 +462,8 @@ impl<'a> Composer<'a> {
 
 /// The parent and the index of a `getitem` with a known index.
 pub(super) fn item_of(graph: &Graph, id: NodeId) -> Option<(NodeId, i64)> {
-    if graph.node(id).op != Op::Call || !matches!(graph.target(id), "operator.getitem" | "_operator.getitem") {
+    if graph.node(id).op != Op::Call || !matches!(graph.target(id), "operator.getitem" | "_operator.getitem")
+    {
         return None;
     }
     match (graph.arg(id, 0)?, graph.arg(id, 1)?) {

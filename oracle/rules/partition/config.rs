@@ -51,8 +51,7 @@ pub struct Promises {
 }
 
 /// The names that `promises=` takes.
-const PROMISES: [&str; 5] =
-    ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised"];
+const PROMISES: [&str; 5] = ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised"];
 
 /// Options of a case that concern the judge and not the pass.
 pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises"];
@@ -137,7 +136,9 @@ impl PartitionConfig {
 /// A position, a range of them such as `2-5`, or `all`.
 fn positions(word: &str) -> Result<RangeInclusive<usize>, String> {
     let number = |text: &str| {
-        text.trim().parse().map_err(|_| format!("static_inputs needs positions such as 0 or 2-5, not {word:?}"))
+        text.trim()
+            .parse()
+            .map_err(|_| format!("static_inputs needs positions such as 0 or 2-5, not {word:?}"))
     };
     match word.split_once('-') {
         _ if word == "all" => Ok(0..=usize::MAX),

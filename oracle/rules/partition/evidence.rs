@@ -175,7 +175,8 @@ pub(super) fn is_backward_only(graph: &Graph, id: NodeId) -> bool {
 
 fn backward_input(graph: &Graph, id: NodeId) -> BackwardInput {
     let target = graph.target(id);
-    let is_state = matches!(graph.node(id).out, Out::Other(text) if graph.text(text).contains("BackwardState"));
+    let is_state =
+        matches!(graph.node(id).out, Out::Other(text) if graph.text(text).contains("BackwardState"));
     match target {
         _ if is_generator_input(target) => BackwardInput::Generator,
         _ if is_tangent(target) => BackwardInput::Tangent,
@@ -232,8 +233,7 @@ impl<'a> PartitionEvidence<'a> {
                 })
             })
             .collect();
-        let inputs =
-            backward.graph.ids().filter(|&id| backward.graph.node(id).op == Op::Placeholder);
+        let inputs = backward.graph.ids().filter(|&id| backward.graph.node(id).op == Op::Placeholder);
         let composition = composition.as_ref().map_err(Clone::clone);
         PartitionEvidence {
             tags: joint.graph.ids().map(|id| NodeTags::of(joint.graph, id)).collect(),
@@ -269,9 +269,8 @@ impl<'a> PartitionEvidence<'a> {
             let (composition, composed) = (self.composition.as_ref().ok()?, self.composed.as_ref()?);
             let mut terms = Terms::default();
             let (graph, ops) = (self.joint.graph, &self.joint.ops);
-            let joint = terms.number(&self.joint, &|id| {
-                ops.draws(graph, id).then(|| graph.name(id).to_string())
-            });
+            let joint =
+                terms.number(&self.joint, &|id| ops.draws(graph, id).then(|| graph.name(id).to_string()));
             let keys: FxHashMap<NodeId, &Draw> =
                 composition.draws.iter().map(|draw| (draw.node, draw)).collect();
             let composed = terms.number(composed, &|id| keys.get(&id).map(|draw| draw.key.clone()));
@@ -285,7 +284,10 @@ impl<'a> PartitionEvidence<'a> {
         let equals = self.equals.get_or_init(|| {
             let mut equals: FxHashMap<Term, Vec<NodeId>> = FxHashMap::default();
             if let Some((joint, _)) = self.terms() {
-                self.joint.graph.ids().for_each(|id| equals.entry(joint.of[id.index()]).or_default().push(id));
+                self.joint
+                    .graph
+                    .ids()
+                    .for_each(|id| equals.entry(joint.of[id.index()]).or_default().push(id));
             }
             equals
         });

@@ -168,8 +168,7 @@ mod tests {
             for side in 0..1usize << n {
                 let holds = |v: usize| side >> v & 1 == 1;
                 if holds(n - 1) && !holds(0) {
-                    let value: u64 =
-                        edges.iter().filter(|e| !holds(e.0) && holds(e.1)).map(|e| e.2).sum();
+                    let value: u64 = edges.iter().filter(|e| !holds(e.0) && holds(e.1)).map(|e| e.2).sum();
                     let inside = (0..n).all(|v| !sink_side[v] || holds(v));
                     assert!(Some(value) > flow || inside, "{edges:?}");
                 }

@@ -1,8 +1,8 @@
 //! What has to be computed again, and what has to be kept: tags, and the values that cost as much as what is tagged.
 
 use super::super::Checked;
-use super::evidence::{PartitionEvidence, ValueClass};
 use super::config::Method;
+use super::evidence::{PartitionEvidence, ValueClass};
 use super::tags::{NodeTags, Recompute};
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::{Collective, Kind, Move};
@@ -91,7 +91,8 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
 pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = &evidence.tags[id.index()];
-    tags.recompute == Some(Recompute::MustSave) || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
+    tags.recompute == Some(Recompute::MustSave)
+        || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
 }
 
 /// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.
@@ -145,7 +146,9 @@ fn steps_between(evidence: &PartitionEvidence, gather: NodeId, id: NodeId) -> Ve
     let mut steps = Vec::new();
     let mut at = id;
     while at > gather && steps.len() < 16 {
-        let Some(&input) = evidence.joint.edges.inputs(at).first().filter(|input| **input < at) else { break };
+        let Some(&input) = evidence.joint.edges.inputs(at).first().filter(|input| **input < at) else {
+            break;
+        };
         steps.push(format!("{} is {} of {}", graph.name(at), graph.target(at), graph.name(input)));
         at = input;
     }
@@ -163,7 +166,8 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
         Method::Default => {
             evidence.tags.iter().any(NodeTags::asks_to_recompute)
                 && joint.graph.ids().any(|id| {
-                    let writes = joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                    let writes =
+                        joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
                     writes && joint.graph.target(id) != "aten.copy_.default"
                 })
         }
@@ -198,7 +202,8 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             continue;
         }
         let class = super::evidence::class_of(graph, id);
-        let is_free = joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
+        let is_free =
+            joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
         let kept = match class {
             ValueClass::Symbol => true,
             _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,

@@ -28,9 +28,9 @@ mod placement;
 mod replay;
 mod saved;
 mod tags;
+mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
-mod terms;
 mod transcribe;
 mod values;
 

@@ -56,7 +56,8 @@ impl Misread {
 
 /// All reads of another version, each reader once.
 pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
-    let (Ok(composition), Some(composed)) = (evidence.composition.as_ref(), evidence.composed.as_ref()) else {
+    let (Ok(composition), Some(composed)) = (evidence.composition.as_ref(), evidence.composed.as_ref())
+    else {
         return Vec::new();
     };
     let joint = &evidence.joint;
@@ -136,7 +137,9 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
     });
     let mut findings: Vec<_> = told.collect();
     for saved in &evidence.saved {
-        let Some(joint) = saved.joint.filter(|id| evidence.tags[id.index()].written_by_runtime) else { continue };
+        let Some(joint) = saved.joint.filter(|id| evidence.tags[id.index()].written_by_runtime) else {
+            continue;
+        };
         let name = evidence.joint.graph.name(joint);
         findings.push(
             evidence

@@ -109,7 +109,8 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             _ => continue,
         };
         let target = format!("{name} is {}", joint.target(id));
-        findings.push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
+        findings
+            .push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
     }
     // Effects among themselves, then writes to one storage.
     let mut sequences = vec![effects];
@@ -171,8 +172,7 @@ fn is_observable(evidence: &PartitionEvidence, id: NodeId) -> bool {
 /// Whether a node writes only memory that backward makes anew.
 fn writes_what_is_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let storages = evidence.joint.storages();
-    let mut writes =
-        storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write).peekable();
+    let mut writes = storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write).peekable();
     writes.peek().is_some()
         && writes.all(|access| {
             let storage = storages.storage(access.part.storage);
@@ -206,19 +206,29 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
         let name = side.graph.name(*id);
         evidence.finding(RULE, format!("{name} {title}")).nodes(evidence, [name]).however(then, however)
     };
-    let (saves, replays) = (
-        wrappers(&evidence.forward, Wrapper::Save),
-        wrappers(&evidence.backward, Wrapper::Replay),
-    );
+    let (saves, replays) =
+        (wrappers(&evidence.forward, Wrapper::Save), wrappers(&evidence.backward, Wrapper::Replay));
     findings.extend(saves.iter().skip(replays.len()).map(|id| {
-        told(&evidence.forward, id, "is never replayed", "forward keeps its state", "backward does not draw from it")
+        told(
+            &evidence.forward,
+            id,
+            "is never replayed",
+            "forward keeps its state",
+            "backward does not draw from it",
+        )
     }));
     findings.extend(replays.iter().skip(saves.len()).map(|id| {
         told(&evidence.backward, id, "replays nothing", "backward draws from a state", "forward kept none")
     }));
     for (side, kind) in [(&evidence.forward, Wrapper::Replay), (&evidence.backward, Wrapper::Save)] {
         findings.extend(wrappers(side, kind).iter().map(|id| {
-            told(side, id, "stands in the wrong part", "states are kept in forward and used in backward", "here it is the other way round")
+            told(
+                side,
+                id,
+                "stands in the wrong part",
+                "states are kept in forward and used in backward",
+                "here it is the other way round",
+            )
         }));
     }
     Checked::Findings(findings)
@@ -285,7 +295,10 @@ pub(super) fn no_dead_collective(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("comm/no-dead-collective", format!("{part} runs {name} for nothing"))
                     .nodes(evidence, [name])
-                    .however(format!("{part} runs {name}"), "nothing that it returns or does needs the result"),
+                    .however(
+                        format!("{part} runs {name}"),
+                        "nothing that it returns or does needs the result",
+                    ),
             );
         }
     }

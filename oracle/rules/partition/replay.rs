@@ -158,7 +158,8 @@ fn compare_with_earlier(
             let name = first.name(id);
             let Some((_, new)) = earlier.provenance.iter().find(|pair| pair.0 == name) else { continue };
             let twin = second.find(new);
-            if twin.is_none_or(|twin| !saved.contains(&twin) && evidence.in_backward[twin.index()].is_some()) {
+            if twin.is_none_or(|twin| !saved.contains(&twin) && evidence.in_backward[twin.index()].is_some())
+            {
                 findings.push(
                     evidence
                         .finding(RULE, format!("{new} was saved as {name} and is not saved now"))
@@ -176,16 +177,18 @@ fn compare_with_earlier(
     for (what, (before, now)) in counts {
         let target = what.split(' ').next().unwrap_or_default();
         if before > now && !known.contains(target) {
-            return Err(format!("{target} was saved, and the second joint graph has none: it was decomposed"));
+            return Err(format!(
+                "{target} was saved, and the second joint graph has none: it was decomposed"
+            ));
         }
         if before != now {
             let title = format!("{what}: {before} were saved, {now} are saved now");
             let names = second.ids().filter(|id| saved.contains(id) && description(second, *id) == what);
             findings.push(
-                evidence
-                    .finding(RULE, title)
-                    .nodes(evidence, names.map(|id| second.name(id)))
-                    .however(format!("the first partition saves {before}"), format!("the second saves {now}")),
+                evidence.finding(RULE, title).nodes(evidence, names.map(|id| second.name(id))).however(
+                    format!("the first partition saves {before}"),
+                    format!("the second saves {now}"),
+                ),
             );
         }
     }
@@ -222,14 +225,13 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             (true, false) if recomputed => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
-            (false, true) if !cannot_be_recomputed(evidence, id) => (format!("item {index} is saved and was not: {name}"), "forward saves it"),
+            (false, true) if !cannot_be_recomputed(evidence, id) => {
+                (format!("item {index} is saved and was not: {name}"), "forward saves it")
+            }
             _ => continue,
         };
         findings.push(
-            evidence
-                .finding(RULE, title)
-                .nodes(evidence, [name, graph.name(parent)])
-                .however(list, however),
+            evidence.finding(RULE, title).nodes(evidence, [name, graph.name(parent)]).however(list, however),
         );
     }
     Checked::Findings(findings)
@@ -245,7 +247,9 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     let lost = evidence.saved.iter().map(|saved| saved.name.as_str()).filter(|name| !next.contains(name));
     let gained = again.iter().map(String::as_str).filter(|name| !own.contains(name));
-    for (name, what) in lost.map(|name| (name, "no longer saved")).chain(gained.map(|name| (name, "saved anew"))) {
+    for (name, what) in
+        lost.map(|name| (name, "no longer saved")).chain(gained.map(|name| (name, "saved anew")))
+    {
         findings.push(
             evidence
                 .finding("partition/replay-fixed-point", format!("{name} is {what} in the next round"))
@@ -267,13 +271,20 @@ pub(super) fn tag_locality(evidence: &PartitionEvidence) -> Checked {
     {
         for id in before.ids() {
             let name = before.name(id);
-            let same = after.find(name).is_some_and(|twin| NodeTags::of(before, id) == NodeTags::of(after, twin));
+            let same =
+                after.find(name).is_some_and(|twin| NodeTags::of(before, id) == NodeTags::of(after, twin));
             if !same {
                 findings.push(
                     evidence
-                        .finding("partition/tag-locality", format!("tagging forward changed {name} in {what}"))
+                        .finding(
+                            "partition/tag-locality",
+                            format!("tagging forward changed {name} in {what}"),
+                        )
                         .nodes(evidence, [name])
-                        .however("a tag speaks of the forward graph alone", format!("{what} has other tags now")),
+                        .however(
+                            "a tag speaks of the forward graph alone",
+                            format!("{what} has other tags now"),
+                        ),
                 );
             }
         }

@@ -43,9 +43,10 @@ fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
 
 /// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.
 fn bytes_of(side: &Side, storage: StorageIndex, shown: &[NodeId]) -> Option<i64> {
-    side.storages().storage(storage).bytes.or_else(|| {
-        shown.iter().map(|&id| side.graph.bytes(side.graph.tensor_of(id)?)).max().flatten()
-    })
+    side.storages()
+        .storage(storage)
+        .bytes
+        .or_else(|| shown.iter().map(|&id| side.graph.bytes(side.graph.tensor_of(id)?)).max().flatten())
 }
 
 /// What is saved; `None` where a size is not known.
@@ -167,7 +168,9 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
-        let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else { continue };
+        let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
+            continue;
+        };
         let excused = !evidence.config.promises.no_dead_collectives;
         if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
             continue;
@@ -177,7 +180,9 @@ pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
             evidence.backward.edges.users(input).iter().map(|&id| evidence.backward.graph.name(id)).collect();
         let read = match users.is_empty() {
             true => "nobody there reads it".to_string(),
-            false => format!("{} read it, and nothing that backward returns or does needs them", users.join(", ")),
+            false => {
+                format!("{} read it, and nothing that backward returns or does needs them", users.join(", "))
+            }
         };
         findings.push(
             evidence

@@ -38,7 +38,9 @@ impl Transcriber<'_, '_> {
         match value {
             Value::Node(node) => match self.map.get(node.index()).copied().flatten() {
                 Some(new) => Value::Node(new),
-                None if node.index() < self.from.len() => Value::Dangling(self.to.intern(self.from.name(node))),
+                None if node.index() < self.from.len() => {
+                    Value::Dangling(self.to.intern(self.from.name(node)))
+                }
                 None => Value::Dangling(self.to.intern("?")),
             },
             Value::Str(text) => Value::Str(self.text(text)),

@@ -95,7 +95,10 @@ impl PartitionValues {
     fn trust_proofs(&mut self) {
         let is_equal = |compared: &Compared| matches!(compared, Compared::Equal(_));
         let proved = self.structure.as_ref().is_some_and(is_equal)
-            || self.results.iter().any(|(method, result)| *method == ValueMethod::Extents && is_equal(result));
+            || self
+                .results
+                .iter()
+                .any(|(method, result)| *method == ValueMethod::Extents && is_equal(result));
         for (method, result) in &mut self.results {
             if *method == ValueMethod::Terms && proved && matches!(result, Compared::Different(_)) {
                 *result = Compared::Unknown("terms differ that are proved to be equal values".into());
@@ -266,11 +269,7 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
 }
 
 /// Executes both on every rank.
-fn execute(
-    pair: (&Graph, &Graph),
-    ops: (&Ops, &Ops),
-    asked: AskedValues,
-) -> Vec<(ValueMethod, Compared)> {
+fn execute(pair: (&Graph, &Graph), ops: (&Ops, &Ops), asked: AskedValues) -> Vec<(ValueMethod, Compared)> {
     let unknown = |why: String| vec![(ValueMethod::Numbers, Compared::Unknown(why))];
     let Some(world) = pair.0.world.assume_mesh() else {
         return unknown("the world has too many ranks".into());
@@ -320,7 +319,8 @@ fn run_both<D: Domain>(
                 Place::Output(path) => {
                     let index = path.last().copied().unwrap_or(0) as usize;
                     let value = super::compose::returned(pair.1).get(index).copied();
-                    let name = |v| if let Value::Node(n) = v { Some(pair.1.name(n).to_string()) } else { None };
+                    let name =
+                        |v| if let Value::Node(n) = v { Some(pair.1.name(n).to_string()) } else { None };
                     value.and_then(name).into_iter().collect()
                 }
                 Place::Input(name) => vec![name.clone()],

@@ -9,7 +9,15 @@ use std::time::{Duration, Instant};
 
 /// The time to judge a triple of about so many joint nodes, without values; the best of some runs.
 fn judging(steps: u32) -> (usize, Duration) {
-    let plain = Config { steps, replay: 0, reshard: 0, checkpoint: 0, loose_tag: 0, long_chain: 0, ..Config::default() };
+    let plain = Config {
+        steps,
+        replay: 0,
+        reshard: 0,
+        checkpoint: 0,
+        loose_tag: 0,
+        long_chain: 0,
+        ..Config::default()
+    };
     let case = generate(&mut Full(Seeded::case(1, 1)), &plain);
     let nf = forward_outputs(&case).unwrap();
     let (forward, backward) = naive::partition(&case.graph, nf, &|_| false);

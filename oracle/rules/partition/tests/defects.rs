@@ -57,7 +57,9 @@ fn graph(text: &str) -> Graph {
 
 /// A graph as text, its columns not aligned.
 fn printed(graph: &Graph) -> String {
-    let line = |line: &str| line.replace("):", ") :").split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let line = |line: &str| {
+        line.replace("):", ") :").split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    };
     text::print_graph(graph).lines().map(|text| line(text) + "\n").collect()
 }
 
@@ -185,13 +187,13 @@ fn a_random_operator_is_replayed() {
          nd = kept[1] : {out}\n"
     );
     let facts = |name: &str| format!("facts higher_order.{name} '{{}}'\n");
-    let head = |text: &str, name: &str| text.replacen("primals_1 =", &format!("{}primals_1 =", facts(name)), 1);
+    let head =
+        |text: &str, name: &str| text.replacen("primals_1 =", &format!("{}primals_1 =", facts(name)), 1);
     texts[1] = head(&with_line(&forward, "nd", &saving), "run_and_save_rng_state");
     let output = line(&texts[1], "output").to_string();
     texts[1] = texts[1].replace(&output, &output.replace(')', ", state)"));
     let backward = printed(&backward);
-    let replaying =
-        format!("nd = higher_order.run_with_rng_state(rng_state_output_0, {run}) : {out}\n");
+    let replaying = format!("nd = higher_order.run_with_rng_state(rng_state_output_0, {run}) : {out}\n");
     let backward = head(&with_line(&backward, "nd", &replaying), "run_with_rng_state");
     texts[2] = before(&backward, "tangents_1", "rng_state_output_0 = input : u8[16]");
     let rules = violated(&texts, Method::Default, Further::default());
@@ -290,7 +292,8 @@ fn a_lost_gradient() {
 #[test]
 fn items_confused() {
     let mut texts = triple();
-    texts[1] = texts[1].replace("s1 = s[1]", "s1 = s[0]").replace("f32[2, 4] offset 8 {part", "f32[2, 4] {part");
+    texts[1] =
+        texts[1].replace("s1 = s[1]", "s1 = s[0]").replace("f32[2, 4] offset 8 {part", "f32[2, 4] {part");
     convicted(&texts, "partition/semantics-equal");
 }
 
@@ -393,15 +396,15 @@ fn certificates_of_cuts() {
         vertices: 4,
         source: 0,
         sink: 3,
-        edges: vec![
-            edge(0, 1, None, ""),
-            edge(1, 2, Some(first), "mask"),
-            edge(2, 3, Some(second), "d"),
-        ],
+        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "d")],
     };
     let texts = triple();
     let judged = |first, second| {
-        violated(&texts, Method::MinCut, Further { network: Some(network(first, second)), ..Further::default() })
+        violated(
+            &texts,
+            Method::MinCut,
+            Further { network: Some(network(first, second)), ..Further::default() },
+        )
     };
     assert_eq!(judged(5, 7), [""; 0]);
     assert!(judged(7, 5).contains(&"partition/cut-certificate"));
@@ -434,7 +437,8 @@ fn every_line_matters_or_is_needless() {
         let lines: Vec<&str> = sound[part].lines().collect();
         for i in 2..lines.len() {
             let name = lines[i].split(' ').next().unwrap_or_default();
-            let without: Vec<&str> = lines.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, l)| *l).collect();
+            let without: Vec<&str> =
+                lines.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, l)| *l).collect();
             let mut swapped = lines.clone();
             swapped.swap(i, (i * 7 + 3) % (lines.len() - 2) + 2);
             let mut doubled = lines.clone();
@@ -445,9 +449,15 @@ fn every_line_matters_or_is_needless() {
                 let parsed = texts.each_ref().map(|text| text::parse(text).ok().map(|case| case.graph));
                 let [Some(joint), Some(forward), Some(backward)] = parsed else { continue };
                 let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::default() };
-                let judgement =
-                    judge_partition_with(&joint, &forward, &backward, &config, Further::default(), &Options::default())
-                        .unwrap();
+                let judgement = judge_partition_with(
+                    &joint,
+                    &forward,
+                    &backward,
+                    &config,
+                    Further::default(),
+                    &Options::default(),
+                )
+                .unwrap();
                 let unread = part == 1 && needless[..2].contains(&name);
                 if what == "without" && !unread {
                     assert!(matches!(judgement.verdict, Verdict::Violated(_)), "part {part} without {name}");

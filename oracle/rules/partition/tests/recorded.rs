@@ -13,9 +13,9 @@ const FOLDERS: [&str; 2] = ["corpus/real", "/work/shared/graphs"];
 
 /// A recorded graph; `None` where it is not there.
 pub(crate) fn recorded(name: &str) -> Option<Graph> {
-    let bytes = FOLDERS.iter().find_map(|folder| {
-        std::fs::read(Path::new(folder).join(format!("{name}.json.gz"))).ok()
-    })?;
+    let bytes = FOLDERS
+        .iter()
+        .find_map(|folder| std::fs::read(Path::new(folder).join(format!("{name}.json.gz"))).ok())?;
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text).ok()?;
     json::read(&text).ok()?.into_graph()
@@ -32,17 +32,8 @@ fn judged([joint, forward, backward]: &[Graph; 3], method: Method, values: Value
     judge_partition(joint, forward, backward, &PartitionConfig::new(method), &options).unwrap()
 }
 
-const SMALL: [&str; 9] = [
-    "cnn",
-    "cnn_keepmut",
-    "fsdp4",
-    "fsdp12",
-    "gpt",
-    "mlp",
-    "mutation",
-    "mutation_keepmut",
-    "tp_allreduce",
-];
+const SMALL: [&str; 9] =
+    ["cnn", "cnn_keepmut", "fsdp4", "fsdp12", "gpt", "mlp", "mutation", "mutation_keepmut", "tp_allreduce"];
 
 const LLAMA: &str = "ap_llama_cpu_1d_w64_L2";
 
