@@ -46,7 +46,7 @@ pub fn case(seed: u64, index: u64) -> Case {
     let config = PassConfig::new("schedule")
         .with("method", pass.name())
         .with("budget", drawn.budgets.first().copied().unwrap_or(0.2).to_string())
-        .with("runtime_mode", if drawn.runtime_mode { "yes" } else { "no" });
+        .with("runtime_mode", if drawn.runtime_mode { "true" } else { "false" });
     let graph = drawn.graphs.into_iter().next().unwrap_or_default();
     Case { pass: Some(config), ..Case::of_graph(graph) }
 }

@@ -197,6 +197,9 @@ pub fn judge_outcomes(
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
+    if pass == PassKind::Partition {
+        return partition::judge_recorded_parts(case, options);
+    }
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };

@@ -3,6 +3,7 @@
 use super::{CannotJudge, Judgement, Options, Values, refused, verdict};
 use crate::analysis::validate::validate;
 use crate::candidates::Candidate;
+use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
@@ -25,6 +26,20 @@ pub(super) fn judge_candidate(
         Ok((forward, backward)) => judge_partition(joint, &forward, &backward, &config, options),
         Err(refusal) => Ok(refused(refusal.reason)),
     }
+}
+
+/// Judges the parts that are recorded in a case.
+///
+/// # Errors
+/// As [`judge_partition`]; and where the case names another pass, or records no parts.
+pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let pass = case.pass.as_ref().filter(|pass| pass.name == "partition");
+    let pass = pass.ok_or_else(|| CannotJudge::Pass("the case does not name the pass partition".into()))?;
+    let config = PartitionConfig::from_pass(pass).map_err(CannotJudge::Pass)?;
+    let Some(parts) = &case.parts else {
+        return Err(CannotJudge::Pass("the case records no forward and backward".into()));
+    };
+    judge_partition(&case.graph, &parts.forward, &parts.backward, &config, options)
 }
 
 /// Judges one triple.

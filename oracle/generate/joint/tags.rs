@@ -1,7 +1,6 @@
 //! Tags: what is to be repeated, what is to be kept, and what an earlier partition saved.
 
 use super::Joint;
-use super::forward::Chain;
 use crate::case::PassConfig;
 use crate::generate::Source;
 use crate::graph::{Graph, NodeId, Out, Tags, Value};
@@ -72,18 +71,16 @@ fn set<S: Source>(joint: &mut Joint<S>, id: NodeId, policy: &str, region: Option
     });
 }
 
-/// Gathers that are to be repeated in backward, with what only views them. Tags that stop short are not made for the
-/// default partition, which would have to save the views.
+/// Gathers that are to be repeated in backward, with what only views them. Tags that stop short are made for the
+/// replay only: the other partitions save what is not tagged, and with it the gather.
 fn tag_gathers<S: Source>(joint: &mut Joint<S>, method: &str) {
     if !joint.source.percent(joint.config.reshard) {
         return;
     }
-    let short = method != "default" && joint.source.percent(joint.config.short_tags);
+    let short = method == "replay" && joint.source.percent(joint.config.short_tags);
     let policy = if joint.source.percent(80) { "MUST_RECOMPUTE" } else { "PREFER_RECOMPUTE" };
     for weight in joint.weights.clone() {
-        // A minimum cut takes a `cat` for costly, and saves it unless it is tagged.
-        let reassembled = weight.chain == Chain::Reassembled && method == "min-cut";
-        let nodes = if short && !reassembled { &weight.communication } else { &weight.nodes };
+        let nodes = if short { &weight.communication } else { &weight.nodes };
         for &id in nodes {
             set(joint, id, policy, Some(GATHER_REGION));
         }

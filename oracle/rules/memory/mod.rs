@@ -206,7 +206,9 @@ pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Resu
         (true, false) => Verdict::Undecided(undecided),
         (true, true) => Verdict::Sound,
     };
-    Ok(Judgement { verdict, rules, notes: evidence.notes(), acted: claim.order.is_some() })
+    let acted =
+        claim.order.is_some() || evidence.replay.as_ref().is_ok_and(|replay| !replay.lives.is_empty());
+    Ok(Judgement { verdict, rules, notes: evidence.notes(), acted })
 }
 
 #[cfg(test)]

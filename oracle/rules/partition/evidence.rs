@@ -4,7 +4,7 @@ use super::super::{Finding, NodeMention, Severity, Side, Stage};
 use super::compose::{Composition, Draw, is_generator_input, returned, wrapper};
 use super::config::PartitionConfig;
 use super::tags::{NodeTags, Region};
-use super::terms::{Terms, TermsOf};
+use super::terms::{Term, Terms, TermsOf};
 use super::values::PartitionValues;
 use crate::analysis::storages::Touch;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
@@ -165,6 +165,7 @@ pub struct PartitionEvidence<'a> {
     /// What joint and composed graph compute.
     pub values: PartitionValues,
     terms: OnceCell<Option<(TermsOf, TermsOf)>>,
+    equals: OnceCell<FxHashMap<Term, Vec<NodeId>>>,
 }
 
 /// Whether an input of the backward graph is given to it alone: tangents, seeds and the like.
@@ -221,12 +222,14 @@ impl<'a> PartitionEvidence<'a> {
                 }
                 let name = forward.graph.name(node);
                 let is_input = |id: &NodeId| backward.graph.node(*id).op == Op::Placeholder;
+                let class = class_of(forward.graph, node);
+                let is_named = class != ValueClass::Generator;
                 Some(Saved {
                     name: name.to_string(),
                     forward: node,
-                    joint: joint.graph.find(name),
-                    backward: backward.graph.find(name).filter(is_input),
-                    class: class_of(forward.graph, node),
+                    joint: joint.graph.find(name).filter(|_| is_named),
+                    backward: backward.graph.find(name).filter(is_input).filter(|_| is_named),
+                    class,
                 })
             })
             .collect();
@@ -252,6 +255,7 @@ impl<'a> PartitionEvidence<'a> {
             further: Further::default(),
             values: PartitionValues::default(),
             terms: OnceCell::new(),
+            equals: OnceCell::new(),
             joint,
             forward,
             backward,
@@ -273,6 +277,22 @@ impl<'a> PartitionEvidence<'a> {
             Some((joint, composed))
         };
         self.terms.get_or_init(compute).as_ref()
+    }
+
+    /// The nodes of the joint graph that are equal to `id` by structure, itself included, in list order.
+    pub(super) fn equal_nodes(&self, id: NodeId) -> &[NodeId] {
+        let equals = self.equals.get_or_init(|| {
+            let mut equals: FxHashMap<Term, Vec<NodeId>> = FxHashMap::default();
+            if let Some((joint, _)) = self.terms() {
+                self.joint
+                    .graph
+                    .ids()
+                    .for_each(|id| equals.entry(joint.of[id.index()]).or_default().push(id));
+            }
+            equals
+        });
+        let term = self.terms().map(|(joint, _)| joint.of[id.index()]);
+        term.and_then(|term| equals.get(&term)).map_or(&[], Vec::as_slice)
     }
 
     /// Both parts, with what they are called.
@@ -375,8 +395,12 @@ fn twins(
     let mut inverse = vec![None; joint.len()];
     let mut twin = Vec::with_capacity(part.len());
     for id in part.ids() {
+        // The items of a wrapper have names of their own, which may be those of other nodes of the joint graph.
+        let of_wrapper = super::compose::item_of(part, id)
+            .is_some_and(|(parent, _)| wrapper(part, parent) == Some(super::compose::Wrapper::Save));
         let found = joint.find(part.name(id)).filter(|&other| {
             part.node(id).op != Op::Output
+                && !of_wrapper
                 && (part.node(id).op == Op::Placeholder || joint.target(other) == part.target(id))
         });
         if let Some(other) = found.filter(|_| counts(id)) {

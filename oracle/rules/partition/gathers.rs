@@ -78,12 +78,14 @@ fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
 /// on it. Source: `torch._functorch.partitioners.cleanup_recompute_tags`.
 fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
-    let users = evidence.joint.edges.users(id);
+    let users = |id: NodeId| evidence.joint.edges.users(id).iter();
     let later = |user: &NodeId| {
         let (own, other) = (tags(id).region_id, tags(*user).region_id);
         tags(*user).asks_to_recompute() && own.zip(other).is_some_and(|(own, other)| other > own)
     };
-    users.iter().any(later)
+    // Equal nodes are merged before, and then have each other's users; the default partition merges none.
+    let merged = || evidence.equal_nodes(id).iter().flat_map(|&twin| users(twin)).any(later);
+    users(id).any(later) || (evidence.config.method != Method::Default && merged())
 }
 
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
@@ -177,6 +179,9 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
 /// Tuples are not saved: the tag speaks of their items, unless these have other tags. A minimum cut does not look at
 /// tags of views and items, which cost nothing to compute.
 pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
+    if evidence.config.budget == Some(0.0) {
+        return Checked::NotChecked("with a budget of 0 inputs only are kept".into());
+    }
     let joint = &evidence.joint;
     let graph = joint.graph;
     let storages = std::cell::LazyCell::new(|| {
@@ -202,6 +207,8 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         let kept = match class {
             ValueClass::Symbol => true,
             _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
+            // The default partition looks at items only.
+            ValueClass::Tuple if evidence.config.method == Method::Default => true,
             ValueClass::Tuple => joint.edges.users(id).iter().all(|&item| {
                 evidence.in_backward[item.index()].is_none()
                     || evidence.tags[item.index()].asks_to_recompute()

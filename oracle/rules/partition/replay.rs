@@ -85,6 +85,8 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     for id in graph.ids().filter(|id| saved.contains(id) && !tagged.contains(id)) {
         let forced = |id: NodeId| is_to_be_saved(evidence, id);
         let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
+        // Of equal nodes one is left, with the tags of all.
+        let kept = kept || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
         if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
         }

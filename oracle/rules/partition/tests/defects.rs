@@ -103,48 +103,15 @@ fn before(text: &str, name: &str, new: &str) -> String {
     text.replace(&old, &format!("{new}\n{old}"))
 }
 
-fn dump(texts: &[String; 3], rule: &str, method: &str) {
-    // TEMPORARY
-    let Ok(dir) = std::env::var("WRITE_CASES") else { return };
-    let name = std::thread::current().name().unwrap_or("x").rsplit("::").next().unwrap_or("x").to_string();
-    let body = |text: &str| {
-        text.lines()
-            .filter(|l| !l.starts_with("graph ") && !l.starts_with("world "))
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    let mut joint: Vec<String> = texts[0].lines().map(str::to_string).collect();
-    joint.insert(2, format!("pass partition method={method} num_fwd_outputs=1"));
-    let short = rule.rsplit('/').next().unwrap().replace('-', "_");
-    let text = format!(
-        "# {}\n{}\nexpect outcome {}\n\n--- forward\n{}\n\n--- backward\n{}\n",
-        name.replace('_', " "),
-        joint.join("\n"),
-        if rule == "sound" { "sound".to_string() } else { format!("violates {rule}") },
-        body(&texts[1]),
-        body(&texts[2])
-    );
-    let mut path = format!("{dir}/{short}.graph");
-    if std::path::Path::new(&path).exists() {
-        path = format!("{dir}/{short}_{name}.graph");
-    }
-    if std::path::Path::new(&path).exists() {
-        path = format!("{dir}/{short}_{name}_2.graph");
-    }
-    std::fs::write(path, text).unwrap();
-} // TEMPORARY END
-
 #[track_caller]
 fn convicted(texts: &[String; 3], rule: &str) {
     let rules = violated(texts, Method::Default, Further::default());
-    dump(texts, rule, "default"); // TEMPORARY
     assert!(rules.contains(&rule), "{rules:?}\n{}\n{}", texts[1], texts[2]);
 }
 
 #[test]
 fn the_partition_is_sound() {
     let texts = triple();
-    dump(&texts, "sound", "default"); // TEMPORARY
     assert_eq!(violated(&texts, Method::Default, Further::default()), [""; 0], "{}\n{}", texts[1], texts[2]);
 }
 
@@ -230,7 +197,6 @@ fn a_random_operator_is_replayed() {
     let backward = head(&with_line(&backward, "nd", &replaying), "run_with_rng_state");
     texts[2] = before(&backward, "tangents_1", "rng_state_output_0 = input : u8[16]");
     let rules = violated(&texts, Method::Default, Further::default());
-    dump(&texts, "sound", "default"); // TEMPORARY
     assert_eq!(rules, [""; 0], "{}\n{}", texts[1], texts[2]);
     // Replayed on another input.
     let sound = texts[2].clone();
@@ -249,7 +215,6 @@ fn a_gather_is_saved() {
         let (forward, backward) = naive::partition(&joint, 1, &again);
         let texts = [&joint, &forward, &backward].map(printed);
         let rules = violated(&texts, Method::Default, Further::default());
-        dump(&texts, "partition/no-saved-gather-exposed", "default"); // TEMPORARY
         assert_eq!(rules, ["partition/no-saved-gather-exposed"], "{saved}");
     }
 }
@@ -386,9 +351,7 @@ fn replay(again: &[&str], earlier: Option<Earlier>) -> Vec<&'static str> {
     let joint = graph(REPLAY);
     let (forward, backward) = naive::partition(&joint, 1, &|id| again.contains(&joint.name(id)));
     let texts = [&joint, &forward, &backward].map(printed);
-    let rules = violated(&texts, Method::Replay, Further { earlier, ..Further::default() });
-    dump(&texts, rules.first().copied().unwrap_or("sound"), "replay"); // TEMPORARY
-    rules
+    violated(&texts, Method::Replay, Further { earlier, ..Further::default() })
 }
 
 #[test]
