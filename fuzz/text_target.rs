@@ -1,9 +1,9 @@
 //! A target that reads `.graph` text: its body, and the mutator that knows graphs.
 
-/// `text_target!(name)`: the target whose body is `graph_oracle::fuzzing::name::check`.
+/// `text_target!(name::check)`: the target whose body is `graph_oracle::fuzzing::name::check`.
 macro_rules! text_target {
-    ($body:ident) => {
-        libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::$body::check(data));
+    ($module:ident::$body:ident) => {
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::$module::$body(data));
 
         libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
             // Now and then bytes change, so that the parser sees nonsense too.

@@ -15,6 +15,8 @@ pub mod judge;
 pub mod lifecycle;
 pub mod ops;
 pub mod passes;
+#[cfg(test)]
+mod recorded;
 pub mod reduce;
 pub mod report;
 pub mod rules;

@@ -116,6 +116,10 @@ fn every_graph_is_its_own_sound_outcome() {
         let case = read(&path);
         let Some(pass) = &case.pass else { continue };
         let kind = PassKind::parse(&pass.name).unwrap();
+        // The outcome of these is no single graph.
+        if matches!(kind, PassKind::Partition | PassKind::Memory) {
+            continue;
+        }
         let sorted = graph_oracle::analysis::topological::violations(
             &case.graph,
             &graph_oracle::analysis::Edges::new(&case.graph),

@@ -5,4 +5,4 @@
 #[path = "../text_target.rs"]
 mod text_target;
 
-text_target!(text_format);
+text_target!(text_format::check);

@@ -8,6 +8,9 @@ pub mod bucketing;
 pub mod deadlock;
 pub mod interpreter_domains;
 pub mod json_format;
+pub mod lifecycle;
+pub mod memory_estimate;
+pub mod memory_orders;
 pub mod mutate;
 pub mod reducer;
 pub mod repair;
@@ -40,6 +43,18 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("interpreter_domains_choices", interpreter_domains::check_choices),
     ("reducer", reducer::check),
     ("reducer_choices", reducer::check_choices),
+    ("schedule_scored", schedule::check_scored),
+    ("schedule_scored_choices", schedule::check_scored_choices),
+    ("schedule_iterative", schedule::check_iterative),
+    ("schedule_iterative_choices", schedule::check_iterative_choices),
+    ("schedule_fsdp", schedule::check_fsdp),
+    ("schedule_fsdp_choices", schedule::check_fsdp_choices),
+    ("deadlock", deadlock::check),
+    ("memory_estimate", memory_estimate::check),
+    ("memory_estimate_choices", memory_estimate::check_choices),
+    ("memory_orders", memory_orders::check),
+    ("memory_orders_choices", memory_orders::check_choices),
+    ("lifecycle", lifecycle::check),
 ];
 
 /// The body of a target.

@@ -180,9 +180,7 @@ fn waits_are_moved_as_far_as_it_is_worth() {
 #[test]
 fn real_graphs() {
     for name in ["llama3_8b_bw_64_1d", "llama3_8b_fw_256_2d", "dsv3_fw_64"] {
-        let path = format!("/work/shared/graphs/{name}.json.gz");
-        let Ok(document) = crate::format::json::read_path(&path) else { continue };
-        let graph = document.into_graph().unwrap();
+        let Some(graph) = crate::recorded::graph(name) else { continue };
         let programs = |graph: &Graph| crate::simulate::Programs::spmd(graph, &Estimates::default());
         let exposed = |graph: &Graph| crate::simulate::exposure(&programs(graph)).unwrap_or(0) / 1000;
         let buffers = crate::passes::schedule::buffers(&graph);

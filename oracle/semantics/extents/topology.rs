@@ -116,13 +116,13 @@ impl Topology {
         }
     }
 
-    /// Whether every rank may have one index in both groups; without rank lists it may.
+    /// Whether every rank may have one index in both groups; without rank lists groups of one size may. A group that
+    /// the world does not know is another one than those that it knows.
     pub(super) fn may_have_one_index(&self, g: &str, h: &str) -> bool {
-        let (Some((_, one)), Some((_, other))) = (self.find(g), self.find(h)) else { return true };
+        let (Some((_, one)), Some((_, other))) = (self.find(g), self.find(h)) else { return false };
         let ranks = one.position.len().max(other.position.len()) as u32;
-        one.position.is_empty()
-            || other.position.is_empty()
-            || (0..ranks).all(|rank| one.at(rank).1 == other.at(rank).1)
+        let known = !one.position.is_empty() && !other.position.is_empty();
+        one.size == other.size && (!known || (0..ranks).all(|rank| one.at(rank).1 == other.at(rank).1))
     }
 
     /// Whether every instance of `inner` lies in one instance of `outer`. A group lies inside itself.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::format::{json, text};
+use crate::format::text;
 
 /// The lines of what is told.
 fn told(report: &Report) -> Vec<String> {
@@ -294,9 +294,7 @@ output (w, ws)";
 #[test]
 fn real_graphs_finish() {
     for (name, ranks) in [("llama3_8b_bw_64_1d", 64), ("llama3_8b_fw_256_2d", 256), ("dsv3_fw_64", 64)] {
-        let path = format!("/work/shared/graphs/{name}.json.gz");
-        let Ok(document) = json::read_path(&path) else { continue };
-        let graph = document.into_graph().unwrap();
+        let Some(graph) = crate::recorded::graph(name) else { continue };
         let programs = Programs::spmd(&graph, &Estimates::default());
         assert_eq!(programs.of_rank.len(), ranks, "{name}");
         let start = std::time::Instant::now();

@@ -7,25 +7,9 @@
 
 use super::super::*;
 use super::listing::listing;
-use crate::format::json;
 use crate::graph::Graph;
-use std::path::{Path, PathBuf};
 
-/// A captured graph: in the project, or in the folder of recorded graphs beside it.
-fn path(name: &str) -> Option<PathBuf> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let beside = project.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
-    ["corpus/real", "corpus/real/partition"]
-        .map(|folder| project.join(folder))
-        .into_iter()
-        .chain(beside)
-        .map(|folder| folder.join(format!("{name}.json.gz")))
-        .find(|path| path.exists())
-}
-
-pub fn read(name: &str) -> Option<Graph> {
-    json::read_path(path(name)?).ok()?.into_graph()
-}
+pub(super) use crate::recorded::graph as read;
 
 fn compare(graph: &Graph, recorded: &Graph) -> Result<(), String> {
     let (ours, theirs) = (listing(graph), listing(recorded));

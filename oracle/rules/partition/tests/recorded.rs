@@ -1,25 +1,10 @@
 //! What PyTorch made of recorded joint graphs.
 
-use crate::format::json;
 use crate::graph::Graph;
 use crate::judge::partition::{judge_partition, judge_partition_with};
 use crate::judge::{Judgement, Options, Values, Verdict};
+pub(crate) use crate::recorded::graph as recorded;
 use crate::rules::partition::{Earlier, Further, Method, PartitionConfig};
-use std::io::Read;
-use std::path::Path;
-
-/// Folders with recorded graphs: those of the project, and those that may not be copied into it.
-const FOLDERS: [&str; 2] = ["corpus/real", "/work/shared/graphs"];
-
-/// A recorded graph; `None` where it is not there.
-pub(crate) fn recorded(name: &str) -> Option<Graph> {
-    let bytes = FOLDERS
-        .iter()
-        .find_map(|folder| std::fs::read(Path::new(folder).join(format!("{name}.json.gz"))).ok())?;
-    let mut text = Vec::new();
-    flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text).ok()?;
-    json::read(&text).ok()?.into_graph()
-}
 
 /// Joint, forward and backward.
 fn triple(base: &str, part: &str) -> Option<[Graph; 3]> {
