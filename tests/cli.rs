@@ -284,10 +284,143 @@ fn the_same_arguments_give_the_same_bytes() {
 
 #[test]
 fn every_command_has_help() {
-    for command in ["check", "run", "show", "convert", "rules"] {
+    for command in [
+        "fuzz",
+        "results",
+        "score",
+        "reduce",
+        "check",
+        "run",
+        "simulate",
+        "lifecycle",
+        "show",
+        "convert",
+        "rules",
+    ] {
         let output = program(&[command, "--help"]);
         assert_eq!(status(&output), 0);
         assert!(text(&output.stdout).contains("Usage"), "{command}");
     }
     assert!(Path::new(env!("CARGO_BIN_EXE_graph-oracle")).exists());
+}
+
+const JOINT: &str = "corpus/real/partition/small_gpt_joint.json.gz";
+
+#[test]
+fn a_joint_graph_is_cut_and_its_parts_are_sound() {
+    for method in ["default", "min-cut"] {
+        let scratch = Scratch::new(&format!("parts-{method}"));
+        let (set, folder) = (format!("method={method}"), scratch.path("parts"));
+        let run = program(&["run", "partition", JOINT, "-o", &folder, "--set", &set, "--format", "json"]);
+        assert_eq!(status(&run), 0, "{}", text(&run.stderr));
+        let saved: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert!(saved["bytes"].as_i64().unwrap() > 0 && saved["storages"].as_u64().unwrap() > 0, "{saved}");
+        let (forward, backward) = (scratch.path("parts/fw.json"), scratch.path("parts/bw.json"));
+        let check = program(&["check", "partition", JOINT, &forward, &backward, "--set", &set]);
+        assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+        // The parts the other way round are no partition.
+        let check = program(&["check", "partition", JOINT, &backward, &forward, "--set", &set]);
+        assert_eq!(status(&check), 1, "{}{}", text(&check.stdout), text(&check.stderr));
+        let check = program(&["check", "partition", JOINT, &forward]);
+        assert_eq!(status(&check), 2, "{}", text(&check.stdout));
+        assert!(text(&check.stderr).contains("a forward and a backward graph"), "{}", text(&check.stderr));
+    }
+}
+
+#[test]
+fn a_schedule_is_sound_until_a_node_moves_too_far() {
+    let scratch = Scratch::new("schedule");
+    let (before, after) = ("corpus/schedule_scored/00.graph", scratch.path("after.graph"));
+    let run = program(&["run", "schedule", before, "-o", &after, "--set", "method=raise_comms"]);
+    assert_eq!(status(&run), 0, "{}", text(&run.stderr));
+    let check = program(&["check", "schedule", before, &after]);
+    assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    let turned = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\na = relu(x) : f32[4]\nb = relu(a) : f32[4]\noutput b\n";
+    let right = scratch.write("right.graph", turned.as_bytes());
+    let wrong = turned
+        .replace("a = relu(x) : f32[4]\nb = relu(a) : f32[4]", "b = relu(a) : f32[4]\na = relu(x) : f32[4]");
+    let wrong = scratch.write("wrong.graph", wrong.as_bytes());
+    let check = program(&["check", "schedule", &right, &wrong]);
+    assert_eq!(status(&check), 1, "{}{}", text(&check.stdout), text(&check.stderr));
+    assert!(text(&check.stdout).contains("order/producer-before-reader"), "{}", text(&check.stdout));
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_do_not_finish() {
+    let scratch = Scratch::new("simulate");
+    let graph = |first: &str, second: &str| {
+        format!(
+            "world 2 ranks, groups a = [0 1], b = [0 1]\nx = input : f32[4]\n\
+             g = all_reduce(x, \"sum\", {first}) : f32[4]\nv = wait(g) : f32[4]\n\
+             h = all_reduce(v, \"sum\", {second}) : f32[4]\nw = wait(h) : f32[4]\noutput w\n"
+        )
+    };
+    let (one, other) = (graph("a", "b"), graph("b", "a"));
+    let (one, other) =
+        (scratch.write("one.graph", one.as_bytes()), scratch.write("other.graph", other.as_bytes()));
+    let alike = program(&["simulate", &one]);
+    assert_eq!(status(&alike), 0, "{}{}", text(&alike.stdout), text(&alike.stderr));
+    let apart = program(&["simulate", &one, &other, "--format", "json"]);
+    assert_eq!(status(&apart), 1, "{}{}", text(&apart.stdout), text(&apart.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&apart.stdout).unwrap();
+    assert_eq!(report["finishes"], false);
+    let none = program(&["simulate", &one, "--ranks", "0,1"]);
+    assert_eq!((status(&none), text(&none.stderr).contains("there is no graph 1")), (2, true));
+}
+
+#[test]
+fn memory_is_counted_and_events_are_judged() {
+    let scratch = Scratch::new("memory");
+    let graph = "corpus/real/small_fsdp12_joint.json.gz";
+    let check = program(&["check", "memory", graph, "--format", "json"]);
+    assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert!(report["memory"]["replay_peak_bytes"].as_i64().unwrap() > 0, "{report}");
+    for format in ["svg", "json", "text"] {
+        let shown = program(&["show", graph, "--timeline", "--format", format]);
+        assert_eq!(status(&shown), 0, "{}", text(&shown.stderr));
+        assert!(!shown.stdout.is_empty());
+    }
+    let events = program(&["lifecycle", "--graph", graph]);
+    assert_eq!(status(&events), 0, "{}", text(&events.stderr));
+    let own = scratch.write("own.jsonl", &events.stdout);
+    let judged = program(&["lifecycle", &own, "--graph", graph]);
+    assert_eq!(status(&judged), 0, "{}{}", text(&judged.stdout), text(&judged.stderr));
+    let twice = "{\"event\":\"alloc\",\"storage\":\"x\",\"bytes\":8}\n{\"event\":\"free\",\"storage\":\"x\"}\n\
+                 {\"event\":\"free\",\"storage\":\"x\"}\n{\"event\":\"end\"}\n";
+    let judged = program(&["lifecycle", &scratch.write("twice.jsonl", twice.as_bytes())]);
+    assert_eq!(status(&judged), 1, "{}{}", text(&judged.stdout), text(&judged.stderr));
+    assert!(text(&judged.stdout).contains("event 3"), "{}", text(&judged.stdout));
+    let torn = scratch.write("torn.jsonl", b"{\"event\":\"alloc\",\"storage\":");
+    let judged = program(&["lifecycle", &torn]);
+    assert_eq!(
+        (status(&judged), text(&judged.stderr).contains("event 1")),
+        (2, true),
+        "{}",
+        text(&judged.stderr)
+    );
+}
+
+#[test]
+fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
+    for (pass, candidate, expected) in [
+        ("partition", "reference", 0),
+        ("schedule", "reference", 0),
+        ("memory", "reference", 0),
+        ("schedule", "K8b", 1),
+        ("memory", "K18a", 1),
+    ] {
+        let output = program(&["fuzz", pass, "--candidate", candidate, "--cases", "60", "--jobs", "1"]);
+        assert_eq!(
+            status(&output),
+            expected,
+            "{pass} {candidate}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+    let agree = program(&["fuzz", "bucketing", "--candidate", "K2", "--cases", "100", "--values", "agree"]);
+    assert_eq!(status(&agree), 0, "{}{}", text(&agree.stdout), text(&agree.stderr));
+    let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);
+    assert_eq!((status(&window), text(&window.stderr).contains("windows of graphs")), (2, true));
 }

@@ -5,6 +5,7 @@
 mod check;
 mod files;
 mod fuzz;
+mod lifecycle;
 mod reduce;
 mod rules;
 mod run;
@@ -41,6 +42,8 @@ enum Command {
     Run(run::Run),
     /// Run all ranks against each other: do they finish, and what communication is exposed?
     Simulate(simulate::Simulate),
+    /// Judge the events of an executor: allocations, frees, reads, writes.
+    Lifecycle(lifecycle::Lifecycle),
     /// Print a graph as text, JSON, DOT or a picture.
     Show(show::Show),
     /// Convert between formats, chosen by the file names' endings.
@@ -123,6 +126,7 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),
         Command::Simulate(show) => show.run(out),
+        Command::Lifecycle(lifecycle) => lifecycle.run(out),
         Command::Show(show) => show.run(out),
         Command::Convert(convert) => convert.run(out),
         Command::Rules(rules) => rules.run(out),

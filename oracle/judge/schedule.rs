@@ -41,7 +41,9 @@ pub(super) fn judge_candidate(
 /// What the options of a pass promise.
 pub(super) fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
     let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
-    let budget = pass.get("budget").map(|_| config.budget());
+    // A budget is promised by whoever states one, except for a method that does not look at it.
+    let heeds_budget = pass.get("method").is_none() || config.pass.keeps_peak();
+    let budget = pass.get("budget").filter(|_| heeds_budget).map(|_| config.budget());
     Ok(Promises { peak: budget, ..promises(&config, false) })
 }
 

@@ -1,0 +1,103 @@
+//! `graph-oracle lifecycle`: events of an executor, judged one by one.
+
+use super::files;
+use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::graph::Graph;
+use crate::lifecycle::{Mode, Prediction, Summary, Verifier, events_of_replay, read_events, write_events};
+use crate::passes::memory::Replay;
+use crate::passes::memory::replay::{Facts, Options, replay_facts};
+use crate::rules::PassKind;
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Lifecycle {
+    /// Events, a JSON object a line (docs/memory.md). Without it, the events of the graph's own run are printed.
+    events: Option<PathBuf>,
+    /// The graph whose run is predicted; without it only memory safety is judged.
+    #[arg(long, value_name = "GRAPH")]
+    graph: Option<PathBuf>,
+    /// Stop at the first fault.
+    #[arg(long)]
+    assert: bool,
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+impl Lifecycle {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let graph = self.graph.as_ref().map(|path| read_graph(path)).transpose()?;
+        let Some(path) = &self.events else {
+            let (Some(graph), Some(path)) = (&graph, &self.graph) else {
+                return Err(CouldNotRun::new("give EVENTS, or --graph GRAPH"));
+            };
+            let (facts, replay) = replayed(graph, path)?;
+            print(out, &write_events(&events_of_replay(&facts, &replay)))?;
+            return Ok(Status::Sound);
+        };
+        let name = path.display();
+        let text = std::fs::read(path).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let events = read_events(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let mode = if self.assert { Mode::Assert } else { Mode::Log };
+        let verifier = match (&graph, &self.graph) {
+            (Some(graph), Some(path)) => {
+                Verifier::new(Prediction::of_replay(graph, &replayed(graph, path)?.1), mode)
+            }
+            _ => Verifier::of_safety(mode),
+        };
+        let summary = verifier.judge(events);
+        let text = match self.format {
+            ReportFormat::Text => text_of(&summary),
+            ReportFormat::Json => {
+                serde_json::to_string_pretty(&json(&summary)).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        Ok(if summary.faults.is_empty() { Status::Sound } else { Status::Violated })
+    }
+}
+
+fn read_graph(path: &Path) -> Result<Graph, CouldNotRun> {
+    let graph = files::read(path)?.into_graph(path)?;
+    let faults = crate::judge::input_faults(&graph, PassKind::Memory);
+    if !faults.is_empty() {
+        return Err(CouldNotRun::faults(path.display(), &faults));
+    }
+    Ok(graph)
+}
+
+fn replayed<'g>(graph: &'g Graph, path: &Path) -> Result<(Facts<'g>, Replay), CouldNotRun> {
+    let facts = Facts::new(graph);
+    let replay = replay_facts(&facts, Options::default())
+        .map_err(|fault| CouldNotRun::new(format_args!("{}: {fault}", path.display())))?;
+    Ok((facts, replay))
+}
+
+fn text_of(summary: &Summary) -> String {
+    let mut text: String = summary.faults.iter().map(|fault| format!("{fault}\n")).collect();
+    let found = match summary.faults.len() {
+        0 => "no fault".to_string(),
+        1 => "1 fault".to_string(),
+        n => format!("{n} faults"),
+    };
+    text += &format!(
+        "{found} in {} events and {} steps; at most {} bytes live, in step {}; {} at the end\n",
+        summary.events, summary.steps, summary.peak, summary.peak_step, summary.live
+    );
+    text
+}
+
+fn json(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "lifecycle_version": "graph-oracle-lifecycle/1",
+        "faults": summary.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "events": summary.events,
+        "steps": summary.steps,
+        "peak_bytes": summary.peak,
+        "peak_step": summary.peak_step,
+        "live_bytes": summary.live,
+    })
+}
