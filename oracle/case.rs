@@ -18,6 +18,8 @@ pub struct Case {
     pub expectations: Vec<Expectation>,
     /// An outcome that was recorded with the case.
     pub outcome: Option<Recorded>,
+    /// The outcome of a partition, where that is what was recorded.
+    pub parts: Option<Box<RecordedParts>>,
     /// The comments of the file.
     pub comments: Vec<Comment>,
 }
@@ -36,7 +38,9 @@ impl PartialEq for Case {
             let outcome = case.outcome.iter().flat_map(|outcome| outcome.entries());
             let recorded =
                 outcome.flat_map(|(rank, g)| [(rank, g.unrepaired.as_ref()), (rank, Some(&g.repaired))]);
-            std::iter::once((None, Some(&case.graph))).chain(recorded).collect()
+            let parts = case.parts.iter().flat_map(|parts| [&parts.forward, &parts.backward]);
+            let parts = parts.map(|graph| (None, Some(graph)));
+            std::iter::once((None, Some(&case.graph))).chain(recorded).chain(parts).collect()
         }
         fn comments(case: &Case) -> Vec<&Comment> {
             let mut comments: Vec<&Comment> = case.comments.iter().collect();
@@ -47,6 +51,7 @@ impl PartialEq for Case {
         self.pass == other.pass
             && self.expectations == other.expectations
             && self.outcome.is_some() == other.outcome.is_some()
+            && self.parts.is_some() == other.parts.is_some()
             && a.len() == b.len()
             && a.iter().zip(&b).all(|(a, b)| {
                 a.0 == b.0
@@ -76,6 +81,15 @@ impl Recorded {
             Recorded::PerRank(ranks) => ranks.iter().map(|(rank, graphs)| (Some(*rank), graphs)).collect(),
         }
     }
+}
+
+/// The two parts that a partition made of a joint graph.
+#[derive(Clone, Debug)]
+pub struct RecordedParts {
+    /// The forward graph.
+    pub forward: Graph,
+    /// The backward graph.
+    pub backward: Graph,
 }
 
 /// What a pass gave for one rank.
@@ -339,4 +353,8 @@ pub enum Part {
     Unrepaired(Option<u32>),
     /// The outcome; for one rank or for all.
     After(Option<u32>),
+    /// The forward graph of a partition.
+    Forward,
+    /// The backward graph of a partition.
+    Backward,
 }

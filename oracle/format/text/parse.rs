@@ -7,7 +7,7 @@
 use super::error::{ParseError, ParseErrors};
 use super::lexer::{Lexer, Spanned, Token};
 use super::words;
-use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs};
+use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs, RecordedParts};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::ops::Ops;
 use std::borrow::Cow;
@@ -81,6 +81,8 @@ pub(super) struct Parser<'a> {
     pub(super) values: Vec<Value>,
     outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
     refusals: Vec<(Option<u32>, String)>,
+    /// The forward and the backward graph of a partition.
+    parts: [Option<Graph>; 2],
     statements: usize,
 }
 
@@ -114,6 +116,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         values: Vec::new(),
         outcome: Vec::new(),
         refusals: Vec::new(),
+        parts: [None, None],
         statements: 0,
     };
     parser.file();
@@ -388,6 +391,17 @@ impl Parser<'_> {
                 graphs.into_iter().filter_map(|(rank, graphs)| Some((rank?, graphs))).collect(),
             )),
         };
+        self.case.parts = match std::mem::take(&mut self.parts) {
+            [Some(forward), Some(backward)] => Some(Box::new(RecordedParts { forward, backward })),
+            [None, None] => None,
+            [forward, _] => {
+                let end = self.text.len();
+                let (one, other) =
+                    if forward.is_some() { ("forward", "backward") } else { ("backward", "forward") };
+                self.report(end, end, format!("`--- {one}` without `--- {other}`"), None);
+                None
+            }
+        };
         self.case.comments.sort_by(|a, b| a.place.cmp(&b.place));
     }
 
@@ -484,7 +498,7 @@ impl Parser<'_> {
 
     fn section(&mut self) -> Parse<()> {
         let start = self.bump().start;
-        let what = self.word_or_text("`after` or `unrepaired`")?;
+        let what = self.word_or_text("`after`, `unrepaired`, `forward` or `backward`")?;
         let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
         if what == "after" && self.eat_word("refused") {
             let why = self.word_or_text("the reason of the refusal")?;
@@ -493,24 +507,22 @@ impl Parser<'_> {
         let part = match what.as_str() {
             "after" => Part::After(rank),
             "unrepaired" => Part::Unrepaired(rank),
+            "forward" if rank.is_none() => Part::Forward,
+            "backward" if rank.is_none() => Part::Backward,
             _ => {
                 let span = (start, self.end());
-                return Err(self.fail(span, "a section is `--- after` or `--- unrepaired`"));
+                let message = "a section is `--- after`, `--- unrepaired`, `--- forward` or `--- backward`";
+                return Err(self.fail(span, message));
             }
         };
         let span = (start, self.end());
         self.finish_part();
-        let mixed = self.outcome.iter().any(|(r, _, _)| r.is_some() != rank.is_some());
-        let index = match self.outcome.iter().position(|(r, _, _)| *r == rank) {
-            Some(index) => index,
-            None => {
-                self.outcome.push((rank, None, None));
-                self.outcome.len() - 1
-            }
+        let taken = match part {
+            Part::Before => false,
+            Part::Forward => self.parts[0].replace(Graph::default()).is_some(),
+            Part::Backward => self.parts[1].replace(Graph::default()).is_some(),
+            Part::After(_) | Part::Unrepaired(_) => self.outcome_slot(part, rank, span)?,
         };
-        let entry = &mut self.outcome[index];
-        let slot = if matches!(part, Part::After(_)) { &mut entry.2 } else { &mut entry.1 };
-        let taken = slot.replace(Graph::default()).is_some();
         self.part = part;
         let before = &self.case.graph;
         self.graph = Graph::new(before.name.clone());
@@ -521,10 +533,24 @@ impl Parser<'_> {
         if taken {
             return Err(self.fail(span, "this section stands here for the second time"));
         }
-        if mixed {
+        self.finish(|| Place::Section(part))
+    }
+
+    /// Makes room for a section of an outcome; whether there was one already.
+    fn outcome_slot(&mut self, part: Part, rank: Option<u32>, span: (usize, usize)) -> Parse<bool> {
+        if self.outcome.iter().any(|(r, _, _)| r.is_some() != rank.is_some()) {
             return Err(self.fail(span, "sections with and without a rank in one file"));
         }
-        self.finish(|| Place::Section(part))
+        let index = match self.outcome.iter().position(|(r, _, _)| *r == rank) {
+            Some(index) => index,
+            None => {
+                self.outcome.push((rank, None, None));
+                self.outcome.len() - 1
+            }
+        };
+        let entry = &mut self.outcome[index];
+        let slot = if matches!(part, Part::After(_)) { &mut entry.2 } else { &mut entry.1 };
+        Ok(slot.replace(Graph::default()).is_some())
     }
 
     /// Completes the graph that has been read and puts it where it belongs.
@@ -557,6 +583,8 @@ impl Parser<'_> {
             }
             Part::Unrepaired(rank) => self.outcome.iter_mut().find(|e| e.0 == rank).map(|e| &mut e.1),
             Part::After(rank) => self.outcome.iter_mut().find(|e| e.0 == rank).map(|e| &mut e.2),
+            Part::Forward => self.parts.first_mut(),
+            Part::Backward => self.parts.last_mut(),
         };
         if let Some(slot) = slot {
             *slot = Some(graph);

@@ -40,6 +40,10 @@ pub(super) fn print(case: &Case) -> String {
         let line = format!("--- after{of}{}", refused.unwrap_or_default());
         printer.section(&case.graph, &graphs.repaired, &line, Part::After(rank));
     }
+    if let Some(parts) = &case.parts {
+        printer.section(&case.graph, &parts.forward, "--- forward", Part::Forward);
+        printer.section(&case.graph, &parts.backward, "--- backward", Part::Backward);
+    }
     printer.above(&Place::End);
     if printer.text.lines().all(|line| line.starts_with('#')) {
         printer.text.push_str("graph \"\"\n");
@@ -52,7 +56,8 @@ fn common_device(case: &Case) -> String {
     let outcome = case.outcome.iter().flat_map(|o| o.entries());
     let recorded = outcome.flat_map(|(_, graphs)| graphs.unrepaired.iter().chain([&graphs.repaired]));
     let mut counts: Vec<(&str, usize)> = Vec::new();
-    for graph in std::iter::once(&case.graph).chain(recorded) {
+    let parts = case.parts.iter().flat_map(|parts| [&parts.forward, &parts.backward]);
+    for graph in std::iter::once(&case.graph).chain(recorded).chain(parts) {
         for node in graph.nodes() {
             for_each_tensor(graph, node.out, &mut |tensor| {
                 let device = graph.text(tensor.device);

@@ -1,0 +1,90 @@
+//! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
+
+use super::{CannotJudge, Judgement, Options, Values, Verdict};
+use crate::analysis::validate::validate;
+use crate::case::Case;
+use crate::graph::Graph;
+use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
+use crate::rules::{RuleStatus, Severity};
+
+/// Judges the parts that are recorded in a case.
+///
+/// # Errors
+/// As [`judge_partition`]; and where the case names another pass, or records no parts.
+pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let pass = case.pass.as_ref().filter(|pass| pass.name == "partition");
+    let pass = pass.ok_or_else(|| CannotJudge::Pass("the case does not name the pass partition".into()))?;
+    let config = PartitionConfig::from_pass(pass).map_err(CannotJudge::Pass)?;
+    let Some(parts) = &case.parts else {
+        return Err(CannotJudge::Pass("the case records no forward and backward".into()));
+    };
+    judge_partition(&case.graph, &parts.forward, &parts.backward, &config, options)
+}
+
+/// Judges one triple.
+///
+/// # Errors
+/// The joint graph cannot be judged as an input, or it does not say how many of its outputs are forward's.
+pub fn judge_partition(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    config: &PartitionConfig,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    judge_partition_with(joint, forward, backward, config, Further::default(), options)
+}
+
+/// The same with what is known beyond the triple: other ranks, an earlier partition, the network that was cut.
+///
+/// # Errors
+/// As [`judge_partition`].
+pub fn judge_partition_with(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    config: &PartitionConfig,
+    further: Further,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let unfit: Vec<String> =
+        validate(joint).iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();
+    if !unfit.is_empty() {
+        return Err(CannotJudge::Input(unfit));
+    }
+    let config = config.clone().or_from_file(joint);
+    let Some(forward_outputs) = config.forward_outputs else {
+        let missing = "the joint graph does not say how many of its outputs are forward's (num_fwd_outputs)";
+        return Err(CannotJudge::Pass(missing.into()));
+    };
+    let composition = compose(joint, forward, backward, forward_outputs);
+    let mut evidence = PartitionEvidence::new(joint, forward, backward, &composition, config);
+    evidence.further = further;
+    partition::compare_values(&mut evidence, asked(options));
+    let (findings, rules) = partition::check_all(&evidence);
+    let undecided: Vec<String> = rules
+        .iter()
+        .filter_map(|(id, status)| match status {
+            RuleStatus::Undecided(why) => Some((id, why)),
+            _ => None,
+        })
+        .filter(|(id, _)| partition::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
+        .map(|(id, why)| format!("{id}: {why}"))
+        .collect();
+    let verdict = match (findings.is_empty(), undecided.is_empty()) {
+        (false, _) => Verdict::Violated(findings),
+        (true, false) => Verdict::Undecided(undecided),
+        (true, true) => Verdict::Sound,
+    };
+    let acted = !evidence.saved.is_empty();
+    Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })
+}
+
+fn asked(options: &Options) -> AskedValues {
+    AskedValues {
+        prove: matches!(options.values, Values::Auto | Values::Extents),
+        execute: matches!(options.values, Values::Auto | Values::Execute),
+        both: options.values == Values::Execute,
+        element_limit: options.element_limit,
+    }
+}

@@ -1,0 +1,148 @@
+//! How a partition was asked for, and what is promised beyond being right.
+
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use std::ops::RangeInclusive;
+
+/// How the saved values were chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Method {
+    /// Everything that the forward region has and the backward part uses.
+    #[default]
+    Default,
+    /// A minimum cut.
+    MinCut,
+    /// What tags say of an earlier partition.
+    Replay,
+}
+
+impl Method {
+    /// The name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Default => "default",
+            Method::MinCut => "min-cut",
+            Method::Replay => "replay",
+        }
+    }
+
+    /// The method with this name.
+    pub fn parse(name: &str) -> Option<Method> {
+        match name {
+            "default" => Some(Method::Default),
+            "min-cut" => Some(Method::MinCut),
+            "replay" => Some(Method::Replay),
+            _ => None,
+        }
+    }
+}
+
+/// What is promised beyond being right. A promise that was not made cannot be broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Promises {
+    /// Every collective runs once, unless its recomputation is asked for.
+    pub collectives_once: bool,
+    /// No collective, and no wait, whose result nobody reads.
+    pub no_dead_collectives: bool,
+    /// No storage and no value is saved twice.
+    pub distinct: bool,
+    /// Every `getitem` stands behind its parent.
+    pub getitems_raised: bool,
+}
+
+/// The names that `promises=` takes.
+const PROMISES: [&str; 5] = ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised"];
+
+/// Options of a case that concern the judge and not the pass.
+pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises"];
+
+/// How a partition was asked for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PartitionConfig {
+    /// How saved values are chosen.
+    pub method: Method,
+    /// Leading outputs of the joint graph that belong to the forward part; by default what the graph's file says.
+    pub forward_outputs: Option<usize>,
+    /// Positions among the primals of those that live for the whole program (parameters and buffers): saving them
+    /// costs nothing.
+    pub static_inputs: Vec<RangeInclusive<usize>>,
+    /// The activation memory budget, 0 to 1.
+    pub budget: Option<f64>,
+    /// Whether every parameter gathered in the forward part is to be gathered again, tagged or not.
+    pub reshard_after_forward: bool,
+    /// What is promised.
+    pub promises: Promises,
+}
+
+impl PartitionConfig {
+    /// A method, and nothing else said.
+    pub fn new(method: Method) -> PartitionConfig {
+        PartitionConfig { method, ..PartitionConfig::default() }
+    }
+
+    /// What the options of a case say to the judge. Options that only the pass reads are left to it.
+    ///
+    /// # Errors
+    /// An option that cannot have its value, in words.
+    pub fn from_pass(config: &PassConfig) -> Result<PartitionConfig, String> {
+        let text = |error: crate::case::SettingError| error.to_string();
+        let method = match config.word("method").map_err(text)? {
+            None => Method::Default,
+            Some(name) => Method::parse(name)
+                .ok_or_else(|| format!("unknown method {name:?}; there are: default, min-cut, replay"))?,
+        };
+        let names = config.words("promises").map_err(text)?.unwrap_or_default();
+        if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
+            return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
+        }
+        let promised = |name: &str| names.contains(&name) || names.contains(&"all");
+        let budget = config.number("budget").map_err(text)?;
+        if budget.is_some_and(|budget| !(0.0..=1.0).contains(&budget)) {
+            return Err("option budget should be between 0 and 1".to_string());
+        }
+        let position = |n: i64| usize::try_from(n).map_err(|_| "a position is not negative".to_string());
+        let stated = config.words("static_inputs").map_err(text)?.unwrap_or_default();
+        let stated = stated.iter().flat_map(|words| words.split(',')).map(str::trim);
+        Ok(PartitionConfig {
+            method,
+            forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
+            static_inputs: stated.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
+            budget,
+            reshard_after_forward: config.bool("reshard_after_forward").map_err(text)?.unwrap_or(false),
+            promises: Promises {
+                collectives_once: promised("collectives_once"),
+                no_dead_collectives: promised("no_dead_collectives"),
+                distinct: promised("distinct"),
+                getitems_raised: promised("getitems_raised"),
+            },
+        })
+    }
+
+    /// Fills in what the joint graph's file says: the number of forward outputs and the static inputs.
+    pub fn or_from_file(mut self, joint: &Graph) -> PartitionConfig {
+        let field = |key: &str| joint.extra.iter().find(|(k, _)| k == key).map(|(_, text)| text.as_str());
+        self.forward_outputs = self
+            .forward_outputs
+            .or_else(|| field("num_fwd_outputs").and_then(|text| serde_json::from_str(text).ok()));
+        if self.static_inputs.is_empty() {
+            let recorded = field("static_lifetime_input_indices");
+            let recorded: Option<Vec<usize>> = recorded.and_then(|text| serde_json::from_str(text).ok());
+            self.static_inputs = recorded.into_iter().flatten().map(|index| index..=index).collect();
+        }
+        self
+    }
+}
+
+/// A position, a range of them such as `2-5`, or `all`.
+fn positions(word: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |text: &str| {
+        text.trim()
+            .parse()
+            .map_err(|_| format!("static_inputs needs positions such as 0 or 2-5, not {word:?}"))
+    };
+    match word.split_once('-') {
+        _ if word == "all" => Ok(0..=usize::MAX),
+        Some((first, last)) => Ok(number(first)?..=number(last)?),
+        None => number(word).map(|index| index..=index),
+    }
+}

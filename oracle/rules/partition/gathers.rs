@@ -1,0 +1,263 @@
+//! What has to be computed again, and what has to be kept: tags, and the values that cost as much as what is tagged.
+
+use super::super::Checked;
+use super::config::Method;
+use super::evidence::{PartitionEvidence, ValueClass};
+use super::tags::{NodeTags, Recompute};
+use crate::graph::{NodeId, Op, Value};
+use crate::ops::{Collective, Kind, Move};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// For each node of the joint graph the gather that has to be repeated and whose result it shows: the gather itself,
+/// its wait, and whatever only views, casts, copies, splits or reassembles it.
+///
+/// A value of this closure holds the bytes of the gathered tensor, whole or in part, so saving it saves the gather.
+pub(super) fn exposed_gathers(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
+    let side = &evidence.joint;
+    let graph = side.graph;
+    let mut root: Vec<Option<NodeId>> = vec![None; graph.len()];
+    for id in graph.ids() {
+        let Some(info) = side.ops.call(graph, id) else { continue };
+        if info.collective() == Some(Collective::AllGather) {
+            if must_be_repeated(evidence, id) {
+                root[id.index()] = Some(id);
+            }
+            continue;
+        }
+        let from = |value: Option<Value>| match value {
+            Some(Value::Node(input)) => root.get(input.index()).copied().flatten(),
+            _ => None,
+        };
+        root[id.index()] = match info.kind {
+            Kind::Move(Move::Cat | Move::Stack) => {
+                let inputs = side.edges.inputs(id);
+                let first = inputs.first().and_then(|input| root[input.index()]);
+                first.filter(|_| inputs.iter().all(|input| root[input.index()] == first))
+            }
+            Kind::Wait | Kind::GetItem | Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) => {
+                from(graph.arg(id, 0))
+            }
+            _ if info.is_view() || is_cast(graph.target(id)) => from(graph.arg(id, 0)),
+            _ => None,
+        };
+    }
+    root
+}
+
+/// A cast that the table of operators does not know.
+fn is_cast(target: &str) -> bool {
+    target == "autoparallel.dtype_cast.default"
+}
+
+/// Whether an all-gather has to be repeated in backward: it is tagged so, or its wait is, or every parameter that is
+/// gathered has to be.
+fn must_be_repeated(evidence: &PartitionEvidence, gather: NodeId) -> bool {
+    let tagged = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+    let collectives = &evidence.joint.collectives;
+    let Some(launch) = collectives.launch_at(gather) else { return false };
+    tagged(gather)
+        || collectives.waits[launch].iter().any(|&wait| tagged(wait))
+        || (evidence.config.reshard_after_forward && gathers_parameter(evidence, gather))
+}
+
+/// Whether single inputs lead from a gather to an input of the graph.
+/// Source: `autoparallel.graph_passes.activation_checkpointing`, `is_wait_tensor_from_fsdp`.
+fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
+    let side = &evidence.joint;
+    let mut at = gather;
+    while let [input] = side.edges.inputs(at) {
+        if *input >= at {
+            return false;
+        }
+        at = *input;
+    }
+    side.graph.node(at).op == Op::Placeholder
+}
+
+/// Whether a node that asks to be recomputed is kept all the same, since a later region begins there or a hook hangs
+/// on it. Source: `torch._functorch.partitioners.cleanup_recompute_tags`.
+fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
+    let users = |id: NodeId| evidence.joint.edges.users(id).iter();
+    let later = |user: &NodeId| {
+        let (own, other) = (tags(id).region_id, tags(*user).region_id);
+        tags(*user).asks_to_recompute() && own.zip(other).is_some_and(|(own, other)| other > own)
+    };
+    // Equal nodes are merged before, and then have each other's users; the default partition merges none.
+    let merged = || evidence.equal_nodes(id).iter().flat_map(|&twin| users(twin)).any(later);
+    users(id).any(later) || (evidence.config.method != Method::Default && merged())
+}
+
+/// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
+pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let tags = &evidence.tags[id.index()];
+    tags.recompute == Some(Recompute::MustSave)
+        || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
+}
+
+/// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.
+fn is_item_of_kept_draw(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let (graph, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    super::compose::item_of(graph, id).is_some_and(|(parent, _)| {
+        ops.draws(graph, parent) && !evidence.tags[parent.index()].asks_to_recompute()
+    })
+}
+
+/// No value that has to be recomputed is saved, nor one that costs as much.
+pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/no-saved-gather-exposed";
+    let roots = exposed_gathers(evidence);
+    let graph = evidence.joint.graph;
+    let mut findings = Vec::new();
+    for saved in &evidence.saved {
+        let Some(id) = saved.joint.filter(|_| saved.class != ValueClass::Symbol) else { continue };
+        let name = saved.name.as_str();
+        if let Some(gather) = roots[id.index()] {
+            let gather_name = graph.name(gather);
+            let mut told = evidence
+                .finding(RULE, format!("{name} is saved, which is the gathered {gather_name}"))
+                .nodes(evidence, [name, gather_name]);
+            for step in steps_between(evidence, gather, id) {
+                told = told.fact(step);
+            }
+            findings.push(told.however(
+                format!("{gather_name} has to be gathered again in backward"),
+                format!("{name} keeps its bytes until then"),
+            ));
+        } else if evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute)
+            && graph.node(id).op == Op::Call
+            && !is_region_boundary(evidence, id)
+            && !is_item_of_kept_draw(evidence, id)
+        {
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} is saved"))
+                    .nodes(evidence, [name])
+                    .however(format!("{name} is tagged MUST_RECOMPUTE"), "forward keeps it for backward"),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// How the value of a gather becomes that of `id`, step by step.
+fn steps_between(evidence: &PartitionEvidence, gather: NodeId, id: NodeId) -> Vec<String> {
+    let graph = evidence.joint.graph;
+    let mut steps = Vec::new();
+    let mut at = id;
+    while at > gather && steps.len() < 16 {
+        let Some(&input) = evidence.joint.edges.inputs(at).first().filter(|input| **input < at) else {
+            break;
+        };
+        steps.push(format!("{} is {} of {}", graph.name(at), graph.target(at), graph.name(input)));
+        at = input;
+    }
+    steps.reverse();
+    steps
+}
+
+/// Whether the partition is a minimum cut. The default partition leaves graphs that write memory to it where anything
+/// is to be recomputed. Source: `torch._functorch.partitioners.default_partition`.
+fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
+    let joint = &evidence.joint;
+    match evidence.config.method {
+        Method::MinCut => true,
+        Method::Replay => false,
+        Method::Default => {
+            evidence.tags.iter().any(NodeTags::asks_to_recompute)
+                && joint.graph.ids().any(|id| {
+                    let writes =
+                        joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                    writes && joint.graph.target(id) != "aten.copy_.default"
+                })
+        }
+    }
+}
+
+/// What has to be saved and backward needs is saved, or its memory is; it is not computed again.
+///
+/// Tuples are not saved: the tag speaks of their items, unless these have other tags. A minimum cut does not look at
+/// tags of views and items, which cost nothing to compute.
+pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
+    if evidence.config.budget == Some(0.0) {
+        return Checked::NotChecked("with a budget of 0 inputs only are kept".into());
+    }
+    let joint = &evidence.joint;
+    let graph = joint.graph;
+    let storages = std::cell::LazyCell::new(|| {
+        let of = |id: NodeId| joint.storages().all_parts(id).map(|part| part.storage);
+        let saved = evidence.saved.iter().filter_map(|saved| saved.joint);
+        saved.flat_map(of).collect::<FxHashSet<_>>()
+    });
+    let minimum_cut = is_minimum_cut(evidence);
+    let memory_saved = |id: NodeId| {
+        let mut parts = joint.storages().all_parts(id).peekable();
+        parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage))
+    };
+    let mut findings = Vec::new();
+    for (id, _, twin) in evidence.recomputed() {
+        if evidence.tags[id.index()].recompute != Some(Recompute::MustSave)
+            || !evidence.live_backward[twin.index()]
+        {
+            continue;
+        }
+        let class = super::evidence::class_of(graph, id);
+        let is_free =
+            joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
+        let kept = match class {
+            ValueClass::Symbol => true,
+            _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
+            // The default partition looks at items only.
+            ValueClass::Tuple if evidence.config.method == Method::Default => true,
+            ValueClass::Tuple => joint.edges.users(id).iter().all(|&item| {
+                evidence.in_backward[item.index()].is_none()
+                    || evidence.tags[item.index()].asks_to_recompute()
+                    || memory_saved(item)
+            }),
+            _ => memory_saved(id),
+        };
+        if !kept {
+            let name = graph.name(id);
+            findings.push(
+                evidence
+                    .finding("partition/must-save-honoured", format!("{name} is computed again"))
+                    .nodes(evidence, [name])
+                    .however(format!("{name} is tagged MUST_SAVE"), "backward recomputes it"),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Of equal communication in both parts, the tags of each copy count.
+pub(super) fn cse_tag_merge(evidence: &PartitionEvidence) -> Checked {
+    if evidence.config.method != Method::Replay {
+        return Checked::NotChecked("only a replay promises to merge tags".into());
+    }
+    let Some((joint, _)) = evidence.terms() else {
+        return Checked::NotChecked("forward and backward do not compose".into());
+    };
+    let graph = evidence.joint.graph;
+    let roots = exposed_gathers(evidence);
+    let mut tagged: FxHashMap<super::terms::Term, NodeId> = FxHashMap::default();
+    for id in graph.ids().filter(|id| roots[id.index()].is_some()) {
+        tagged.entry(joint.of[id.index()]).or_insert(id);
+    }
+    let mut findings = Vec::new();
+    for saved in &evidence.saved {
+        let Some(id) = saved.joint.filter(|id| roots[id.index()].is_none()) else { continue };
+        if let Some(&copy) = tagged.get(&joint.of[id.index()]) {
+            let (name, copy) = (saved.name.as_str(), graph.name(copy));
+            findings.push(
+                evidence
+                    .finding("partition/cse-tag-merge", format!("{name} is saved, and so is its copy {copy}"))
+                    .nodes(evidence, [name, copy])
+                    .however(
+                        format!("{copy} has to be recomputed, and {name} is the same value"),
+                        format!("{name} is saved"),
+                    ),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}

@@ -1,0 +1,117 @@
+//! What the parts compute together.
+
+use super::super::{Checked, Finding};
+use super::compose::Origin;
+use super::evidence::PartitionEvidence;
+use super::values::Compared;
+use crate::graph::Op;
+
+/// Forward, then backward, computes what the joint graph computes.
+pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/semantics-equal";
+    if let Err(why) = &evidence.composition {
+        return Checked::Undecided(format!("forward and backward do not compose: {why}"));
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut unknown = Vec::new();
+    let mut equal = false;
+    let values = &evidence.values;
+    let structure = values.structure.iter().map(|result| ("structure".to_string(), result));
+    let others = values.results.iter().map(|(method, result)| (method.to_string(), result));
+    for (method, result) in structure.chain(others) {
+        match result {
+            Compared::Equal(_) => equal = true,
+            Compared::Unknown(why) => unknown.push(format!("{method}: {why}")),
+            Compared::Different(all) => {
+                for (text, nodes) in all {
+                    if findings.iter().any(|finding| finding.title == *text) {
+                        continue;
+                    }
+                    findings.push(
+                        evidence
+                            .finding(RULE, text.clone())
+                            .nodes(evidence, nodes.iter().map(String::as_str))
+                            .however(
+                                "run on the same inputs, the parts give what the joint graph gives",
+                                format!("found by {method}"),
+                            ),
+                    );
+                }
+            }
+        }
+    }
+    match findings.is_empty() && !equal {
+        true => Checked::Undecided(match unknown.is_empty() {
+            true => "no way to compare values was asked".to_string(),
+            false => unknown.join("; "),
+        }),
+        false => Checked::Findings(findings),
+    }
+}
+
+/// What backward computes again is what forward computed.
+pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/recompute-terms-equal";
+    let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {
+        return Checked::NotChecked("forward and backward do not compose".into());
+    };
+    let mut findings = Vec::new();
+    let side = &evidence.joint;
+    for (id, forward, backward) in evidence.recomputed() {
+        // A second draw has a rule of its own, and so have effects.
+        let special = side.ops.draws(side.graph, id)
+            || side
+                .ops
+                .call(side.graph, id)
+                .is_some_and(|info| info.effect || info.mutated().next().is_some());
+        let pair = composition.of_forward[forward.index()].zip(composition.of_backward[backward.index()]);
+        let Some((a, b)) = pair.filter(|_| !special) else { continue };
+        if composed.of[a.index()] == composed.of[b.index()] {
+            continue;
+        }
+        // The first node at which they part is the cause: its inputs are equal, or it takes others.
+        let inputs = |graph: &crate::graph::Graph, id| -> Vec<String> {
+            graph.inputs(id).into_iter().map(|input| graph.name(input).to_string()).collect()
+        };
+        let name = side.graph.name(id);
+        let (of_a, of_b) =
+            (inputs(evidence.forward.graph, forward), inputs(evidence.backward.graph, backward));
+        let inherited = of_a == of_b
+            && of_b.iter().any(|input| {
+                let known = side.graph.find(input).map(|id| id.index());
+                known.is_some_and(|index| {
+                    side.graph.nodes()[index].op == Op::Call
+                        && evidence.in_forward[index].is_some()
+                        && evidence.in_backward[index].is_some()
+                })
+            });
+        let same_as_joint = composed.of[b.index()] == joint.of[id.index()];
+        if inherited || same_as_joint {
+            continue;
+        }
+        findings.push(
+            evidence
+                .finding(RULE, format!("{name} is recomputed as another value"))
+                .nodes(evidence, [name])
+                .however(
+                    format!("forward computes it from {}", of_a.join(", ")),
+                    format!("backward computes it from {}", of_b.join(", ")),
+                ),
+        );
+    }
+    // A replayed draw takes what the first one took.
+    for draw in &composition.draws {
+        let again = composition.origin[draw.node.index()] == Origin::Backward;
+        let first = composition.draws.iter().find(|first| first.key == draw.key);
+        let Some(first) = first.filter(|first| again && first.node != draw.node) else { continue };
+        if composed.of[first.node.index()] != composed.of[draw.node.index()] {
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{} is replayed on other inputs", draw.key))
+                    .nodes(evidence, [draw.key.as_str()])
+                    .however("a replay repeats the first draw", "its arguments are others"),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}

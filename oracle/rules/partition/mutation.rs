@@ -1,0 +1,152 @@
+//! Which version of memory is read.
+//!
+//! A saved view is no snapshot, and a recomputed node reads memory as it is in backward. For each read of memory that
+//! anybody writes, the last write before it is looked up in the joint graph and in the composed one: they have to be
+//! the same write.
+
+use super::super::Checked;
+use super::compose::Origin;
+use super::evidence::PartitionEvidence;
+use super::terms::Versions;
+use crate::graph::{NodeId, Op};
+use crate::rules::Side;
+
+/// A read of another version than in the joint graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Misread {
+    /// Who reads.
+    pub(super) reader: String,
+    /// The reader in the joint graph.
+    pub(super) twin: NodeId,
+    /// Where the reader runs.
+    pub(super) origin: Origin,
+    /// Whose memory it is.
+    pub(super) memory: String,
+    /// Who wrote it last before the read, in the joint graph.
+    pub(super) expected: Option<String>,
+    /// Who wrote it last before the read, in the parts.
+    pub(super) found: Option<String>,
+}
+
+impl Misread {
+    /// The nodes concerned.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let writer = self.found.as_deref().or(self.expected.as_deref());
+        std::iter::once(self.reader.as_str()).chain(writer).chain([self.memory.as_str()]).collect()
+    }
+
+    /// What the joint graph does.
+    pub(super) fn tell_joint(&self) -> String {
+        self.tell("in the joint graph", &self.expected)
+    }
+
+    /// What the parts do.
+    pub(super) fn tell_composed(&self, part: &str) -> String {
+        self.tell(&format!("in {part}"), &self.found)
+    }
+
+    fn tell(&self, place: &str, writer: &Option<String>) -> String {
+        let Misread { reader, memory, .. } = self;
+        match writer {
+            Some(writer) => format!("{place}, {reader} reads {memory} as {writer} left it"),
+            None => format!("{place}, {reader} reads {memory} before anybody wrote to it"),
+        }
+    }
+}
+
+/// All reads of another version, each reader once.
+pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
+    let (Ok(composition), Some(composed)) = (evidence.composition.as_ref(), evidence.composed.as_ref())
+    else {
+        return Vec::new();
+    };
+    let joint = &evidence.joint;
+    let (before, after) = (Versions::new(joint), Versions::new(composed));
+    let mut found = Vec::new();
+    if !before.any() && !after.any() {
+        return found;
+    }
+    for id in composed.graph.ids() {
+        let origin = composition.origin[id.index()];
+        let Some(twin) = composition.twin[id.index()] else { continue };
+        // The output reads at the very end, on both sides.
+        if composed.graph.node(id).op != Op::Call || joint.graph.target(twin) != composed.graph.target(id) {
+            continue;
+        }
+        let old = joint.storages().accesses_by(twin);
+        let new = composed.storages().accesses_by(id);
+        if old.len() != new.len() {
+            continue;
+        }
+        for (a, b) in old.iter().zip(new) {
+            let expected = before.last_write(a.part.storage, a.part.bytes, twin);
+            let last = after.last_write(b.part.storage, b.part.bytes, id);
+            let twin_of = |writer: NodeId| composition.twin[writer.index()];
+            if expected == last.and_then(twin_of) && expected.is_some() == last.is_some() {
+                continue;
+            }
+            let memory = composed.storages().storage(b.part.storage).by;
+            let name = |side: &Side, id: NodeId| side.graph.name(id).to_string();
+            found.push(Misread {
+                reader: joint.graph.name(twin).to_string(),
+                twin,
+                origin,
+                memory: composition.twin[memory.index()]
+                    .map_or_else(|| name(composed, memory), |twin| name(joint, twin)),
+                expected: expected.map(|writer| name(joint, writer)),
+                found: last.map(|writer| {
+                    twin_of(writer).map_or_else(|| name(composed, writer), |twin| name(joint, twin))
+                }),
+            });
+            break;
+        }
+    }
+    found
+}
+
+/// No recomputation reads what was written since.
+pub(super) fn no_recompute_after_mutation(evidence: &PartitionEvidence) -> Checked {
+    let of = |misread: &&Misread| {
+        misread.origin == Origin::Backward && !evidence.needs_tangent[misread.twin.index()]
+    };
+    let all = misreads(evidence);
+    let told = all.iter().filter(of).map(|misread| {
+        evidence
+            .finding(
+                "partition/no-recompute-after-mutation",
+                format!("{} is recomputed from memory that was written since", misread.reader),
+            )
+            .nodes(evidence, misread.names())
+            .however(misread.tell_joint(), misread.tell_composed("backward"))
+    });
+    Checked::Findings(told.collect())
+}
+
+/// A saved alias of memory that forward writes shows what backward is to see.
+pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/saved-alias-is-current";
+    let of = |misread: &&Misread| {
+        misread.origin == Origin::Backward && evidence.needs_tangent[misread.twin.index()]
+    };
+    let all = misreads(evidence);
+    let told = all.iter().filter(of).map(|misread| {
+        evidence
+            .finding(RULE, format!("{} reads another version of {}", misread.reader, misread.memory))
+            .nodes(evidence, misread.names())
+            .however(misread.tell_joint(), misread.tell_composed("backward"))
+    });
+    let mut findings: Vec<_> = told.collect();
+    for saved in &evidence.saved {
+        let Some(joint) = saved.joint.filter(|id| evidence.tags[id.index()].written_by_runtime) else {
+            continue;
+        };
+        let name = evidence.joint.graph.name(joint);
+        findings.push(
+            evidence
+                .finding(RULE, format!("{name} is saved, and the runtime writes it after forward"))
+                .nodes(evidence, [name])
+                .however("backward is to see it as forward did", "it sees what was written since"),
+        );
+    }
+    Checked::Findings(findings)
+}

@@ -1,0 +1,306 @@
+//! Where nodes run: tangents, effects, random draws, communication.
+
+use super::super::Checked;
+use super::compose::{Origin, Wrapper, wrapper};
+use super::evidence::{PartitionEvidence, live};
+use super::mutation::misreads;
+use crate::analysis::storages::Touch;
+use crate::graph::{NodeId, Op};
+use crate::ops::{Kind, OpInfo};
+use crate::rules::Side;
+use rustc_hash::FxHashMap;
+
+/// Gradients do not exist in forward, and what depends on them is in backward.
+pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/no-tangent-in-forward";
+    let (joint, forward) = (evidence.joint.graph, evidence.forward.graph);
+    let mut findings = Vec::new();
+    for id in forward.ids() {
+        let Some(twin) = evidence.of_forward[id.index()] else { continue };
+        if evidence.needs_tangent[twin.index()] && joint.node(twin).op != Op::Output {
+            let name = forward.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} runs in forward and depends on a tangent"))
+                    .nodes(evidence, [name])
+                    .however(format!("{name} needs the gradient of an output"), "forward has none"),
+            );
+        }
+    }
+    let live = live(&evidence.joint);
+    let mut kept = None;
+    for id in joint.ids() {
+        let wanted = live[id.index()]
+            && evidence.needs_tangent[id.index()]
+            && joint.node(id).op == Op::Call
+            && evidence.in_backward[id.index()].is_none()
+            && evidence.in_forward[id.index()].is_none();
+        // Merged with an equal node is as good as kept.
+        if wanted && !*kept.get_or_insert_with(|| equal_in_backward(evidence)).get(&id).unwrap_or(&false) {
+            let name = joint.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} is missing in backward"))
+                    .nodes(evidence, [name])
+                    .however(
+                        format!("{name} depends on a tangent, and outputs or effects need it"),
+                        "backward neither has it nor computes an equal value",
+                    ),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Which nodes of the joint graph have an equal node that backward has.
+fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
+    let ids = || evidence.joint.graph.ids();
+    let Some((joint, _)) = evidence.terms() else {
+        // Without a composed graph nothing is known: another rule has said why.
+        return ids().map(|id| (id, true)).collect();
+    };
+    let kept = ids().filter(|id| evidence.in_backward[id.index()].is_some());
+    let kept: rustc_hash::FxHashSet<_> = kept.map(|id| joint.of[id.index()]).collect();
+    ids().map(|id| (id, kept.contains(&joint.of[id.index()]))).collect()
+}
+
+/// Whether a node changes what is outside it: it writes an argument, or has an effect that is neither communication
+/// nor an assertion.
+fn changes_state(info: &OpInfo) -> bool {
+    let communicates = info.collective().is_some() || info.kind == Kind::Wait;
+    info.mutated().next().is_some()
+        || (info.effect && !communicates && info.kind != Kind::AssertScalar && !info.is_random())
+}
+
+/// Writes and effects happen once, on their side, in their order.
+pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/effects-once-in-order";
+    let side = &evidence.joint;
+    let joint = side.graph;
+    let mut findings = Vec::new();
+    let mut effects: Vec<NodeId> = Vec::new();
+    for id in joint.ids() {
+        let Some(info) = side.ops.call(joint, id).filter(|info| changes_state(info)) else { continue };
+        let writes = info.mutated().next().is_some();
+        if !writes {
+            effects.push(id);
+        }
+        let name = joint.name(id);
+        let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
+        let to_forward = writes && evidence.belongs_to_forward(id);
+        let to_backward = (writes && !evidence.belongs_to_forward(id)) || evidence.needs_tangent[id.index()];
+        let (title, then, however) = match (forward, backward) {
+            (None, None) if is_observable(evidence, id) => {
+                (format!("{name} is lost"), "the joint graph runs it", "neither part does")
+            }
+            (Some(_), Some(_)) if !writes_what_is_recomputed(evidence, id) => {
+                (format!("{name} runs twice"), "the joint graph runs it once", "both parts run it")
+            }
+            (Some(_), None) if to_backward => (
+                format!("{name} runs in forward"),
+                "it belongs to the backward part",
+                "forward runs it, before backward begins",
+            ),
+            (None, Some(_)) if to_forward && is_observable(evidence, id) => (
+                format!("{name} runs in backward"),
+                "it belongs to the forward part",
+                "after forward its result would not be there",
+            ),
+            _ => continue,
+        };
+        let target = format!("{name} is {}", joint.target(id));
+        findings
+            .push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
+    }
+    // Effects among themselves, then writes to one storage.
+    let mut sequences = vec![effects];
+    let versions = super::terms::Versions::new(side);
+    if versions.any() {
+        let storages = side.storages();
+        for storage in storages.ids().filter(|&storage| versions.is_written(storage)) {
+            let writes = storages.accesses_of(storage).filter(|access| access.touch == Touch::Write);
+            sequences.push(writes.map(|access| access.node).collect());
+        }
+    }
+    for sequence in sequences {
+        for (place, part) in [(&evidence.in_forward, "forward"), (&evidence.in_backward, "backward")] {
+            let placed: Vec<(NodeId, NodeId)> =
+                sequence.iter().filter_map(|&id| Some((id, place[id.index()]?))).collect();
+            if let Some([first, second]) = placed.windows(2).find(|pair| pair[0].1 > pair[1].1) {
+                let (a, b) = (joint.name(first.0), joint.name(second.0));
+                findings.push(
+                    evidence
+                        .finding(RULE, format!("{part} runs {b} before {a}"))
+                        .nodes(evidence, [b, a])
+                        .however(format!("the joint graph runs {a} first"), format!("{part} runs {b} first")),
+                );
+            }
+        }
+    }
+    // A write that moved past a read within one part.
+    for misread in misreads(evidence).iter().filter(|misread| misread.origin == Origin::Forward) {
+        findings.push(
+            evidence
+                .finding(RULE, format!("{} reads another version of its input", misread.reader))
+                .nodes(evidence, misread.names())
+                .however(misread.tell_joint(), misread.tell_composed("forward")),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Whether what a node does can be seen: it has an effect, or writes an input, or something that is read later.
+fn is_observable(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let side = &evidence.joint;
+    let storages = side.storages();
+    let mut writes = storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write).peekable();
+    if writes.peek().is_none() {
+        return true;
+    }
+    writes.any(|access| {
+        let storage = access.part.storage;
+        storages.storage(storage).external
+            || storages.accesses_after(storage, id).any(|later| {
+                later.touch == Touch::Read
+                    && (side.graph.node(later.node).op == Op::Output
+                        || evidence.in_forward[later.node.index()].is_some()
+                        || evidence.in_backward[later.node.index()].is_some())
+            })
+    })
+}
+
+/// Whether a node writes only memory that backward makes anew.
+fn writes_what_is_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let storages = evidence.joint.storages();
+    let mut writes = storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write).peekable();
+    writes.peek().is_some()
+        && writes.all(|access| {
+            let storage = storages.storage(access.part.storage);
+            !storage.external && evidence.in_backward[storage.by.index()].is_some()
+        })
+}
+
+/// A random operator is drawn once; where both parts run it, the second run repeats the first.
+pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/rng-paired";
+    let mut findings = Vec::new();
+    let (joint, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    for (id, _, twin) in evidence.recomputed().filter(|(id, ..)| ops.draws(joint, *id)) {
+        // A draw that nobody reads disturbs nobody.
+        if !evidence.live_backward[twin.index()] {
+            continue;
+        }
+        let name = joint.name(id);
+        findings.push(
+            evidence
+                .finding(RULE, format!("{name} is drawn twice"))
+                .nodes(evidence, [name])
+                .fact(format!("{name} is {}, which draws random numbers", joint.target(id)))
+                .however("both parts run it", "nothing makes the second run draw the same numbers"),
+        );
+    }
+    let wrappers = |side: &Side, kind: Wrapper| -> Vec<NodeId> {
+        side.graph.ids().filter(|&id| wrapper(side.graph, id) == Some(kind)).collect()
+    };
+    let told = |side: &Side, id: &NodeId, title: &str, then: &str, however: &str| {
+        let name = side.graph.name(*id);
+        evidence.finding(RULE, format!("{name} {title}")).nodes(evidence, [name]).however(then, however)
+    };
+    let (saves, replays) =
+        (wrappers(&evidence.forward, Wrapper::Save), wrappers(&evidence.backward, Wrapper::Replay));
+    findings.extend(saves.iter().skip(replays.len()).map(|id| {
+        told(
+            &evidence.forward,
+            id,
+            "is never replayed",
+            "forward keeps its state",
+            "backward does not draw from it",
+        )
+    }));
+    findings.extend(replays.iter().skip(saves.len()).map(|id| {
+        told(&evidence.backward, id, "replays nothing", "backward draws from a state", "forward kept none")
+    }));
+    for (side, kind) in [(&evidence.forward, Wrapper::Replay), (&evidence.backward, Wrapper::Save)] {
+        findings.extend(wrappers(side, kind).iter().map(|id| {
+            told(
+                side,
+                id,
+                "stands in the wrong part",
+                "states are kept in forward and used in backward",
+                "here it is the other way round",
+            )
+        }));
+    }
+    Checked::Findings(findings)
+}
+
+/// Effects do not run again.
+pub(super) fn no_effect_replay(evidence: &PartitionEvidence) -> Checked {
+    let (joint, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    let mut findings = Vec::new();
+    for (id, _, _) in evidence.recomputed() {
+        let Some(info) = ops.call(joint, id) else { continue };
+        let is_effect = joint.target(id).contains("with_effects")
+            || matches!(info.kind, Kind::Effect)
+            || (info.kind == Kind::Unknown && info.effect);
+        if is_effect {
+            let name = joint.name(id);
+            findings.push(
+                evidence
+                    .finding("partition/no-effect-replay", format!("{name} runs in both parts"))
+                    .nodes(evidence, [name])
+                    .however(format!("{name} has an effect ({})", joint.target(id)), "effects happen once"),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Communication is not repeated unless that is asked for.
+pub(super) fn collective_once(evidence: &PartitionEvidence) -> Checked {
+    if !evidence.config.promises.collectives_once {
+        return Checked::NotChecked("collectives_once is not promised".into());
+    }
+    let joint = &evidence.joint;
+    let mut findings = Vec::new();
+    for (launch, call) in joint.collectives.calls.iter().enumerate() {
+        let id = call.node;
+        let waits = &joint.collectives.waits[launch];
+        let asked = |node: &NodeId| evidence.tags[node.index()].asks_to_recompute();
+        let twice = evidence.in_forward[id.index()].is_some() && evidence.in_backward[id.index()].is_some();
+        if twice && !asked(&id) && !waits.iter().any(asked) {
+            let name = joint.graph.name(id);
+            findings.push(
+                evidence
+                    .finding("comm/collective-once", format!("{name} is sent twice"))
+                    .nodes(evidence, [name])
+                    .however("nobody asked to recompute it", "both parts run it"),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Nobody communicates for nothing.
+pub(super) fn no_dead_collective(evidence: &PartitionEvidence) -> Checked {
+    if !evidence.config.promises.no_dead_collectives {
+        return Checked::NotChecked("no_dead_collectives is not promised".into());
+    }
+    let mut findings = Vec::new();
+    for (side, part) in evidence.parts() {
+        let live = live(side);
+        for call in side.collectives.calls.iter().filter(|call| !live[call.node.index()]) {
+            let name = side.graph.name(call.node);
+            findings.push(
+                evidence
+                    .finding("comm/no-dead-collective", format!("{part} runs {name} for nothing"))
+                    .nodes(evidence, [name])
+                    .however(
+                        format!("{part} runs {name}"),
+                        "nothing that it returns or does needs the result",
+                    ),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}

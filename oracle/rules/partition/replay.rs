@@ -1,0 +1,295 @@
+//! The contract of a replay: the second partition saves what the first one saved, item by item.
+
+use super::super::{Checked, Finding};
+use super::compose::{item_of, returned_nodes};
+use super::config::Method;
+use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
+use super::gathers::is_to_be_saved;
+use super::tags::{NodeTags, Recompute};
+use crate::graph::{Graph, NodeId, Op};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Whether the replay contract was asked for.
+fn is_replay(evidence: &PartitionEvidence) -> bool {
+    evidence.config.method == Method::Replay || evidence.further.earlier.is_some()
+}
+
+/// The values of the joint graph that its tags say an earlier partition saved: tagged results, and tagged items of
+/// tagged tuples. What has to be recomputed does not count, nor what is no tensor.
+fn tagged(evidence: &PartitionEvidence) -> Vec<NodeId> {
+    let graph = evidence.joint.graph;
+    let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
+    let wanted = |id: &NodeId| {
+        let id = *id;
+        if graph.node(id).op != Op::Call || class_of(graph, id) != ValueClass::Tensor {
+            return false;
+        }
+        if tags(id).recompute == Some(Recompute::MustRecompute) {
+            return false;
+        }
+        match item_of(graph, id) {
+            // Whether an item was saved is for its parent to say.
+            Some((parent, index)) if tags(parent).replayed => {
+                tags(parent).recompute != Some(Recompute::MustRecompute)
+                    && tags(parent).replayed_items.as_ref().is_none_or(|items| items.contains(&index))
+            }
+            _ => tags(id).replayed,
+        }
+    };
+    graph.ids().filter(wanted).collect()
+}
+
+/// Saved values that a replay speaks about: results of calls, tensors only.
+fn saved_calls(evidence: &PartitionEvidence) -> impl Iterator<Item = NodeId> {
+    let graph = evidence.joint.graph;
+    let saved = evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor);
+    saved.filter_map(|saved| saved.joint).filter(|&id| graph.node(id).op == Op::Call)
+}
+
+/// Whether two values have the same memory, the whole of it.
+fn is_saved_otherwise(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, id: NodeId) -> bool {
+    let storages = evidence.joint.storages();
+    let Some(storage) = storages.storage_of(id) else { return false };
+    saved.iter().any(|&other| storages.storage_of(other) == Some(storage))
+}
+
+/// What the tags say was saved is saved if backward needs it, and nothing else is.
+pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/replay-saves-match";
+    if !is_replay(evidence) {
+        return Checked::NotChecked("this is no replay".into());
+    }
+    let graph = evidence.joint.graph;
+    let tagged: FxHashSet<NodeId> = tagged(evidence).into_iter().collect();
+    let saved: FxHashSet<NodeId> = saved_calls(evidence).collect();
+    let mut findings = Vec::new();
+    for id in graph.ids().filter(|id| tagged.contains(id) && !saved.contains(id)) {
+        // An item is for another rule to tell.
+        let is_item = item_of(graph, id).is_some();
+        let Some(twin) = evidence.in_backward[id.index()].filter(|_| !is_item) else { continue };
+        let recomputed = evidence.in_forward[id.index()].is_some()
+            && evidence.live_backward[twin.index()]
+            && !evidence.needs_tangent[id.index()]
+            && !is_saved_otherwise(evidence, &saved, id);
+        if recomputed {
+            let name = graph.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} was saved and is recomputed now"))
+                    .nodes(evidence, [name])
+                    .however("its tag says that the first partition saved it", "backward computes it again"),
+            );
+        }
+    }
+    for id in graph.ids().filter(|id| saved.contains(id) && !tagged.contains(id)) {
+        let forced = |id: NodeId| is_to_be_saved(evidence, id);
+        let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
+        // Of equal nodes one is left, with the tags of all.
+        let kept = kept || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
+        if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
+            continue;
+        }
+        let name = graph.name(id);
+        findings.push(
+            evidence
+                .finding(RULE, format!("{name} is saved now and was not"))
+                .nodes(evidence, [name])
+                .however("no tag says that the first partition saved it", "forward saves it"),
+        );
+    }
+    if let Some(earlier) = &evidence.further.earlier {
+        match compare_with_earlier(evidence, earlier, &saved) {
+            Ok(more) => findings.extend(more),
+            Err(why) if findings.is_empty() => return Checked::Undecided(why),
+            Err(_) => {}
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// Whether the parent of an item is tagged: then its list of indices decides, under another rule.
+fn is_item_of_tagged(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    item_of(evidence.joint.graph, id).is_some_and(|(parent, _)| evidence.tags[parent.index()].replayed)
+}
+
+/// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives.
+fn cannot_be_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let root = item_of(joint.graph, id).map_or(id, |(parent, _)| parent);
+    let communicates = joint.ops.call(joint.graph, root).is_some_and(|info| {
+        info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.mutated().next().is_some()
+    });
+    communicates || joint.ops.draws(joint.graph, root)
+}
+
+/// What a value is, in words that a retrace does not change.
+fn description(graph: &Graph, id: NodeId) -> String {
+    let (root, index) = match item_of(graph, id) {
+        Some((parent, index)) => (parent, format!(" item {index}")),
+        None => (id, String::new()),
+    };
+    let sizes = graph.tensor_of(id).map(|tensor| {
+        let hints = graph.dims(tensor.shape).iter().map(|&dim| graph.hint(dim));
+        format!("{}{:?}", tensor.dtype.short(), hints.map(|n| n.unwrap_or(-1)).collect::<Vec<_>>())
+    });
+    format!("{}{index} : {}", graph.target(root), sizes.unwrap_or_default())
+}
+
+/// The saved set of the first partition against that of the second: by provenance where it is known, otherwise by
+/// what the values are and how often.
+fn compare_with_earlier(
+    evidence: &PartitionEvidence,
+    earlier: &Earlier,
+    saved: &FxHashSet<NodeId>,
+) -> Result<Vec<Finding>, String> {
+    const RULE: &str = "partition/replay-saves-match";
+    let (first, second) = (earlier.forward, evidence.joint.graph);
+    let tags = |id: NodeId| {
+        let of = earlier.joint.find(first.name(id)).map(|twin| NodeTags::of(earlier.joint, twin));
+        of.unwrap_or_else(|| NodeTags::of(first, id))
+    };
+    let nodes: Vec<NodeId> = returned_nodes(first, earlier.forward_outputs)
+        .into_iter()
+        .filter(|&id| first.node(id).op == Op::Call && class_of(first, id) == ValueClass::Tensor)
+        .filter(|&id| tags(id).recompute != Some(Recompute::MustRecompute))
+        .collect();
+    let mut findings = Vec::new();
+    if !earlier.provenance.is_empty() {
+        for &id in &nodes {
+            let name = first.name(id);
+            let Some((_, new)) = earlier.provenance.iter().find(|pair| pair.0 == name) else { continue };
+            let twin = second.find(new);
+            if twin.is_none_or(|twin| !saved.contains(&twin) && evidence.in_backward[twin.index()].is_some())
+            {
+                findings.push(
+                    evidence
+                        .finding(RULE, format!("{new} was saved as {name} and is not saved now"))
+                        .nodes(evidence, [new.as_str()])
+                        .however("the first partition saved it", "the second one does not"),
+                );
+            }
+        }
+        return Ok(findings);
+    }
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    nodes.iter().for_each(|&id| counts.entry(description(first, id)).or_default().0 += 1);
+    saved.iter().for_each(|&id| counts.entry(description(second, id)).or_default().1 += 1);
+    let known: FxHashSet<&str> = second.targets().collect();
+    for (what, (before, now)) in counts {
+        let target = what.split(' ').next().unwrap_or_default();
+        if before > now && !known.contains(target) {
+            return Err(format!(
+                "{target} was saved, and the second joint graph has none: it was decomposed"
+            ));
+        }
+        if before != now {
+            let title = format!("{what}: {before} were saved, {now} are saved now");
+            let names = second.ids().filter(|id| saved.contains(id) && description(second, *id) == what);
+            findings.push(
+                evidence.finding(RULE, title).nodes(evidence, names.map(|id| second.name(id))).however(
+                    format!("the first partition saves {before}"),
+                    format!("the second saves {now}"),
+                ),
+            );
+        }
+    }
+    Ok(findings)
+}
+
+/// Of a tagged tuple exactly those items are saved that were saved.
+pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/replay-index-fidelity";
+    if !is_replay(evidence) {
+        return Checked::NotChecked("this is no replay".into());
+    }
+    let graph = evidence.joint.graph;
+    let saved: FxHashSet<NodeId> = saved_calls(evidence).collect();
+    let mut findings = Vec::new();
+    for id in graph.ids() {
+        let Some((parent, index)) = item_of(graph, id) else { continue };
+        let (own, tags) = (&evidence.tags[id.index()], &evidence.tags[parent.index()]);
+        let forced = is_to_be_saved(evidence, id) || is_to_be_saved(evidence, parent);
+        let banned = [own, tags].iter().any(|tags| tags.recompute == Some(Recompute::MustRecompute));
+        if !tags.replayed || forced || class_of(graph, id) != ValueClass::Tensor {
+            continue;
+        }
+        let was_saved = !banned && tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index));
+        let name = graph.name(id);
+        let is_saved = saved.contains(&id);
+        let recomputed = evidence.in_forward[id.index()].is_some()
+            && evidence.in_backward[id.index()].is_some_and(|twin| evidence.live_backward[twin.index()]);
+        let list = match &tags.replayed_items {
+            Some(items) => format!("the tag of {} lists the items {items:?}", graph.name(parent)),
+            None => format!("the tag of {} means all items", graph.name(parent)),
+        };
+        let (title, however) = match (was_saved, is_saved) {
+            (true, false) if recomputed => {
+                (format!("item {index} was saved and is not: {name}"), "backward computes it again")
+            }
+            (false, true) if !cannot_be_recomputed(evidence, id) => {
+                (format!("item {index} is saved and was not: {name}"), "forward saves it")
+            }
+            _ => continue,
+        };
+        findings.push(
+            evidence.finding(RULE, title).nodes(evidence, [name, graph.name(parent)]).however(list, however),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Tagging, retracing and partitioning once more changes nothing.
+pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
+    let Some(again) = &evidence.further.again else {
+        return Checked::NotChecked("no further round was made".into());
+    };
+    let own: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
+    let next: FxHashSet<&str> = again.iter().map(String::as_str).collect();
+    let mut findings = Vec::new();
+    let lost = evidence.saved.iter().map(|saved| saved.name.as_str()).filter(|name| !next.contains(name));
+    let gained = again.iter().map(String::as_str).filter(|name| !own.contains(name));
+    for (name, what) in
+        lost.map(|name| (name, "no longer saved")).chain(gained.map(|name| (name, "saved anew")))
+    {
+        findings.push(
+            evidence
+                .finding("partition/replay-fixed-point", format!("{name} is {what} in the next round"))
+                .nodes(evidence, [name])
+                .however("a further round repeats the choice", format!("{name} is {what}")),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Tagging the forward graph leaves the others alone.
+pub(super) fn tag_locality(evidence: &PartitionEvidence) -> Checked {
+    let Some((joint, backward)) = evidence.further.after_tagging else {
+        return Checked::NotChecked("the graphs after tagging are not known".into());
+    };
+    let mut findings = Vec::new();
+    for (before, after, what) in
+        [(evidence.joint.graph, joint, "the joint graph"), (evidence.backward.graph, backward, "backward")]
+    {
+        for id in before.ids() {
+            let name = before.name(id);
+            let same =
+                after.find(name).is_some_and(|twin| NodeTags::of(before, id) == NodeTags::of(after, twin));
+            if !same {
+                findings.push(
+                    evidence
+                        .finding(
+                            "partition/tag-locality",
+                            format!("tagging forward changed {name} in {what}"),
+                        )
+                        .nodes(evidence, [name])
+                        .however(
+                            "a tag speaks of the forward graph alone",
+                            format!("{what} has other tags now"),
+                        ),
+                );
+            }
+        }
+    }
+    Checked::Findings(findings)
+}

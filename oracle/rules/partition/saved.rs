@@ -1,0 +1,380 @@
+//! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
+
+use super::super::Checked;
+use super::evidence::{BackwardInput, PartitionEvidence, ValueClass};
+use super::flow::{Network, UNLIMITED};
+use super::tags::Recompute;
+use crate::analysis::storages::StorageIndex;
+use crate::graph::{NodeId, Op, Value};
+use crate::rules::Side;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What is saved, in bytes of distinct storages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SavedBytes {
+    /// Number of saved values.
+    pub values: usize,
+    /// Number of distinct storages behind them, static inputs left out.
+    pub storages: usize,
+    /// Their bytes. A view keeps its whole storage.
+    pub bytes: i64,
+    /// Bytes of static inputs, which live anyway.
+    pub static_bytes: i64,
+    /// Bytes that no partition can do without, however much it recomputes; `None` where sizes are not known.
+    pub least: Option<i64>,
+}
+
+/// The primals that live for the whole program, as nodes of the joint graph.
+fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
+    let graph = evidence.joint.graph;
+    let primals: Vec<NodeId> = graph
+        .ids()
+        .filter(|&id| {
+            let target = graph.target(id);
+            let is_seed = ["bwd_seed", "bwd_base_offset", "fwd_seed", "fwd_base_offset"];
+            graph.node(id).op == Op::Placeholder
+                && !super::evidence::is_tangent(target)
+                && !is_seed.iter().any(|seed| target.contains(seed))
+        })
+        .collect();
+    let is_static = |index: &usize| evidence.config.static_inputs.iter().any(|range| range.contains(index));
+    (0..primals.len()).filter(is_static).map(|index| primals[index]).collect()
+}
+
+/// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.
+fn bytes_of(side: &Side, storage: StorageIndex, shown: &[NodeId]) -> Option<i64> {
+    side.storages()
+        .storage(storage)
+        .bytes
+        .or_else(|| shown.iter().map(|&id| side.graph.bytes(side.graph.tensor_of(id)?)).max().flatten())
+}
+
+/// What is saved; `None` where a size is not known.
+pub fn saved_bytes(evidence: &PartitionEvidence) -> Option<SavedBytes> {
+    let side = &evidence.joint;
+    let fixed = static_inputs(evidence);
+    let mut shown: FxHashMap<StorageIndex, Vec<NodeId>> = FxHashMap::default();
+    let mut order = Vec::new();
+    for saved in evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor) {
+        let Some(id) = saved.joint else { continue };
+        for part in side.storages().all_parts(id) {
+            let nodes = shown.entry(part.storage).or_insert_with(|| {
+                order.push(part.storage);
+                Vec::new()
+            });
+            nodes.push(id);
+        }
+    }
+    let mut total = SavedBytes { values: evidence.saved.len(), ..SavedBytes::default() };
+    for storage in order {
+        let bytes = bytes_of(side, storage, &shown[&storage])?;
+        if fixed.contains(&side.storages().storage(storage).by) {
+            total.static_bytes = total.static_bytes.checked_add(bytes)?;
+        } else {
+            total.storages += 1;
+            total.bytes = total.bytes.checked_add(bytes)?;
+        }
+    }
+    total.least = least_bytes(evidence, &fixed);
+    Some(total)
+}
+
+/// What no partition can do without: a minimum cut between what cannot be computed again (inputs, random draws) and
+/// what backward reads, where keeping a storage costs its bytes. Everything else may be recomputed, which is more than
+/// any partition does; so this is a bound from below.
+fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Option<i64> {
+    let side = &evidence.joint;
+    let (graph, storages) = (side.graph, side.storages());
+    let n = storages.len();
+    // A storage is two vertices: it is there, and it is there in backward.
+    let (source, sink) = (2 * n, 2 * n + 1);
+    let mut network = Network::new(2 * n + 2);
+    let needed_in_backward = |id: NodeId| evidence.needs_tangent[id.index()];
+    for storage in storages.ids() {
+        let info = storages.storage(storage);
+        let by = info.by;
+        if needed_in_backward(by) {
+            continue;
+        }
+        let bytes = info.bytes.unwrap_or(0);
+        let capacity = if fixed.contains(&by) { 0 } else { u64::try_from(bytes).unwrap_or(0) };
+        network.edge(2 * storage.index(), 2 * storage.index() + 1, capacity);
+        if info.external || side.ops.draws(graph, by) {
+            network.edge(source, 2 * storage.index(), UNLIMITED);
+        }
+    }
+    let mut inputs: Vec<StorageIndex> = Vec::new();
+    for id in graph.ids() {
+        let node = graph.node(id);
+        if node.op == Op::Placeholder {
+            continue;
+        }
+        inputs.clear();
+        if node.op == Op::Output {
+            let of_backward = evidence.joint_returns.iter().skip(evidence.forward_outputs);
+            for value in of_backward {
+                if let Value::Node(id) = *value {
+                    inputs.extend(storages.all_parts(id).map(|part| part.storage));
+                }
+            }
+        } else {
+            let own = side.edges.inputs(id).iter();
+            inputs.extend(own.flat_map(|&input| storages.all_parts(input)).map(|part| part.storage));
+        }
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs.retain(|&storage| !needed_in_backward(storages.storage(storage).by));
+        if needed_in_backward(id) || node.op == Op::Output {
+            inputs.iter().for_each(|input| network.edge(2 * input.index() + 1, sink, UNLIMITED));
+            continue;
+        }
+        let mut made: Vec<StorageIndex> = storages.all_parts(id).map(|part| part.storage).collect();
+        made.sort_unstable();
+        made.dedup();
+        for storage in made {
+            for input in inputs.iter().filter(|input| **input != storage) {
+                network.edge(2 * input.index() + 1, 2 * storage.index(), UNLIMITED);
+            }
+        }
+    }
+    network.max_flow(source, sink).and_then(|flow| i64::try_from(flow).ok())
+}
+
+/// Whether a value is kept for communication in backward whose result nobody needs. PyTorch's partitions keep a wait
+/// that nobody reads, or drop it when the signature stands already.
+fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let mut seen = FxHashSet::default();
+    let mut stack = vec![id];
+    while let Some(at) = stack.pop() {
+        for &user in joint.edges.users(at) {
+            if !seen.insert(user) {
+                continue;
+            }
+            if joint.collectives.launch_at(user).is_some() {
+                let live = |twin: NodeId| evidence.live_backward[twin.index()];
+                if !evidence.in_backward[user.index()].is_some_and(live) {
+                    return true;
+                }
+            }
+            stack.push(user);
+        }
+    }
+    false
+}
+
+/// Nothing is saved in vain. What only communication reads that is itself in vain is left to
+/// `comm/no-dead-collective`.
+pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
+    let mut findings = Vec::new();
+    for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
+        let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
+            continue;
+        };
+        let excused = !evidence.config.promises.no_dead_collectives;
+        if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
+            continue;
+        }
+        let name = saved.name.as_str();
+        let users: Vec<&str> =
+            evidence.backward.edges.users(input).iter().map(|&id| evidence.backward.graph.name(id)).collect();
+        let read = match users.is_empty() {
+            true => "nobody there reads it".to_string(),
+            false => {
+                format!("{} read it, and nothing that backward returns or does needs them", users.join(", "))
+            }
+        };
+        findings.push(
+            evidence
+                .finding("partition/no-dead-saved", format!("{name} is saved for nothing"))
+                .nodes(evidence, [name])
+                .however(format!("{name} is kept for backward"), read),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// Nothing is saved twice.
+pub(super) fn distinct(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/saved-distinct";
+    if !evidence.config.promises.distinct {
+        return Checked::NotChecked("distinct is not promised".into());
+    }
+    let side = &evidence.joint;
+    let mut findings = Vec::new();
+    let mut by_memory: FxHashMap<(StorageIndex, i64), &str> = FxHashMap::default();
+    let mut by_term: FxHashMap<super::terms::Term, &str> = FxHashMap::default();
+    let terms = evidence.terms();
+    for saved in evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor) {
+        let Some(id) = saved.joint else { continue };
+        let name = saved.name.as_str();
+        let bytes = side.graph.tensor_of(id).and_then(|tensor| side.graph.bytes(tensor));
+        let memory = side.storages().storage_of(id).zip(bytes).and_then(|key| by_memory.insert(key, name));
+        let term = terms.and_then(|(joint, _)| by_term.insert(joint.of[id.index()], name));
+        let (twin, why) = match (memory, term) {
+            (Some(twin), _) => (twin, "they are the same memory"),
+            (None, Some(twin)) => (twin, "they are equal"),
+            (None, None) => continue,
+        };
+        if twin != name {
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} and {twin} are both saved"))
+                    .nodes(evidence, [name, twin])
+                    .however("one of them would do", why),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// The saved set is a minimum cut of the network that it is said to cut.
+pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/cut-certificate";
+    let Some(given) = &evidence.further.network else {
+        return Checked::NotChecked("the network that was cut is not known".into());
+    };
+    let saved: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
+    let is_saved = |name: &Option<String>| name.as_deref().is_some_and(|name| saved.contains(name));
+    let mut network = Network::new(given.vertices);
+    let mut without = Network::new(given.vertices);
+    let mut cost = 0u64;
+    for edge in &given.edges {
+        let capacity = edge.capacity.unwrap_or(UNLIMITED);
+        network.edge(edge.from, edge.to, capacity);
+        if is_saved(&edge.saves) {
+            cost = cost.saturating_add(capacity);
+        } else {
+            without.edge(edge.from, edge.to, capacity);
+        }
+    }
+    let Some(flow) = network.max_flow(given.source, given.sink) else {
+        return Checked::Undecided("the network has no finite cut".into());
+    };
+    let mut findings = Vec::new();
+    if without.max_flow(given.source, given.sink) != Some(0) {
+        let title = "what is saved does not separate backward from what cannot be recomputed";
+        findings.push(evidence.finding(RULE, title).however(
+            "a cut leaves no path from the source to the sink",
+            "without the saved values a path is left",
+        ));
+    } else if cost != flow {
+        findings.push(evidence.finding(RULE, format!("the cut costs {cost}, and {flow} would do")).however(
+            format!("a flow of {flow} shows that no cut costs less, and one costs that"),
+            format!("the saved values weigh {cost}"),
+        ));
+    }
+    Checked::Findings(findings)
+}
+
+/// Of all minimum cuts it is the one closest to the sink.
+pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
+    let Some(given) = &evidence.further.network else {
+        return Checked::NotChecked("the network that was cut is not known".into());
+    };
+    let mut network = Network::new(given.vertices);
+    for edge in &given.edges {
+        network.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED));
+    }
+    if network.max_flow(given.source, given.sink).is_none() {
+        return Checked::Undecided("the network has no finite cut".into());
+    }
+    let sink_side = network.reaches(given.sink);
+    let on_sink_side = |vertex: usize| sink_side.get(vertex).copied().unwrap_or(false);
+    let cut = given.edges.iter().filter(|edge| !on_sink_side(edge.from) && on_sink_side(edge.to));
+    let expected: FxHashSet<&str> = cut.filter_map(|edge| edge.saves.as_deref()).collect();
+    let can_be_cut: FxHashSet<&str> = given.edges.iter().filter_map(|edge| edge.saves.as_deref()).collect();
+    let taken: FxHashSet<&str> = evidence
+        .saved
+        .iter()
+        .map(|saved| saved.name.as_str())
+        .filter(|name| can_be_cut.contains(name))
+        .collect();
+    let mut findings = Vec::new();
+    for name in evidence.saved.iter().map(|saved| saved.name.as_str()) {
+        if taken.contains(name) && !expected.contains(name) {
+            findings.push(
+                evidence
+                    .finding("partition/cut-sink-closest", format!("{name} is saved"))
+                    .nodes(evidence, [name])
+                    .however("the cut closest to the sink is the choice", "it does not save this value"),
+            );
+        }
+    }
+    let used = |name: &str| {
+        let input = evidence.joint.graph.find(name);
+        input.is_some_and(|id| evidence.in_backward[id.index()].is_some())
+    };
+    let mut missing: Vec<&str> = expected.difference(&taken).copied().filter(|name| used(name)).collect();
+    missing.sort_unstable();
+    for name in missing {
+        findings.push(
+            evidence
+                .finding("partition/cut-sink-closest", format!("{name} is not saved"))
+                .nodes(evidence, [name])
+                .however("the cut closest to the sink saves it", "here it is recomputed"),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// The budget holds, and a smaller one never saves more.
+pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/budget-respected";
+    let mut findings = Vec::new();
+    let mut budgets = evidence.further.budgets.clone();
+    budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for pair in budgets.windows(2) {
+        if pair[0].1 > pair[1].1 {
+            let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
+            findings.push(evidence.finding(RULE, title).however(
+                format!("budget {} saves {} bytes", pair[1].0, pair[1].1),
+                format!("budget {} saves {} bytes", pair[0].0, pair[0].1),
+            ));
+        }
+    }
+    let within = evidence.config.budget.zip(evidence.further.budget_range);
+    if let Some((budget, (low, high))) = within.filter(|(_, (low, high))| high > low)
+        && let Some(saved) = saved_bytes(evidence)
+    {
+        // The solver rounds the size of each candidate to a ten-thousandth.
+        let slack = evidence.joint.graph.len() as f64 / 10_000.0;
+        let ratio = (saved.bytes.saturating_sub(low)) as f64 / (high - low) as f64;
+        if ratio > budget + slack {
+            let title = format!("{} bytes are saved, which is more than the budget", saved.bytes);
+            findings.push(evidence.finding(RULE, title).however(
+                format!("budget {budget} of the range from {low} to {high} bytes"),
+                format!("{ratio:.4} of it is used"),
+            ));
+        }
+    }
+    match budgets.len() < 2 && within.is_none() {
+        true => Checked::NotChecked("what other budgets save is not known".into()),
+        false => Checked::Findings(findings),
+    }
+}
+
+/// Lines for people: what is saved.
+pub(super) fn notes(evidence: &PartitionEvidence) -> Vec<String> {
+    let recomputed = evidence.recomputed().count();
+    let taken = evidence.backward_inputs.iter().filter(|(_, input)| *input == BackwardInput::Saved).count();
+    let must = evidence.tags.iter().filter(|tags| tags.recompute == Some(Recompute::MustRecompute)).count();
+    let mut notes = vec![format!(
+        "{} values are saved, {taken} of backward's inputs; {recomputed} nodes run in both parts; {must} are to be \
+         recomputed",
+        evidence.saved.len()
+    )];
+    notes.push(match saved_bytes(evidence) {
+        Some(saved) => {
+            let least = saved.least.map_or(String::new(), |least| {
+                format!("; by maximum flow no partition can do with less than {least} bytes")
+            });
+            format!(
+                "saved: {} bytes in {} storages, and {} bytes that live anyway{least}",
+                saved.bytes, saved.storages, saved.static_bytes
+            )
+        }
+        None => "saved bytes are not known: a size is not".to_string(),
+    });
+    notes
+}

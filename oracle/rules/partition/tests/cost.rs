@@ -1,0 +1,58 @@
+//! What judging costs. Printed, and asserted with a wide margin only: a machine under load is no judge.
+
+use crate::generate::Seeded;
+use crate::generate::joint::{Config, forward_outputs, generate, naive};
+use crate::judge::partition::judge_partition;
+use crate::judge::{Options, Values, Verdict};
+use crate::rules::partition::PartitionConfig;
+use std::time::{Duration, Instant};
+
+/// The time to judge a triple of about so many joint nodes, without values; the best of some runs.
+fn judging(steps: u32) -> (usize, Duration) {
+    let plain = Config {
+        steps,
+        replay: 0,
+        reshard: 0,
+        checkpoint: 0,
+        loose_tag: 0,
+        long_chain: 0,
+        ..Config::default()
+    };
+    let case = generate(&mut Full(Seeded::case(1, 1)), &plain);
+    let nf = forward_outputs(&case).unwrap();
+    let (forward, backward) = naive::partition(&case.graph, nf, &|_| false);
+    let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
+    let options = Options { values: Values::Off, ..Options::default() };
+    let best = (0..3).map(|_| {
+        let start = Instant::now();
+        let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
+        assert_eq!(judgement.verdict, Verdict::Sound);
+        start.elapsed()
+    });
+    (case.graph.len(), best.min().unwrap())
+}
+
+/// A source that makes as many steps as it may.
+struct Full(Seeded);
+
+impl crate::generate::Source for Full {
+    fn below(&mut self, n: u32) -> u32 {
+        self.0.below(n)
+    }
+
+    fn step(&mut self) -> bool {
+        true
+    }
+
+    fn length(&mut self, _low: u32, high: u32) -> u32 {
+        high
+    }
+}
+
+#[test]
+fn judging_takes_little_time_and_grows_with_the_graph() {
+    let (small, large) = (judging(600), judging(6000));
+    println!("{small:?} {large:?}");
+    let per_node = |(nodes, time): (usize, Duration)| time.as_secs_f64() / nodes as f64;
+    assert!(per_node(large) < 5.0 * per_node(small), "{small:?} {large:?}");
+}

@@ -1,0 +1,8 @@
+//! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
+
+mod cases;
+mod cost;
+mod defects;
+mod recorded;
+
+pub(crate) use recorded::recorded;

@@ -1,0 +1,358 @@
+//! What the joint graph and the composed graph compute, by each way of knowing that applies.
+//!
+//! Structure first (see [`terms`](super::terms)): where every output has equal terms and every written input equal
+//! writers, the two are equal. Extents prove at full size; numbers and terms are executed where the case is small
+//! enough.
+//!
+//! # Random draws
+//!
+//! Interpreters tell draws apart by their order, and a partition may change the order of independent draws. Where the
+//! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
+//! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
+
+use super::compose::{Composition, Draw};
+use super::evidence::PartitionEvidence;
+use super::transcribe::Transcriber;
+use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
+use crate::ops::Ops;
+use crate::rules::ValueMethod;
+use crate::semantics::extents::{self, Arena, Comparison, Limits};
+use crate::semantics::{self, Domain, Failure, Numbers, Options, Place, Program};
+
+/// Ranks that are executed at most.
+const MOST_RANKS: u32 = 64;
+
+/// Differences told at most.
+const TOLD: usize = 8;
+
+/// What one way of knowing says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Compared {
+    /// Everything is equal; what was compared, in words.
+    Equal(String),
+    /// What differs: a line for each, with the nodes concerned.
+    Different(Vec<(String, Vec<String>)>),
+    /// It cannot tell, and why.
+    Unknown(String),
+}
+
+/// What both graphs compute.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PartitionValues {
+    /// What structure says.
+    pub structure: Option<Compared>,
+    /// The answer of each further way that was asked.
+    pub results: Vec<(ValueMethod, Compared)>,
+}
+
+/// Which ways are asked, beside structure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AskedValues {
+    /// Extents, at full size.
+    pub prove: bool,
+    /// Execution on every rank.
+    pub execute: bool,
+    /// With numbers and with terms, rather than with terms only where numbers refuse.
+    pub both: bool,
+    /// The most elements that execution may touch, over all ranks.
+    pub element_limit: u64,
+}
+
+impl PartitionValues {
+    /// Asks structure, and the ways that `asked` names.
+    pub fn gather(evidence: &PartitionEvidence, asked: AskedValues) -> PartitionValues {
+        let mut this = PartitionValues { structure: structure(evidence), results: Vec::new() };
+        let Ok(composition) = evidence.composition.as_ref() else { return this };
+        if !asked.prove && !asked.execute {
+            return this;
+        }
+        let (joint, composed);
+        let pair = match same_draws(evidence, composition) {
+            true => (evidence.joint.graph, &composition.graph),
+            false => match with_draws_as_inputs(evidence, composition) {
+                Ok(graphs) => {
+                    (joint, composed) = graphs;
+                    (&joint, &composed)
+                }
+                Err(why) => {
+                    this.results.push((ValueMethod::Extents, Compared::Unknown(why)));
+                    return this;
+                }
+            },
+        };
+        let ops = (Ops::of(pair.0), Ops::of(pair.1));
+        if asked.prove {
+            this.results.push((ValueMethod::Extents, prove(pair, (&ops.0, &ops.1))));
+        }
+        if asked.execute {
+            this.results.extend(execute(pair, (&ops.0, &ops.1), asked));
+        }
+        this.trust_proofs();
+        this
+    }
+
+    /// Terms that differ may still be equal values; where a proof says that they are, it counts.
+    fn trust_proofs(&mut self) {
+        let is_equal = |compared: &Compared| matches!(compared, Compared::Equal(_));
+        let proved = self.structure.as_ref().is_some_and(is_equal)
+            || self
+                .results
+                .iter()
+                .any(|(method, result)| *method == ValueMethod::Extents && is_equal(result));
+        for (method, result) in &mut self.results {
+            if *method == ValueMethod::Terms && proved && matches!(result, Compared::Different(_)) {
+                *result = Compared::Unknown("terms differ that are proved to be equal values".into());
+            }
+        }
+    }
+
+    /// A line for each way: what it compared, or why it did not.
+    pub fn notes(&self) -> Vec<String> {
+        let words = |result: &Compared| match result {
+            Compared::Equal(what) => what.clone(),
+            Compared::Different(all) => format!("{} differences", all.len()),
+            Compared::Unknown(why) => format!("not known: {why}"),
+        };
+        let structure = self.structure.iter().map(|result| format!("values by structure: {}", words(result)));
+        let others =
+            self.results.iter().map(|(method, result)| format!("values by {method}: {}", words(result)));
+        structure.chain(others).collect()
+    }
+}
+
+/// Whether every output, and everything written, has equal terms.
+fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
+    let (joint, composed) = evidence.terms()?;
+    if joint.returned.len() != composed.returned.len() {
+        return Some(Compared::Unknown("the numbers of outputs differ".into()));
+    }
+    for (index, (a, b)) in joint.returned.iter().zip(&composed.returned).enumerate() {
+        let constants = |v: Value, w: Value| match (v, w) {
+            (Value::Node(_), _) | (_, Value::Node(_)) => true,
+            _ => v == w,
+        };
+        if a.1 != b.1 || a.2 != b.2 || !constants(a.0, b.0) {
+            return Some(Compared::Unknown(format!("output {index} comes about in another way")));
+        }
+    }
+    if joint.written != composed.written {
+        return Some(Compared::Unknown("what is written to inputs comes about in another way".into()));
+    }
+    Some(Compared::Equal(format!(
+        "equal by structure: {} outputs, {} written inputs",
+        joint.returned.len(),
+        joint.written.len()
+    )))
+}
+
+/// Whether both graphs draw the same random numbers in one order.
+fn same_draws(evidence: &PartitionEvidence, composition: &Composition) -> bool {
+    let (graph, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    let own = graph.ids().filter(|&id| ops.draws(graph, id)).map(|id| graph.name(id));
+    own.eq(composition.draws.iter().map(|draw| draw.key.as_str()))
+}
+
+/// Both graphs with random operators as functions of inputs.
+fn with_draws_as_inputs(
+    evidence: &PartitionEvidence,
+    composition: &Composition,
+) -> Result<(Graph, Graph), String> {
+    let joint = evidence.joint.graph;
+    let draws: Vec<Draw> = joint
+        .ids()
+        .filter(|&id| evidence.joint.ops.draws(joint, id))
+        .map(|node| Draw { node, key: joint.name(node).to_string() })
+        .collect();
+    let mut keys: Vec<&str> = draws.iter().chain(&composition.draws).map(|draw| draw.key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let composed_ops = Ops::of(&composition.graph);
+    Ok((
+        draws_as_inputs(joint, &evidence.joint.ops, &draws, &keys)?,
+        draws_as_inputs(&composition.graph, &composed_ops, &composition.draws, &keys)?,
+    ))
+}
+
+fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> Result<Graph, String> {
+    let mut new = Graph::with_capacity(graph.len() + keys.len());
+    new.name = graph.name.clone();
+    new.world = graph.world.clone();
+    new.symbols = graph.symbols.clone();
+    new.facts = graph.facts.clone();
+    let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let copy = |new: &mut Graph, map: &mut Vec<Option<NodeId>>, id: NodeId| {
+        let copied = Transcriber { from: graph, to: new, map }.node(id, graph.name(id));
+        map[id.index()] = Some(copied);
+        copied
+    };
+    let is_input = |id: &NodeId| graph.node(*id).op == Op::Placeholder;
+    graph.ids().filter(is_input).for_each(|id| {
+        copy(&mut new, &mut map, id);
+    });
+    let device = new.intern("cpu");
+    let mut inputs = Vec::with_capacity(keys.len());
+    for key in keys {
+        let name = format!("the draw of {key}");
+        let input = new.push(&name, Op::Placeholder, &name);
+        let shape = new.intern_dims(&[Dim::Static(1)]);
+        let tensor = Tensor {
+            shape,
+            stride: shape,
+            dtype: Dtype::I64,
+            requires_grad: None,
+            device,
+            storage: None,
+            offset: 0,
+            storage_bytes: None,
+        };
+        new.node_mut(input).out = Out::Tensor(new.push_tensor(tensor));
+        inputs.push(input);
+    }
+    let mut draws = draws.iter().peekable();
+    for id in graph.ids().filter(|id| !is_input(id)) {
+        let Some(draw) = draws.next_if(|draw| draw.node == id) else {
+            copy(&mut new, &mut map, id);
+            continue;
+        };
+        let info = ops.get(graph, id);
+        if info.mutated().next().is_some() || info.is_view() {
+            return Err(format!("{} draws in place", graph.name(id)));
+        }
+        let input = keys.binary_search(&draw.key.as_str()).ok().and_then(|index| inputs.get(index));
+        let input = *input.ok_or("a draw has no input")?;
+        let old = graph.node(id);
+        let mut copier = Transcriber { from: graph, to: &mut new, map: &mut map };
+        let out = copier.out(old.out, false);
+        let args = copier.values(old.args);
+        let kwargs = copier.values(old.kwargs);
+        let returns = match out {
+            Out::Tuple(span) => vec!["Tensor"; span.len()].join(", "),
+            _ => "Tensor".to_string(),
+        };
+        let returns = if matches!(out, Out::Tuple(_)) { format!("({returns})") } else { returns };
+        let target = format!("draw.{}", graph.target(id).replace("::", "."));
+        let words = target.replace('.', "_");
+        let schema = format!("oracle::{words}(Tensor draw, Any inputs) -> {returns}");
+        let called = format!("oracle.{words}.default");
+        if !new.facts.iter().any(|(known, _)| *known == called) {
+            new.facts.push((called.clone(), serde_json::json!({ "schema": schema }).to_string()));
+        }
+        let list = new.push_values(&[Value::List(args), Value::List(kwargs)]);
+        let args = new.push_values(&[Value::Node(input), Value::List(list)]);
+        let name = new.intern(graph.name(id));
+        let target = new.intern_target(&called);
+        let node = Node { args, out, ..Node::new(name, Op::Call, target) };
+        map[id.index()] = Some(new.push_node(node));
+    }
+    Ok(new)
+}
+
+/// Evaluates both symbolically, at full size, for one generic rank.
+fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
+    let mut arena = Arena::new(&pair.0.world, Limits::DEFAULT);
+    let old = extents::evaluate(&mut arena, pair.0, ops.0);
+    let new = extents::evaluate(&mut arena, pair.1, ops.1);
+    match extents::compare(&mut arena, &old, &new) {
+        Comparison::Equal(counts) => Compared::Equal(format!(
+            "proved at full size for every rank: {} outputs, {} inputs and {} effects are equal",
+            counts.outputs, counts.mutations, counts.effects
+        )),
+        Comparison::Unknown(why) => Compared::Unknown(why),
+        Comparison::Different(differences) => {
+            let name = |id: NodeId| pair.1.name(id).to_string();
+            let first = differences.first.iter().map(|d| (d.text.clone(), vec![name(d.after)]));
+            let certain = differences.all.iter().filter(|difference| difference.certain);
+            let others = certain.map(|difference| (difference.text.clone(), Vec::new()));
+            Compared::Different(first.chain(others).take(TOLD).collect())
+        }
+    }
+}
+
+/// Executes both on every rank.
+fn execute(pair: (&Graph, &Graph), ops: (&Ops, &Ops), asked: AskedValues) -> Vec<(ValueMethod, Compared)> {
+    let unknown = |why: String| vec![(ValueMethod::Numbers, Compared::Unknown(why))];
+    let Some(world) = pair.0.world.assume_mesh() else {
+        return unknown("the world has too many ranks".into());
+    };
+    let ranks = world.ranks.unwrap_or(1);
+    if ranks > MOST_RANKS {
+        return unknown(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
+    }
+    let program = |graph, ops| Program::new(graph, ops, &world);
+    let (joint, composed) = match (program(pair.0, ops.0), program(pair.1, ops.1)) {
+        (Ok(joint), Ok(composed)) => (joint, composed),
+        (Err(failure), _) | (_, Err(failure)) => return unknown(failure.to_string()),
+    };
+    let options = Options { max_elements: asked.element_limit, ..Options::default() };
+    let numbers = run_both(&Numbers::default(), pair, (&joint, &composed), &options);
+    let refused = matches!(numbers, Compared::Unknown(_));
+    let mut results = vec![(ValueMethod::Numbers, numbers)];
+    if refused || asked.both {
+        let terms = run_both(&semantics::Terms::default(), pair, (&joint, &composed), &options);
+        results.push((ValueMethod::Terms, terms));
+    }
+    results
+}
+
+fn run_both<D: Domain>(
+    domain: &D,
+    pair: (&Graph, &Graph),
+    programs: (&Program, &Program),
+    options: &Options,
+) -> Compared {
+    let Some(world) = pair.0.world.assume_mesh() else {
+        return Compared::Unknown("the world has too many ranks".into());
+    };
+    let run = |program: &Program| semantics::run(std::slice::from_ref(program), &world, domain, options);
+    let before = match run(programs.0) {
+        Ok(run) => run,
+        Err(failure) => return Compared::Unknown(format!("joint: {failure}")),
+    };
+    let after = match run(programs.1) {
+        Ok(run) => run,
+        Err(failure) => return failed(pair.1, &failure),
+    };
+    let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
+    for difference in semantics::compare(&before, &after) {
+        if told.len() < TOLD && !told.iter().any(|(place, ..)| *place == difference.place) {
+            let nodes = match &difference.place {
+                Place::Output(path) => {
+                    let index = path.last().copied().unwrap_or(0) as usize;
+                    let value = super::compose::returned(pair.1).get(index).copied();
+                    let name =
+                        |v| if let Value::Node(n) = v { Some(pair.1.name(n).to_string()) } else { None };
+                    value.and_then(name).into_iter().collect()
+                }
+                Place::Input(name) => vec![name.clone()],
+                Place::Effect(_) | Place::World => Vec::new(),
+            };
+            told.push((difference.place.clone(), difference.to_string(), nodes));
+        }
+    }
+    if !told.is_empty() {
+        return Compared::Different(told.into_iter().map(|(_, text, nodes)| (text, nodes)).collect());
+    }
+    let first = after.ranks.first();
+    Compared::Equal(format!(
+        "executed on {} ranks: {} outputs, {} inputs and {} effects are equal",
+        after.ranks.len(),
+        first.map_or(0, |rank| rank.outputs.len()),
+        first.map_or(0, |rank| rank.inputs.len()),
+        first.map_or(0, |rank| rank.effects.len())
+    ))
+}
+
+/// A composed graph that cannot be executed: our limits are no fault of it, everything else is.
+fn failed(graph: &Graph, failure: &Failure) -> Compared {
+    let node = match failure {
+        Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
+            return Compared::Unknown(format!("forward then backward: {failure}"));
+        }
+        Failure::Raises { node, .. } | Failure::Undefined { node, .. } => Some(*node),
+        Failure::Stuck(waiting) => waiting.first().map(|waiting| waiting.node),
+        Failure::Mismatch(mismatch) => Some(mismatch.left.1),
+    };
+    let node = node.filter(|node| node.index() < graph.len());
+    let names = node.map(|node| graph.name(node).to_string()).into_iter().collect();
+    Compared::Different(vec![(format!("forward then backward cannot be executed: {failure}"), names)])
+}
