@@ -57,6 +57,8 @@ enum Way {
     Ranks,
     /// In the partitioner; several budgets are compared.
     Budgets,
+    /// In the partitioner; parameters are to be gathered again, tagged or not.
+    Resharded,
     /// In the pass that tags gathers of parameters: what it does not reach loses its tag.
     Marked,
     /// Where tags are carried to the second joint graph.
@@ -375,7 +377,9 @@ impl Policy for CountsTwice {
         let doubled: Vec<f64> = memories
             .iter()
             .zip(before)
-            .map(|(memory, before)| if *before > 0.0 && *before <= budget { memory + before } else { *memory })
+            .map(
+                |(memory, before)| if *before > 0.0 && *before <= budget { memory + before } else { *memory },
+            )
             .collect();
         knapsack::solve(solver, &doubled, runtimes, budget)
     }
@@ -414,8 +418,6 @@ const WRITTEN: &[&str] = &[
 ];
 const EFFECTS: &[&str] = &["partition/effects-once-in-order", "partition/semantics-equal"];
 const REPEATED: &[&str] = &["partition/no-saved-gather-exposed"];
-const TWINS: &[&str] =
-    &["partition/no-saved-gather-exposed", "partition/metamorphic-stable", "partition/must-save-honoured"];
 const MERGED: &[&str] = &["partition/semantics-equal", "partition/outputs-preserved"];
 const SPMD: &[&str] = &["comm/spmd-same-decision"];
 
@@ -441,8 +443,7 @@ mutants! {
     "K13a", "moves a write of backward to where its operands are", "#127561", EFFECTS, WritesByOperands, Cut;
     "K13b", "loses what backward does before the first tangent", "#155353", EFFECTS, TangentsOnly, Cut;
     "K14a", "saves the inputs and what is tagged, tuples too", "#188014",
-        &["partition/saved-kinds", "partition/bw-closed", "partition/signature-match", "partition/rng-paired",
-          "partition/semantics-equal", "partition/no-effect-replay"], InputsAndTagged, Cut;
+        &["partition/saved-kinds", "partition/signature-match"], InputsAndTagged, Cut;
     "K14b", "takes bans of MUST_SAVE back for the budget", "#188014, #141684",
         &["partition/must-save-honoured"], UnbansTagged, Cut;
     "K15a", "saves what is tagged although backward does not read it", "#149652",
@@ -458,11 +459,11 @@ mutants! {
         &["partition/no-saved-gather-exposed", "partition/must-save-honoured"], LosesRecompute, Carried;
     "K17c", "loses the side when traced again", "autoparallel#295", EFFECTS, LosesPlacement, Carried;
     "K17d", "loses the tags of merged copies", "autoparallel#480",
-        &["partition/cse-tag-merge", "partition/no-saved-gather-exposed", "partition/replay-saves-match"],
+        &["partition/cse-tag-merge", "partition/replay-saves-match", "partition/replay-index-fidelity"],
         LosesMerged, Cut;
     "K21a", "merges what shares memory with an output or is written", "#188280", MERGED, MergesReturned, Cut;
     "K21b", "merges 1 and 1.0", "#119567", MERGED, NumbersByValue, Cut;
-    "K21c", "merges forward's value with its copy in backward", "thunder#2203", TWINS, MergesTwins, Cut;
+    "K21c", "merges forward's value with its copy in backward", "thunder#2203", REPEATED, MergesTwins, Resharded;
     "K21d", "merges communication of different groups", "thunder#2203", MERGED, AnyGroup, Cut;
     "K21e", "merges draws", "thunder#2203", &["partition/semantics-equal", "partition/rng-paired"],
         MergesDraws, Cut;
@@ -514,7 +515,7 @@ impl PartitionMutant {
 
 fn cut(joint: &Graph, config: &Config, way: Way, policy: &dyn Policy) -> Result<Partition, PartitionError> {
     match way {
-        Way::Cut | Way::Ranks | Way::Budgets => partition::run_with(joint, config, policy),
+        Way::Cut | Way::Resharded | Way::Ranks | Way::Budgets => partition::run_with(joint, config, policy),
         Way::Marked => partition::run(&marked(joint, policy)?, config),
         Way::Carried => partition::run(&carried(joint, policy), config),
         Way::Layers => partition::run(&checkpoint_with(joint, Stage::default(), policy)?, config),
@@ -535,7 +536,8 @@ fn judge_by(
     let reference = |asked: &Config| cut(joint, asked, way, &Reference).map_err(refusal);
     let mut further = Further::default();
     match way {
-        Way::Cut | Way::Marked | Way::Carried => {
+        Way::Cut | Way::Resharded | Way::Marked | Way::Carried => {
+            config.reshard_after_forward |= way == Way::Resharded;
             let parts = match cut(joint, &asked, way, policy) {
                 Ok(parts) => parts,
                 Err(error) => {
@@ -579,11 +581,27 @@ fn judge_by(
             let first = checkpoint_with(joint, Stage::default(), &Reference).map_err(refusal)?;
             let parts = partition::run(&first, &asked).map_err(refusal)?;
             let next = cut(joint, &asked, way, policy).map_err(refusal)?;
-            let saved = next.saved().map(|value| value.name.clone()).collect();
+            let saved = saved_names(&next);
             further.variants.push(("the same layer, once more".into(), saved));
             judge_partition_with(&first, &parts.forward, &parts.backward, &config, further, options)
         }
     }
+}
+
+/// What forward hands over, by name.
+fn saved_names(parts: &Partition) -> Vec<String> {
+    let forward = &parts.forward;
+    let Some(output) = forward.output() else { return Vec::new() };
+    let flat = |&value: &Value| match value {
+        Value::List(span) => forward.values(span).to_vec(),
+        value => vec![value],
+    };
+    let returned = forward.args(output).iter().flat_map(flat).skip(parts.num_forward_outputs);
+    let name = |value| match value {
+        Value::Node(id) => Some(forward.name(id).to_string()),
+        _ => None,
+    };
+    returned.filter_map(name).collect()
 }
 
 /// Saved bytes of distinct storages, inputs that live anyway left out.
@@ -672,59 +690,179 @@ mod tests {
     use crate::generate::joint;
     use crate::judge::Verdict;
 
-    /// Mutants that the generated cases do not reach.
-    const UNREACHED: &[&str] = &[];
+    /// Graphs for mutants that the generated cases reach late or not at all, and why not.
+    const WITNESSES: &[(&str, &str)] = &[
+        // The generator writes at the end of backward.
+        (
+            "K13b",
+            "pass partition method=min-cut num_fwd_outputs=1
+            primals_1 = input : f32[4]
+            primals_2 = input : f32[4]
+            tangents_1 = input : f32[4]
+            y = sin(primals_1) : f32[4] {partitioner_tag: is_forward}
+            z = zero_(primals_2) : f32[4] {partitioner_tag: is_backward}
+            c = cos(primals_1) : f32[4] {partitioner_tag: is_backward}
+            g = mul(tangents_1, c) : f32[4] {partitioner_tag: is_backward}
+            output (y, g, None)",
+        ),
+        // There, what is split twice is split for the same items.
+        (
+            "K17d",
+            "pass partition method=replay num_fwd_outputs=1
+            primals_1 = input : f32[4, 4]
+            tangents_1 = input : f32[2, 4]
+            x = sin(primals_1) : f32[4, 4] {partitioner_tag: is_forward}
+            s = split(x, 2) : (f32[2, 4], f32[2, 4] offset 8) {partitioner_tag: is_forward}
+            a = s[0] : f32[2, 4] {partitioner_tag: is_forward}
+            t = split(x, 2) : (f32[2, 4], f32[2, 4] offset 8) {partitioner_tag: is_forward, custom: '{\"ap_must_save\": true, \"ap_must_save_getitem_indices\": [1]}'}
+            b = t[1] : f32[2, 4] offset 8 {partitioner_tag: is_forward}
+            y = mul(a, b) : f32[2, 4] {partitioner_tag: is_forward}
+            g = mul(tangents_1, b) : f32[2, 4] {partitioner_tag: is_backward}
+            output (y, g)",
+        ),
+        // Every write has a copy of its own there.
+        (
+            "K21a",
+            "pass partition method=min-cut num_fwd_outputs=2
+            primals_1 = input : f32[4]
+            tangents_1 = input : f32[4]
+            a = zeros_like(primals_1) : f32[4] {partitioner_tag: is_forward}
+            b = zeros_like(primals_1) : f32[4] {partitioner_tag: is_forward}
+            u = add_(a, primals_1) : f32[4] {partitioner_tag: is_forward}
+            y = sin(primals_1) : f32[4] {partitioner_tag: is_forward}
+            c = cos(primals_1) : f32[4] {partitioner_tag: is_backward}
+            g = mul(tangents_1, c) : f32[4] {partitioner_tag: is_backward}
+            output (y, b, g)",
+        ),
+        // No operator takes an integer there.
+        (
+            "K21b",
+            "pass partition method=min-cut num_fwd_outputs=2
+            primals_1 = input : f32[4]
+            primals_2 = input : i64[4]
+            tangents_1 = input : f32[4]
+            a = add(primals_2, 1) : i64[4] {partitioner_tag: is_forward}
+            b = add(primals_2, 1.0) : f32[4] {partitioner_tag: is_forward}
+            u = mul(b, primals_1) : f32[4] {partitioner_tag: is_forward}
+            v = neg(a) : i64[4] {partitioner_tag: is_forward}
+            g = mul(tangents_1, b) : f32[4] {partitioner_tag: is_backward}
+            h = mul(g, a) : f32[4] {partitioner_tag: is_backward}
+            output (u, v, h, None)",
+        ),
+        // Where copies exist, each has the same tag there.
+        (
+            "K21c",
+            "world 2 ranks, groups dp = [0 1]
+            pass partition method=min-cut num_fwd_outputs=1
+            primals_1 = input : f32[4, 4]
+            primals_2 = input : f32[8, 4]
+            tangents_1 = input : f32[8, 4]
+            ag = all_gather(primals_1, dp) : f32[8, 4] {partitioner_tag: is_forward}
+            w = wait(ag) : f32[8, 4] {partitioner_tag: is_forward}
+            y = mul(primals_2, w) : f32[8, 4] {partitioner_tag: is_forward}
+            ag2 = all_gather(primals_1, dp) : f32[8, 4] {partitioner_tag: is_backward, recompute: MUST_RECOMPUTE}
+            w2 = wait(ag2) : f32[8, 4] {partitioner_tag: is_backward, recompute: MUST_RECOMPUTE}
+            g = mul(tangents_1, w2) : f32[8, 4] {partitioner_tag: is_backward}
+            output (y, None, g)",
+        ),
+        // There is one group there.
+        (
+            "K21d",
+            "world 4 ranks, groups dp = [0 1 | 2 3], tp = [0 2 | 1 3]
+            pass partition method=min-cut num_fwd_outputs=2
+            primals_1 = input : f32[4]
+            tangents_1 = input : f32[4]
+            a = all_reduce(primals_1, \"sum\", dp) : f32[4] {partitioner_tag: is_forward}
+            wa = wait(a) : f32[4] {partitioner_tag: is_forward}
+            b = all_reduce(primals_1, \"sum\", tp) : f32[4] {partitioner_tag: is_forward}
+            wb = wait(b) : f32[4] {partitioner_tag: is_forward}
+            u = sin(wa) : f32[4] {partitioner_tag: is_forward}
+            v = cos(wb) : f32[4] {partitioner_tag: is_forward}
+            g = mul(tangents_1, primals_1) : f32[4] {partitioner_tag: is_backward}
+            output (u, v, g)",
+        ),
+    ];
+
+    #[test]
+    fn witnesses() {
+        let mut wrong = Vec::new();
+        for (name, text) in WITNESSES {
+            let text = format!("graph witness joint\n{text}\n");
+            let case = crate::format::text::parse(&text).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+            let (graph, pass) = (&case.graph, case.pass.as_ref().unwrap());
+            let mutant = PartitionMutant::named(name).unwrap();
+            let sound = judge_by(graph, pass, &Options::default(), mutant.way, &Reference).unwrap();
+            let judged = mutant.judge(graph, pass, &Options::default()).unwrap();
+            let rules = judged.violated_rules();
+            if sound.verdict != Verdict::Sound || !mutant.convicted_by.iter().any(|rule| rules.contains(rule))
+            {
+                wrong.push(format!("{name}: {rules:?}, and the reference {:?}", sound.verdict));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 
     fn number(variable: &str, otherwise: u64) -> u64 {
         std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
     }
 
+    /// Cases in which the reference was found at fault, which is not the subject here: a forward value is returned by
+    /// backward behind a write there, and a sum that nobody has waited for is saved.
+    const FAULTS: &[u64] = &[442, 1473];
+
+    fn violates(judged: &Result<Judgement, CannotJudge>) -> Vec<&'static str> {
+        judged.as_ref().map(Judgement::violated_rules).unwrap_or_default()
+    }
+
+    /// A case counts only where the reference, judged in the same way, is sound: not every choice that it makes keeps a
+    /// budget to the byte, and not every case asks for parameters to be gathered again.
     #[test]
     fn the_reference_is_sound_and_every_mutant_is_convicted() {
         let cases = number("PARTITION_CASES", 3000);
         let mut convicted: Vec<Option<(u64, &str)>> = vec![None; PARTITION_MUTANTS.len()];
-        let options = Options::default();
+        let (options, mut faults) = (Options::default(), Vec::new());
         for index in 0..cases {
             let case = joint::case(&joint::Config::default(), 81, index);
             let pass = case.pass.clone().unwrap();
-            let mut sound: Vec<(Way, bool)> = Vec::new();
             let text = |parts: Partition| (print_graph(&parts.forward), print_graph(&parts.backward));
             let config = partition_config(&pass).unwrap();
             let Ok(own) = partition::run(&case.graph, &config).map(text) else { continue };
-            for (i, mutant) in mutants().enumerate().filter(|(i, _)| convicted[*i].is_none()).collect::<Vec<_>>() {
-                // What it does as the reference does needs no verdict.
+            let by_reference = |way| judge_by(&case.graph, &pass, &options, way, &Reference);
+            let judged = by_reference(Way::Cut);
+            if !violates(&judged).is_empty() {
+                println!("case {index}: the reference violates {:?}", violates(&judged));
+                faults.push(index);
+            }
+            let mut sound = vec![(Way::Cut, judged.is_ok_and(|judged| judged.verdict == Verdict::Sound))];
+            for (i, mutant) in mutants().enumerate() {
                 let several = matches!(mutant.way, Way::Ranks | Way::Budgets | Way::Layers);
-                if !several && mutant.cut(&case.graph, &config).is_ok_and(|parts| text(parts) == own) {
+                // What it does as the reference does needs no verdict.
+                let same = || mutant.cut(&case.graph, &config).is_ok_and(|parts| text(parts) == own);
+                if convicted[i].is_some() || (!several && same()) {
                     continue;
                 }
                 let known = sound.iter().find(|(way, _)| *way == mutant.way).map(|(_, sound)| *sound);
                 let is_sound = known.unwrap_or_else(|| {
-                    let judged = judge_by(&case.graph, &pass, &options, mutant.way, &Reference);
-                    let judged = judged.is_ok_and(|judgement| judgement.verdict == Verdict::Sound);
-                    sound.push((mutant.way, judged));
-                    judged
+                    let judged = by_reference(mutant.way);
+                    sound.push((mutant.way, judged.is_ok_and(|judged| judged.verdict == Verdict::Sound)));
+                    sound[sound.len() - 1].1
                 });
-                if !is_sound {
-                    println!("case {index}: the reference is not sound by {:?}", mutant.way);
-                    continue;
+                if is_sound {
+                    let rules = violates(&mutant.judge(&case.graph, &pass, &options));
+                    let by = mutant.convicted_by.iter().copied().find(|rule| rules.contains(rule));
+                    convicted[i] = by.map(|rule| (index + 1, rule));
                 }
-                let Ok(judgement) = mutant.judge(&case.graph, &pass, &options) else { continue };
-                let rules = judgement.violated_rules();
-                let by = mutant.convicted_by.iter().copied().find(|rule| rules.contains(rule));
-                if by.is_none() && !rules.is_empty() && std::env::var("SHOW").is_ok() {
-                    println!("case {index}: {} violates {rules:?}", mutant.name);
-                }
-                convicted[i] = by.map(|rule| (index + 1, rule));
             }
         }
+        let unknown = faults.iter().find(|&index| *index < 3000 && !FAULTS.contains(index));
+        assert_eq!(unknown, None, "a case in which the reference is at fault");
         for (mutant, found) in mutants().zip(&convicted) {
             match found {
                 Some((cases, rule)) => println!("{} after {cases} cases by {rule}", mutant.name),
                 None => println!("{} lives on: it {}", mutant.name, mutant.about),
             }
-        }
-        for (mutant, found) in mutants().zip(&convicted) {
-            assert_eq!(found.is_none(), UNREACHED.contains(&mutant.name), "{}", mutant.name);
+            let witnessed = WITNESSES.iter().any(|(name, _)| *name == mutant.name);
+            assert!(found.is_some() || witnessed, "{} lives on", mutant.name);
         }
     }
 }
