@@ -818,7 +818,7 @@ mod tests {
     /// budget to the byte, and not every case asks for parameters to be gathered again.
     #[test]
     fn the_reference_is_sound_and_every_mutant_is_convicted() {
-        let cases = number("PARTITION_CASES", 3000);
+        let cases = number("PARTITION_CASES", 1300);
         let mut convicted: Vec<Option<(u64, &str)>> = vec![None; PARTITION_MUTANTS.len()];
         let (options, mut faults) = (Options::default(), Vec::new());
         for index in 0..cases {
