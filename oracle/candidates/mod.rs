@@ -3,6 +3,7 @@
 pub mod by_name;
 pub mod memory;
 pub mod mutants;
+pub mod partition;
 pub mod pr158663;
 mod reference;
 pub mod schedule;
@@ -96,6 +97,7 @@ pub fn all() -> Vec<Box<dyn Candidate>> {
         vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)];
     all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(schedule::mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all.extend(partition::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(memory::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all
 }

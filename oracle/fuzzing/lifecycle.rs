@@ -47,7 +47,7 @@ mod tests {
         let mut state = 1u64;
         for _ in 0..2000 {
             let mut text = String::new();
-            while state % 11 != 0 {
+            while !state.is_multiple_of(11) {
                 text.push_str(words[(state >> 33) as usize % words.len()]);
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             }

@@ -157,7 +157,8 @@ impl Layers {
             }
             let layer = (i + 1) / weights.len();
             let ends_layer = (i + 1) % weights.len() == 0;
-            if stage.size > 1 && ends_layer && layer % self.layers.div_ceil(stage.size as usize) == 0 {
+            if stage.size > 1 && ends_layer && layer.is_multiple_of(self.layers.div_ceil(stage.size as usize))
+            {
                 activation = hand_over(builder, &next_stage, activation);
             }
         }

@@ -95,7 +95,7 @@ fn cut(source: &mut impl Source, graph: &mut Graph) {
     let is_input = |id: &NodeId| graph.node(*id).op == Op::Placeholder;
     let is_tangent = |id: &NodeId| graph.target(*id).contains("tangents");
     let mut list: Vec<NodeId> = graph.ids().filter(|other| is_input(other) && *other != id).collect();
-    let first_tangent = list.iter().position(|id| is_tangent(id)).unwrap_or(list.len());
+    let first_tangent = list.iter().position(is_tangent).unwrap_or(list.len());
     list.insert(if is_late { list.len() } else { first_tangent }, id);
     list.extend(graph.ids().filter(|id| !is_input(id)));
     // An input's name is its target.
