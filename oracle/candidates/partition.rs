@@ -1,7 +1,7 @@
 //! Mutants of the partitioners: the reference with one ingredient replaced, from outside.
 //!
 //! Most replace a method of [`Policy`] and cut as the reference does. Some decide differently on one rank, or in the
-//! second of two equal layers, or lose tags on the way to the second partition; [`Way`] says which. What a mutant of
+//! second of two equal layers, or lose tags on the way to the second partition; `Way` says which. What a mutant of
 //! the second kind does wrong is not seen in one triple, so [`PartitionMutant::judge`] gathers what is: the parts on the
 //! other rank, the bytes under other budgets, the choice in the other layer.
 //!
