@@ -58,7 +58,7 @@ pub use joint::Joint;
 pub use policy::{Policy, Reference};
 pub use result::{Certificate, Partition, SavedValue};
 
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, NodeId, Value};
 use classes::Classes;
 use error::Origin;
 use hazards::Hazards;
@@ -162,12 +162,21 @@ impl Run<'_> {
             let more = Saved::sorted(&self.joint, &extra);
             saved.values.extend(more.values);
             saved.objects.extend(more.objects);
+            if self.policy.waits_before_saving() {
+                saved.wait(&self.joint);
+            }
             saved.deduplicate();
             if self.method == Method::Default {
                 saved.values.sort_unstable();
             }
+            if self.method == Method::Replay {
+                self.save_what_stays_forward(&mut saved);
+            }
             let saved = self.policy.adjust(&self.joint, &self.classes, saved);
             let modules = extract_modules(&self.joint, self.policy, saved)?;
+            if self.policy.waits_before_saving() && self.lands(&modules) {
+                continue;
+            }
             let repeated = self.repeated(&modules, &hazards);
             let known = extra.len();
             for id in repeated {
@@ -213,6 +222,53 @@ impl Run<'_> {
         }
     }
 
+    /// Changes the tags of what would be saved in flight. Gives whether it did.
+    fn lands(&mut self, modules: &Modules) -> bool {
+        let mut changed = false;
+        for &id in &modules.saved.values {
+            changed |= recompute_tags::join_waits(&mut self.joint, id);
+        }
+        if changed && self.method == Method::Default {
+            recompute_tags::clean_up(&mut self.joint, true);
+        }
+        changed
+    }
+
+    /// Saves what backward needs and only forward may compute: results of forward's writes and effects. Without
+    /// it a gradient could not be computed, and an effect of backward would be lost.
+    fn save_what_stays_forward(&self, saved: &mut Saved) {
+        let joint = &self.joint;
+        let mut known = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
+        saved.all().for_each(|id| known.insert(id.index()));
+        let effects = joint.ids().filter(|&id| self.policy.must_be_backward(joint, id));
+        let mut stack: Vec<NodeId> = joint::nodes_of(&joint.backward_outputs).chain(effects).collect();
+        let mut missing = Vec::new();
+        while let Some(id) = stack.pop() {
+            if known.put(id.index()) {
+                continue;
+            }
+            let forward = |id: NodeId| {
+                joint.role(id) == joint::Role::Call
+                    && self.policy.must_be_forward(joint, id)
+                    && joint.sort(id) != joint::Sort::Nothing
+            };
+            let item = match joint.graph.arg(id, 0) {
+                Some(Value::Node(parent)) if joint.target(id).getitem => forward(parent),
+                _ => false,
+            };
+            if item || (forward(id) && joint.sort(id) != joint::Sort::Tuple) {
+                missing.push(id);
+            } else {
+                stack.extend_from_slice(joint.edges.inputs(id));
+            }
+        }
+        missing.sort_unstable();
+        let missing = Saved::sorted(joint, &missing);
+        saved.values.extend(missing.values);
+        saved.symbols.extend(missing.symbols);
+        saved.objects.extend(missing.objects);
+    }
+
     /// What both sides compute and only one may.
     fn repeated(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
         let backward = modules.backward.computed(&self.joint);
@@ -224,21 +280,24 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Refuses to save what forward overwrites. The minimum cut never does.
+    /// Refuses to save what forward overwrites and backward reads as it was before. The minimum cut never does.
     fn check(&self, modules: &Modules, hazards: &Hazards) -> Result<(), PartitionError> {
         let joint = &self.joint;
-        let Some(id) = modules.saved.values.iter().copied().find(|&id| hazards.overwritten(id)) else {
+        let backward = modules.backward.computed(joint);
+        let readers = |id: NodeId| {
+            let users = joint.users(id).iter().copied().filter(|user| backward.contains(user.index()));
+            users.filter(move |&user| hazards.reads_before(id, user))
+        };
+        let Some(id) = modules.saved.values.iter().copied().find(|&id| readers(id).next().is_some()) else {
             return Ok(());
         };
-        let backward = modules.backward.computed(joint);
         let name = joint.name(id);
         let error = PartitionError::new(
             Problem::NeitherSavedNorRecomputed,
             format!("backward needs {name}, which forward overwrites after it was read"),
         )
         .with(name, Origin::DataDependence, "is overwritten in forward, so it cannot be saved");
-        let readers = joint.users(id).iter().filter(|user| backward.contains(user.index()));
-        Err(readers.fold(error, |error, &user| {
+        Err(readers(id).fold(error, |error, user| {
             error.with(joint.name(user), Origin::DataDependence, format!("reads {name} in backward"))
         }))
     }
