@@ -177,7 +177,10 @@ impl Run<'_> {
             if self.policy.waits_before_saving() && self.lands(&modules) {
                 continue;
             }
-            let repeated = self.repeated(&modules, &hazards);
+            let mut repeated = self.repeated(&modules, &hazards);
+            if self.method != Method::MinCut {
+                repeated.extend(self.misread(&modules, &hazards));
+            }
             let known = extra.len();
             for id in repeated {
                 match self.method {
@@ -217,9 +220,44 @@ impl Run<'_> {
                 let cx = min_cut::Context::new(joint, self.config, &self.classes, self.policy, hazards);
                 let budget = min_cut::budget::budget(&cx)?;
                 let choice = min_cut::budget::choose(&cx, budget)?;
-                Ok((Saved::sorted(joint, &choice.saved), choice.certificate))
+                let mut list = choice.saved;
+                list.extend(joint.ids().filter(|&id| self.is_read_after(hazards, id)));
+                list.sort_unstable();
+                Ok((Saved::sorted(joint, &list), choice.certificate))
             }
         }
+    }
+
+    /// Whether forward overwrites `id`, and somebody outside forward may read it as it is afterwards.
+    fn is_read_after(&self, hazards: &Hazards, id: NodeId) -> bool {
+        let joint = &self.joint;
+        let returned = || self.classes.backward.contains(id.index());
+        let late = |&user: &NodeId| {
+            joint.role(user) == joint::Role::Call
+                && !hazards.reads_before(id, user)
+                && !self.policy.must_be_forward(joint, user)
+        };
+        hazards.overwritten(id) && (returned() || joint.users(id).iter().any(late))
+    }
+
+    /// Values that backward would compute from memory that forward overwrites meanwhile, and that can be saved.
+    fn misread(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
+        let joint = &self.joint;
+        let backward = modules.backward.computed(joint);
+        let again = |id: NodeId| match self.method {
+            Method::Replay => joint.tags(id).recompute == Some(marks::Recompute::MustRecompute),
+            _ => joint.tags(id).recomputes(),
+        };
+        let mut found = Vec::new();
+        for &id in &modules.saved.values {
+            found.extend(joint.users(id).iter().copied().filter(|&user| {
+                backward.contains(user.index())
+                    && hazards.reads_before(id, user)
+                    && !self.classes.tangents_closure.contains(user.index())
+                    && !again(user)
+            }));
+        }
+        found
     }
 
     /// Changes the tags of what would be saved in flight. Gives whether it did.

@@ -6,6 +6,7 @@ use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
 use super::gathers::is_to_be_saved;
 use super::tags::{NodeTags, Recompute};
+use crate::analysis::bytes::Overlap;
 use crate::graph::{Graph, NodeId, Op};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -113,14 +114,32 @@ fn is_item_of_tagged(evidence: &PartitionEvidence, id: NodeId) -> bool {
     item_of(evidence.joint.graph, id).is_some_and(|(parent, _)| evidence.tags[parent.index()].replayed)
 }
 
-/// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives.
+/// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives, and what
+/// reads memory that forward writes afterwards.
 fn cannot_be_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
     let root = item_of(joint.graph, id).map_or(id, |(parent, _)| parent);
     let communicates = joint.ops.call(joint.graph, root).is_some_and(|info| {
         info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.mutated().next().is_some()
     });
-    communicates || joint.ops.draws(joint.graph, root)
+    communicates || joint.ops.draws(joint.graph, root) || reads_what_forward_overwrites(evidence, root)
+}
+
+/// Whether backward would find other contents than `id` read: forward has written to them since.
+fn reads_what_forward_overwrites(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let storages = joint.storages();
+    let writes = |node: NodeId| {
+        joint.ops.call(joint.graph, node).is_some_and(|info| info.mutated().next().is_some())
+            && evidence.in_forward[node.index()].is_some()
+    };
+    storages.accesses_by(id).iter().any(|read| {
+        storages.accesses_after(read.part.storage, id).any(|access| {
+            access.touch.writes()
+                && access.part.bytes.overlap(read.part.bytes) != Overlap::No
+                && writes(access.node)
+        })
+    })
 }
 
 /// What a value is, in words that a retrace does not change.
