@@ -88,6 +88,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
         let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
         // Of equal nodes one is left, with the tags of all.
         let kept = kept || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
+        let kept = kept || is_listed_by_twin(evidence, id);
         if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
         }
@@ -112,6 +113,15 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
 /// Whether the parent of an item is tagged: then its list of indices decides, under another rule.
 fn is_item_of_tagged(evidence: &PartitionEvidence, id: NodeId) -> bool {
     item_of(evidence.joint.graph, id).is_some_and(|(parent, _)| evidence.tags[parent.index()].replayed)
+}
+
+/// Whether a node equal to the parent of an item lists it: they are merged, with the tags of both.
+fn is_listed_by_twin(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let Some((parent, index)) = item_of(evidence.joint.graph, id) else { return false };
+    evidence.equal_nodes(parent).iter().any(|twin| {
+        let tags = &evidence.tags[twin.index()];
+        tags.replayed && tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index))
+    })
 }
 
 /// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives, and what
@@ -246,7 +256,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             (true, false) if recomputed => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
-            (false, true) if !cannot_be_recomputed(evidence, id) => {
+            (false, true) if !cannot_be_recomputed(evidence, id) && !is_listed_by_twin(evidence, id) => {
                 (format!("item {index} is saved and was not: {name}"), "forward saves it")
             }
             _ => continue,
