@@ -169,8 +169,8 @@ impl Run<'_> {
             if self.method == Method::Default {
                 saved.values.sort_unstable();
             }
-            if self.method == Method::Replay {
-                self.save_what_stays_forward(&mut saved);
+            if self.method != Method::MinCut {
+                self.save_what_is_missing(&mut saved);
             }
             let saved = self.policy.adjust(&self.joint, &self.classes, saved);
             let modules = extract_modules(&self.joint, self.policy, saved)?;
@@ -240,10 +240,18 @@ impl Run<'_> {
         hazards.overwritten(id) && (returned() || joint.users(id).iter().any(late))
     }
 
+    /// What backward computes for its outputs and effects. A wait that nobody reads is dropped in the end.
+    fn read_in_backward(&self, modules: &Modules) -> fixedbitset::FixedBitSet {
+        let joint = &self.joint;
+        let mut backward = modules.backward.clone();
+        backward.eliminate(joint, |id| joint.survives(id) && !joint.target(id).wait);
+        backward.computed(joint)
+    }
+
     /// Values that backward would compute from memory that forward overwrites meanwhile, and that can be saved.
     fn misread(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
         let joint = &self.joint;
-        let backward = modules.backward.computed(joint);
+        let backward = self.read_in_backward(modules);
         let again = |id: NodeId| match self.method {
             Method::Replay => joint.tags(id).recompute == Some(marks::Recompute::MustRecompute),
             _ => joint.tags(id).recomputes(),
@@ -272,9 +280,9 @@ impl Run<'_> {
         changed
     }
 
-    /// Saves what backward needs and only forward may compute: results of forward's writes and effects. Without
+    /// Saves what backward needs and only forward has: inputs, and results of forward's writes and effects. Without
     /// it a gradient could not be computed, and an effect of backward would be lost.
-    fn save_what_stays_forward(&self, saved: &mut Saved) {
+    fn save_what_is_missing(&self, saved: &mut Saved) {
         let joint = &self.joint;
         let mut known = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
         saved.all().for_each(|id| known.insert(id.index()));
@@ -285,10 +293,12 @@ impl Run<'_> {
             if known.put(id.index()) {
                 continue;
             }
-            let forward = |id: NodeId| {
-                joint.role(id) == joint::Role::Call
-                    && self.policy.must_be_forward(joint, id)
-                    && joint.sort(id) != joint::Sort::Nothing
+            let forward = |id: NodeId| match joint.role(id) {
+                joint::Role::Primal | joint::Role::ForwardSeed => true,
+                joint::Role::Call => {
+                    self.policy.must_be_forward(joint, id) && joint.sort(id) != joint::Sort::Nothing
+                }
+                _ => false,
             };
             let item = match joint.graph.arg(id, 0) {
                 Some(Value::Node(parent)) if joint.target(id).getitem => forward(parent),
@@ -321,7 +331,7 @@ impl Run<'_> {
     /// Refuses to save what forward overwrites and backward reads as it was before. The minimum cut never does.
     fn check(&self, modules: &Modules, hazards: &Hazards) -> Result<(), PartitionError> {
         let joint = &self.joint;
-        let backward = modules.backward.computed(joint);
+        let backward = self.read_in_backward(modules);
         let readers = |id: NodeId| {
             let users = joint.users(id).iter().copied().filter(|user| backward.contains(user.index()));
             users.filter(move |&user| hazards.reads_before(id, user))

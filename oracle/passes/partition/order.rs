@@ -27,9 +27,18 @@ pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     let mut order = piece.inputs.clone();
     order.iter().for_each(|id| placed.insert(id.index()));
     let (before, after) = body.split_at(start);
-    let readers = readers_before_writes(joint, &body);
-    let (mut stack, mut missing) = (Vec::new(), Vec::new());
     let outputs: Vec<NodeId> = super::joint::nodes_of(&piece.outputs).collect();
+    let hoisted: Vec<NodeId> = before.iter().copied().filter(|&id| policy.hoists(joint, id)).collect();
+    let mut needed = FixedBitSet::with_capacity(joint.graph.len());
+    after.iter().chain(&hoisted).chain(&outputs).for_each(|id| needed.insert(id.index()));
+    for &id in body.iter().rev() {
+        if needed.contains(id.index()) {
+            joint.edges.inputs(id).iter().for_each(|input| needed.insert(input.index()));
+        }
+    }
+    let kept: Vec<NodeId> = body.iter().copied().filter(|id| needed.contains(id.index())).collect();
+    let readers = readers_before_writes(joint, &kept);
+    let (mut stack, mut missing) = (Vec::new(), Vec::new());
     let mut place = |roots: &[NodeId], order: &mut Vec<NodeId>| {
         stack.extend_from_slice(roots);
         while let Some(id) = stack.pop() {
@@ -43,7 +52,7 @@ pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
         missing.sort_unstable();
         order.append(&mut missing);
     };
-    for &id in before.iter().filter(|&&id| policy.hoists(joint, id)) {
+    for &id in &hoisted {
         place(&[id], &mut order);
     }
     for &id in after {
