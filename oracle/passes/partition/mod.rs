@@ -61,6 +61,7 @@ pub use result::{Certificate, Partition, SavedValue};
 use crate::graph::{Graph, NodeId, Value};
 use classes::Classes;
 use error::Origin;
+use extract::Piece;
 use hazards::Hazards;
 use modules::{Modules, Saved, extract_modules};
 
@@ -173,7 +174,7 @@ impl Run<'_> {
                 self.save_what_is_missing(&mut saved);
             }
             let saved = self.policy.adjust(&self.joint, &self.classes, saved);
-            let modules = extract_modules(&self.joint, self.policy, saved)?;
+            let mut modules = extract_modules(&self.joint, self.policy, saved)?;
             if self.policy.waits_before_saving() && self.lands(&modules) {
                 continue;
             }
@@ -198,6 +199,7 @@ impl Run<'_> {
             extra.dedup();
             if extra.len() == known {
                 self.check(&modules, &hazards)?;
+                self.drop_dead_readers(&mut modules.backward, &hazards);
                 return self.finish(modules, tagged, certificate);
             }
             if self.method == Method::MinCut {
@@ -242,10 +244,27 @@ impl Run<'_> {
 
     /// What backward computes for its outputs and effects. A wait that nobody reads is dropped in the end.
     fn read_in_backward(&self, modules: &Modules) -> fixedbitset::FixedBitSet {
-        let joint = &self.joint;
         let mut backward = modules.backward.clone();
-        backward.eliminate(joint, |id| joint.survives(id) && !joint.target(id).wait);
-        backward.computed(joint)
+        self.drop_dead(&mut backward);
+        backward.computed(&self.joint)
+    }
+
+    /// Drops what nobody reads, waits among it.
+    fn drop_dead(&self, piece: &mut Piece) {
+        let joint = &self.joint;
+        piece.eliminate(joint, |id| joint.survives(id) && !joint.target(id).wait);
+    }
+
+    /// Drops what nobody reads, if some of it reads memory that forward overwrites. (PyTorch keeps what only a dead
+    /// collective read.)
+    fn drop_dead_readers(&self, backward: &mut Piece, hazards: &Hazards) {
+        let joint = &self.joint;
+        let misreads =
+            |id: NodeId| joint.edges.inputs(id).iter().any(|&input| hazards.reads_before(input, id));
+        let computed = backward.computed(joint);
+        if joint.ids().any(|id| computed.contains(id.index()) && misreads(id)) {
+            self.drop_dead(backward);
+        }
     }
 
     /// Values that backward would compute from memory that forward overwrites meanwhile, and that can be saved.
