@@ -12,6 +12,9 @@
 //! The steps are PyTorch's, node for node, except where its result would not be right:
 //!
 //! - a value that forward overwrites after it was read is not saved ([`hazards`]);
+//! - nothing is saved while it is in flight: its wait is, or both are repeated ([`recompute_tags`]);
+//! - backward reads memory before it overwrites it, and a replay saves what it could compute only from memory that
+//!   forward overwrites ([`order`], [`hazards`]);
 //! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
 //! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
 //! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a
