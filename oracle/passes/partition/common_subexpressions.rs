@@ -7,7 +7,8 @@
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
 //! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
-//! stays must be computed again if any copy must, and must be saved if any copy must.
+//! stays must be computed again if any copy must, and must be saved if any copy must. Copies of which one must be
+//! saved and the other computed again are not merged, unless they communicate: then it is computed again.
 
 use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, retag, set_must_save};
@@ -118,6 +119,7 @@ pub fn merge(
     let distinct = Distinct::of(joint);
     let mut representative: Vec<NodeId> = joint.ids().collect();
     let mut first: FxHashMap<(Key, bool), (u32, NodeId)> = FxHashMap::default();
+    let mut recompute: Vec<Option<Recompute>> = joint.ids().map(|id| joint.tags(id).recompute).collect();
     let mut region = 0;
     for id in joint.ids() {
         region += u32::from(joint.target(id).mutable);
@@ -127,6 +129,18 @@ pub fn merge(
         let slot =
             first.entry((policy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
         if slot.0 == region {
+            let (kept, own) = (&mut recompute[slot.1.index()], joint.tags(id).recompute);
+            let contrary = matches!(
+                (*kept, own),
+                (Some(Recompute::MustSave), Some(Recompute::MustRecompute))
+                    | (Some(Recompute::MustRecompute), Some(Recompute::MustSave))
+            );
+            if joins && contrary && !joint.target(id).collective {
+                continue;
+            }
+            if own == Some(Recompute::MustRecompute) {
+                *kept = own;
+            }
             representative[id.index()] = slot.1;
         } else {
             *slot = (region, id);

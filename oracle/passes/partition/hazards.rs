@@ -21,7 +21,8 @@ use rustc_hash::FxHashMap;
 /// The hazards of one joint graph.
 #[derive(Clone, Debug, Default)]
 pub struct Hazards {
-    overwritten: FixedBitSet,
+    /// The last write of forward, for each value that it spoils.
+    overwritten: FxHashMap<NodeId, NodeId>,
     unrepeatable: Vec<Option<Ban>>,
     forbidden: FixedBitSet,
 }
@@ -30,23 +31,26 @@ impl Hazards {
     /// Finds the hazards of `joint`.
     pub fn of(joint: &Joint, policy: &dyn Policy) -> Hazards {
         let mut hazards = Hazards {
-            overwritten: FixedBitSet::with_capacity(joint.graph.len()),
+            overwritten: FxHashMap::default(),
             forbidden: FixedBitSet::with_capacity(joint.graph.len()),
             unrepeatable: joint.ids().map(|id| policy.unrepeatable(joint, id)).collect(),
         };
         if policy.minds_overwriting()
             && joint.ids().any(|id| joint.target(id).mutable && policy.must_be_forward(joint, id))
         {
-            for id in overwritten(joint, policy) {
-                hazards.overwritten.insert(id.index());
-            }
+            hazards.overwritten = overwritten(joint, policy);
         }
         hazards
     }
 
     /// Whether forward writes to the storage of `id` after it was read.
     pub fn overwritten(&self, id: NodeId) -> bool {
-        self.overwritten.contains(id.index())
+        self.overwritten.contains_key(&id)
+    }
+
+    /// Whether `reader` reads `id` before forward overwrites it: handed over, `id` would have other contents.
+    pub fn reads_before(&self, id: NodeId, reader: NodeId) -> bool {
+        self.overwritten.get(&id).is_some_and(|&write| reader < write)
     }
 
     /// Why `id` must not be computed again.
@@ -77,8 +81,8 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
     (joint.draws(id) && !joint.tags(id).recomputes()).then_some(Ban::Draw)
 }
 
-/// Values that are read, and then overwritten by forward.
-fn overwritten(joint: &Joint, policy: &dyn Policy) -> Vec<NodeId> {
+/// Values that are read, and then overwritten by forward, each with the last such write.
+fn overwritten(joint: &Joint, policy: &dyn Policy) -> FxHashMap<NodeId, NodeId> {
     let graph = &joint.graph;
     let collectives = Collectives::new(graph, &joint.ops);
     let storages = Storages::new(graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
@@ -91,13 +95,13 @@ fn overwritten(joint: &Joint, policy: &dyn Policy) -> Vec<NodeId> {
     let read_before = |id: NodeId, write: NodeId| {
         joint.users(id).iter().any(|&user| user < write && joint.role(user) != Role::Output)
     };
-    let spoiled = |id: &NodeId| {
-        storages.all_parts(*id).filter(|part| part.certain).any(|part| {
+    let spoiled = |id: NodeId| {
+        let writes = storages.all_parts(id).filter(|part| part.certain).flat_map(|part| {
             let writes = writes.get(&part.storage).map_or(&[][..], Vec::as_slice);
-            writes.iter().any(|&(write, bytes)| {
-                *id < write && bytes.overlap(part.bytes) != Overlap::No && read_before(*id, write)
-            })
-        })
+            writes.iter().filter(|(_, bytes)| bytes.overlap(part.bytes) != Overlap::No)
+        });
+        let writes = writes.map(|&(write, _)| write).filter(|&write| id < write && read_before(id, write));
+        Some((id, writes.max()?))
     };
-    joint.ids().filter(spoiled).collect()
+    joint.ids().filter_map(spoiled).collect()
 }

@@ -8,7 +8,7 @@ use super::config::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::marks::{MarkTable, Marks, Placement};
 use super::targets::{Target, Targets};
-use crate::analysis::Edges;
+use crate::analysis::{Collectives, Edges};
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Symbol, Value};
 use crate::ops::Ops;
 use rustc_hash::FxHashMap;
@@ -91,6 +91,8 @@ pub struct Joint {
     /// Backward outputs, flattened.
     pub backward_outputs: Vec<Value>,
     roles: Vec<Role>,
+    /// For each value of communication in flight the waits for it.
+    waits: FxHashMap<NodeId, Vec<NodeId>>,
     symbols: FxHashMap<Str, usize>,
     suppressed_waits: bool,
     impure_random: bool,
@@ -140,6 +142,15 @@ impl Joint {
         }
         let backward_outputs = outputs.split_off(count);
         let ops = Ops::of(&graph);
+        let collectives = Collectives::new(&graph, &ops);
+        let edges = Edges::new(&graph);
+        let in_flight = |id: NodeId| {
+            let waits = &collectives.waits[collectives.launch_of_value(id)?];
+            let waits: Vec<NodeId> =
+                edges.users(id).iter().copied().filter(|user| waits.contains(user)).collect();
+            (!waits.is_empty()).then_some((id, waits))
+        };
+        let waits = graph.ids().filter_map(in_flight).collect();
         let roles = graph.ids().map(|id| match graph.node(id).op {
             Op::Placeholder => Role::of_placeholder(graph.target(id)),
             Op::GetAttr => Role::Constant,
@@ -149,8 +160,9 @@ impl Joint {
         let symbol = |(i, symbol): (usize, &Symbol)| Some((graph.strings().find(&symbol.name)?, i));
         Ok(Joint {
             roles: roles.collect(),
+            waits,
             symbols: graph.symbols.iter().enumerate().rev().filter_map(symbol).collect(),
-            edges: Edges::new(&graph),
+            edges,
             targets: Targets::of(&graph, &ops),
             marks: MarkTable::of(&graph),
             ops,
@@ -260,6 +272,12 @@ impl Joint {
     /// Whether `id` draws random numbers: dropout of attention that is 0 draws none.
     pub fn draws(&self, id: NodeId) -> bool {
         self.target(id).seeded && self.ops.draws(&self.graph, id)
+    }
+
+    /// The waits for the communication whose result `id` is before anybody waited: such a value is not saved, since
+    /// its buffer is still being filled. Empty for every other value.
+    pub fn waits(&self, id: NodeId) -> &[NodeId] {
+        self.waits.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// Whether `id` acts beyond its value; `random`: whether drawing counts.

@@ -12,6 +12,9 @@
 //! The steps are PyTorch's, node for node, except where its result would not be right:
 //!
 //! - a value that forward overwrites after it was read is not saved ([`hazards`]);
+//! - nothing is saved while it is in flight: its wait is, or both are repeated ([`recompute_tags`]);
+//! - backward reads memory before it overwrites it, and a replay saves what it could compute only from memory that
+//!   forward overwrites ([`order`], [`hazards`]);
 //! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
 //! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
 //! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a
@@ -58,9 +61,10 @@ pub use joint::Joint;
 pub use policy::{Policy, Reference};
 pub use result::{Certificate, Partition, SavedValue};
 
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, NodeId, Value};
 use classes::Classes;
 use error::Origin;
+use extract::Piece;
 use hazards::Hazards;
 use modules::{Modules, Saved, extract_modules};
 
@@ -162,13 +166,25 @@ impl Run<'_> {
             let more = Saved::sorted(&self.joint, &extra);
             saved.values.extend(more.values);
             saved.objects.extend(more.objects);
+            if self.policy.waits_before_saving() {
+                saved.wait(&self.joint);
+            }
             saved.deduplicate();
             if self.method == Method::Default {
                 saved.values.sort_unstable();
             }
+            if self.method != Method::MinCut {
+                self.save_what_is_missing(&mut saved);
+            }
             let saved = self.policy.adjust(&self.joint, &self.classes, saved);
-            let modules = extract_modules(&self.joint, self.policy, saved)?;
-            let repeated = self.repeated(&modules, &hazards);
+            let mut modules = extract_modules(&self.joint, self.policy, saved)?;
+            if self.policy.waits_before_saving() && self.lands(&modules) {
+                continue;
+            }
+            let mut repeated = self.repeated(&modules, &hazards);
+            if self.method != Method::MinCut {
+                repeated.extend(self.misread(&modules, &hazards));
+            }
             let known = extra.len();
             for id in repeated {
                 match self.method {
@@ -186,6 +202,7 @@ impl Run<'_> {
             extra.dedup();
             if extra.len() == known {
                 self.check(&modules, &hazards)?;
+                self.drop_dead_readers(&mut modules.backward, &hazards);
                 return self.finish(modules, tagged, certificate);
             }
             if self.method == Method::MinCut {
@@ -208,9 +225,118 @@ impl Run<'_> {
                 let cx = min_cut::Context::new(joint, self.config, &self.classes, self.policy, hazards);
                 let budget = min_cut::budget::budget(&cx)?;
                 let choice = min_cut::budget::choose(&cx, budget)?;
-                Ok((Saved::sorted(joint, &choice.saved), choice.certificate))
+                let mut list = choice.saved;
+                list.extend(joint.ids().filter(|&id| self.is_read_after(hazards, id)));
+                list.sort_unstable();
+                Ok((Saved::sorted(joint, &list), choice.certificate))
             }
         }
+    }
+
+    /// Whether forward overwrites `id`, and somebody outside forward may read it as it is afterwards.
+    fn is_read_after(&self, hazards: &Hazards, id: NodeId) -> bool {
+        let joint = &self.joint;
+        let returned = || self.classes.backward.contains(id.index());
+        let late = |&user: &NodeId| {
+            joint.role(user) == joint::Role::Call
+                && !hazards.reads_before(id, user)
+                && !self.policy.must_be_forward(joint, user)
+        };
+        hazards.overwritten(id) && (returned() || joint.users(id).iter().any(late))
+    }
+
+    /// What backward computes for its outputs and effects. A wait that nobody reads is dropped in the end.
+    fn read_in_backward(&self, modules: &Modules) -> fixedbitset::FixedBitSet {
+        let mut backward = modules.backward.clone();
+        self.drop_dead(&mut backward);
+        backward.computed(&self.joint)
+    }
+
+    /// Drops what nobody reads, waits among it.
+    fn drop_dead(&self, piece: &mut Piece) {
+        let joint = &self.joint;
+        piece.eliminate(joint, |id| joint.survives(id) && !joint.target(id).wait);
+    }
+
+    /// Drops what nobody reads, if some of it reads memory that forward overwrites. (PyTorch keeps what only a dead
+    /// collective read.)
+    fn drop_dead_readers(&self, backward: &mut Piece, hazards: &Hazards) {
+        let joint = &self.joint;
+        let misreads =
+            |id: NodeId| joint.edges.inputs(id).iter().any(|&input| hazards.reads_before(input, id));
+        let computed = backward.computed(joint);
+        if joint.ids().any(|id| computed.contains(id.index()) && misreads(id)) {
+            self.drop_dead(backward);
+        }
+    }
+
+    /// Values that backward would compute from memory that forward overwrites meanwhile, and that can be saved.
+    fn misread(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
+        let joint = &self.joint;
+        let backward = self.read_in_backward(modules);
+        let again = |id: NodeId| match self.method {
+            Method::Replay => joint.tags(id).recompute == Some(marks::Recompute::MustRecompute),
+            _ => joint.tags(id).recomputes(),
+        };
+        let mut found = Vec::new();
+        for &id in &modules.saved.values {
+            found.extend(joint.users(id).iter().copied().filter(|&user| {
+                backward.contains(user.index())
+                    && hazards.reads_before(id, user)
+                    && !self.classes.tangents_closure.contains(user.index())
+                    && !again(user)
+            }));
+        }
+        found
+    }
+
+    /// Changes the tags of what would be saved in flight. Gives whether it did.
+    fn lands(&mut self, modules: &Modules) -> bool {
+        let mut changed = false;
+        for &id in &modules.saved.values {
+            changed |= recompute_tags::join_waits(&mut self.joint, id);
+        }
+        if changed && self.method == Method::Default {
+            recompute_tags::clean_up(&mut self.joint, true);
+        }
+        changed
+    }
+
+    /// Saves what backward needs and only forward has: inputs, and results of forward's writes and effects. Without
+    /// it a gradient could not be computed, and an effect of backward would be lost.
+    fn save_what_is_missing(&self, saved: &mut Saved) {
+        let joint = &self.joint;
+        let mut known = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
+        saved.all().for_each(|id| known.insert(id.index()));
+        let effects = joint.ids().filter(|&id| self.policy.must_be_backward(joint, id));
+        let mut stack: Vec<NodeId> = joint::nodes_of(&joint.backward_outputs).chain(effects).collect();
+        let mut missing = Vec::new();
+        while let Some(id) = stack.pop() {
+            if known.put(id.index()) {
+                continue;
+            }
+            let forward = |id: NodeId| match joint.role(id) {
+                joint::Role::Primal | joint::Role::ForwardSeed => true,
+                joint::Role::Call => {
+                    self.policy.must_be_forward(joint, id) && joint.sort(id) != joint::Sort::Nothing
+                }
+                _ => false,
+            };
+            let item = match joint.graph.arg(id, 0) {
+                Some(Value::Node(parent)) if joint.target(id).getitem => forward(parent),
+                _ => false,
+            };
+            if item || (forward(id) && joint.sort(id) != joint::Sort::Tuple) {
+                missing.push(id);
+            } else {
+                stack.extend_from_slice(joint.edges.inputs(id));
+            }
+        }
+        missing.sort_unstable();
+        let missing = Saved::sorted(joint, &missing);
+        saved.values.extend(missing.values);
+        saved.symbols.extend(missing.symbols);
+        saved.objects.extend(missing.objects);
     }
 
     /// What both sides compute and only one may.
@@ -224,21 +350,24 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Refuses to save what forward overwrites. The minimum cut never does.
+    /// Refuses to save what forward overwrites and backward reads as it was before. The minimum cut never does.
     fn check(&self, modules: &Modules, hazards: &Hazards) -> Result<(), PartitionError> {
         let joint = &self.joint;
-        let Some(id) = modules.saved.values.iter().copied().find(|&id| hazards.overwritten(id)) else {
+        let backward = self.read_in_backward(modules);
+        let readers = |id: NodeId| {
+            let users = joint.users(id).iter().copied().filter(|user| backward.contains(user.index()));
+            users.filter(move |&user| hazards.reads_before(id, user))
+        };
+        let Some(id) = modules.saved.values.iter().copied().find(|&id| readers(id).next().is_some()) else {
             return Ok(());
         };
-        let backward = modules.backward.computed(joint);
         let name = joint.name(id);
         let error = PartitionError::new(
             Problem::NeitherSavedNorRecomputed,
             format!("backward needs {name}, which forward overwrites after it was read"),
         )
         .with(name, Origin::DataDependence, "is overwritten in forward, so it cannot be saved");
-        let readers = joint.users(id).iter().filter(|user| backward.contains(user.index()));
-        Err(readers.fold(error, |error, &user| {
+        Err(readers(id).fold(error, |error, user| {
             error.with(joint.name(user), Origin::DataDependence, format!("reads {name} in backward"))
         }))
     }

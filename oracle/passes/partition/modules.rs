@@ -11,6 +11,7 @@
 use super::error::PartitionError;
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, Sort};
+use super::marks::Recompute;
 use super::policy::Policy;
 use crate::graph::{Dim, ExprId, NodeId, Op, Out, Value};
 use fixedbitset::FixedBitSet;
@@ -44,6 +45,16 @@ impl Saved {
             }
         }
         saved
+    }
+
+    /// Puts the waits for what is still in flight in its place, unless one of them must be computed again.
+    pub fn wait(&mut self, joint: &Joint) {
+        let again = |wait: &NodeId| joint.tags(*wait).recompute == Some(Recompute::MustRecompute);
+        let landed = |&id: &NodeId| match joint.waits(id) {
+            waits if waits.is_empty() || waits.iter().any(again) => vec![id],
+            waits => waits.to_vec(),
+        };
+        self.values = self.values.iter().flat_map(landed).collect();
     }
 
     /// Keeps the first occurrence of each.

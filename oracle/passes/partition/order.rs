@@ -6,13 +6,16 @@
 use super::extract::Piece;
 use super::joint::{Joint, Role};
 use super::policy::Policy;
+use crate::analysis::storages::Mode;
+use crate::analysis::{Collectives, StorageIndex, Storages};
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
 
 /// Moves what backward computes again down to just before its first reader. Placeholders stay in front; then
 /// come the writes that stood before the first reader of a tangent, with what they need; then everything from
-/// that reader on, each after what it needs. Without a reader of a tangent nothing changes. Nodes that nothing
-/// needs are lost.
+/// that reader on, each after what it needs. What read memory before a write still does. Without a reader of a
+/// tangent nothing changes. Nodes that nothing needs are lost. (PyTorch moves a reader past a write.)
 pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     let computed = piece.computed(joint);
     let reads_tangent =
@@ -24,21 +27,32 @@ pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     let mut order = piece.inputs.clone();
     order.iter().for_each(|id| placed.insert(id.index()));
     let (before, after) = body.split_at(start);
-    let (mut stack, mut missing) = (Vec::new(), Vec::new());
     let outputs: Vec<NodeId> = super::joint::nodes_of(&piece.outputs).collect();
+    let hoisted: Vec<NodeId> = before.iter().copied().filter(|&id| policy.hoists(joint, id)).collect();
+    let mut needed = FixedBitSet::with_capacity(joint.graph.len());
+    after.iter().chain(&hoisted).chain(&outputs).for_each(|id| needed.insert(id.index()));
+    for &id in body.iter().rev() {
+        if needed.contains(id.index()) {
+            joint.edges.inputs(id).iter().for_each(|input| needed.insert(input.index()));
+        }
+    }
+    let kept: Vec<NodeId> = body.iter().copied().filter(|id| needed.contains(id.index())).collect();
+    let readers = readers_before_writes(joint, &kept);
+    let (mut stack, mut missing) = (Vec::new(), Vec::new());
     let mut place = |roots: &[NodeId], order: &mut Vec<NodeId>| {
         stack.extend_from_slice(roots);
         while let Some(id) = stack.pop() {
             if !placed.put(id.index()) {
                 missing.push(id);
                 stack.extend_from_slice(joint.edges.inputs(id));
+                stack.extend(readers.get(&id).into_iter().flatten());
             }
         }
         // List order is the order of ids here.
         missing.sort_unstable();
         order.append(&mut missing);
     };
-    for &id in before.iter().filter(|&&id| policy.hoists(joint, id)) {
+    for &id in &hoisted {
         place(&[id], &mut order);
     }
     for &id in after {
@@ -46,6 +60,30 @@ pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     }
     place(&outputs, &mut order);
     piece.list = order;
+}
+
+/// For each node of `body` that writes: the earlier ones that read what it writes to and that no other write comes
+/// between. Writes keep their order anyway, so what reads after a write does.
+fn readers_before_writes(joint: &Joint, body: &[NodeId]) -> FxHashMap<NodeId, Vec<NodeId>> {
+    let mut readers = FxHashMap::default();
+    if !body.iter().any(|&id| joint.target(id).mutable) {
+        return readers;
+    }
+    let collectives = Collectives::new(&joint.graph, &joint.ops);
+    let storages = Storages::new(&joint.graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
+    let mut since: FxHashMap<StorageIndex, Vec<NodeId>> = FxHashMap::default();
+    for &id in body {
+        let accesses = storages.accesses_by(id);
+        let writes = joint.target(id).mutable;
+        for access in accesses.iter().filter(|access| writes && access.touch.writes()) {
+            let read = since.remove(&access.part.storage).unwrap_or_default();
+            readers.entry(id).or_insert_with(Vec::new).extend(read);
+        }
+        for access in accesses.iter().filter(|access| !(writes && access.touch.writes())) {
+            since.entry(access.part.storage).or_default().push(id);
+        }
+    }
+    readers
 }
 
 /// Whether a node that stands before the first reader of a tangent keeps its place in front: what writes, what has

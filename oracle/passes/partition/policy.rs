@@ -64,6 +64,11 @@ pub trait Policy {
         true
     }
 
+    /// Whether what communication gives is waited for before it is saved.
+    fn waits_before_saving(&self) -> bool {
+        true
+    }
+
     /// Why a forward call is not computed again.
     fn should_ban(&self, cx: &Context, bans: Bans, id: NodeId) -> Result<Option<Ban>, PartitionError> {
         bans::should_ban(cx, bans, id)

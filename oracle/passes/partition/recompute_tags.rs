@@ -36,6 +36,33 @@ pub fn clean_up(joint: &mut Joint, is_default: bool) {
     }
 }
 
+/// Makes one of the tags of communication and its waits, where they let `id` be saved while it is in flight: it is
+/// computed again if a wait must be, else its waits are saved. Gives whether a tag changed. (PyTorch saves the buffer
+/// that is still being filled.)
+pub fn join_waits(joint: &mut Joint, id: NodeId) -> bool {
+    let waits = joint.waits(id).to_vec();
+    let must = |wait: &NodeId| joint.tags(*wait).recompute == Some(Recompute::MustRecompute);
+    let (nodes, recompute, region) = match waits.iter().copied().find(must) {
+        Some(wait) => {
+            let launch = match joint.graph.arg(id, 0) {
+                Some(Value::Node(launch)) if joint.target(id).getitem => Some(launch),
+                _ => None,
+            };
+            let nodes = launch.into_iter().chain([id]).collect();
+            (nodes, Recompute::MustRecompute, joint.tags(wait).region)
+        }
+        None => (waits, Recompute::MustSave, None),
+    };
+    let mut changed = false;
+    for id in nodes {
+        let own = joint.marks.get_mut(id);
+        changed |= own.recompute != Some(recompute);
+        own.recompute = Some(recompute);
+        own.region = region.or(own.region);
+    }
+    changed
+}
+
 /// Whether `id` takes one of the results of a node in a checkpointed region.
 fn result_of_region(joint: &Joint, id: NodeId) -> bool {
     let Some(Value::Node(parent)) = joint.graph.arg(id, 0) else { return false };

@@ -6,6 +6,7 @@ use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
 use super::gathers::is_to_be_saved;
 use super::tags::{NodeTags, Recompute};
+use crate::analysis::bytes::Overlap;
 use crate::graph::{Graph, NodeId, Op};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -87,6 +88,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
         let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
         // Of equal nodes one is left, with the tags of all.
         let kept = kept || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
+        let kept = kept || is_listed_by_twin(evidence, id);
         if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
         }
@@ -113,14 +115,41 @@ fn is_item_of_tagged(evidence: &PartitionEvidence, id: NodeId) -> bool {
     item_of(evidence.joint.graph, id).is_some_and(|(parent, _)| evidence.tags[parent.index()].replayed)
 }
 
-/// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives.
+/// Whether a node equal to the parent of an item lists it: they are merged, with the tags of both.
+fn is_listed_by_twin(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let Some((parent, index)) = item_of(evidence.joint.graph, id) else { return false };
+    evidence.equal_nodes(parent).iter().any(|twin| {
+        let tags = &evidence.tags[twin.index()];
+        tags.replayed && tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index))
+    })
+}
+
+/// Values that have to be saved whatever the tags say: random draws that nothing replays, forced collectives, and what
+/// reads memory that forward writes afterwards.
 fn cannot_be_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
     let root = item_of(joint.graph, id).map_or(id, |(parent, _)| parent);
     let communicates = joint.ops.call(joint.graph, root).is_some_and(|info| {
         info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.mutated().next().is_some()
     });
-    communicates || joint.ops.draws(joint.graph, root)
+    communicates || joint.ops.draws(joint.graph, root) || reads_what_forward_overwrites(evidence, root)
+}
+
+/// Whether backward would find other contents than `id` read: forward has written to them since.
+fn reads_what_forward_overwrites(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let storages = joint.storages();
+    let writes = |node: NodeId| {
+        joint.ops.call(joint.graph, node).is_some_and(|info| info.mutated().next().is_some())
+            && evidence.in_forward[node.index()].is_some()
+    };
+    storages.accesses_by(id).iter().any(|read| {
+        storages.accesses_after(read.part.storage, id).any(|access| {
+            access.touch.writes()
+                && access.part.bytes.overlap(read.part.bytes) != Overlap::No
+                && writes(access.node)
+        })
+    })
 }
 
 /// What a value is, in words that a retrace does not change.
@@ -227,7 +256,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             (true, false) if recomputed => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
-            (false, true) if !cannot_be_recomputed(evidence, id) => {
+            (false, true) if !cannot_be_recomputed(evidence, id) && !is_listed_by_twin(evidence, id) => {
                 (format!("item {index} is saved and was not: {name}"), "forward saves it")
             }
             _ => continue,

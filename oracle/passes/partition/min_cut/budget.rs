@@ -144,8 +144,16 @@ fn candidates(cx: &Context, cut: &Cut) -> Result<Vec<NodeId>, PartitionError> {
 /// the least that holds it.
 pub fn without_memory(cx: &Context) -> Result<Option<Choice>, PartitionError> {
     let joint = cx.joint;
+    // What is returned by backward, and what it is made of: the distance does not see it.
+    let mut needed = FixedBitSet::with_capacity(joint.graph.len());
+    for id in joint.ids().rev().filter(|&id| joint.role(id) != Role::Output) {
+        if needed.contains(id.index()) || cx.classes.backward.contains(id.index()) {
+            needed.insert(id.index());
+            joint.edges.inputs(id).iter().for_each(|input| needed.insert(input.index()));
+        }
+    }
     let firm = |id: &NodeId| {
-        cx.distance(*id) < FAR
+        (cx.distance(*id) < FAR || needed.contains(id.index()))
             && !joint.tags(*id).recomputes()
             && (joint.tags(*id).must_save() || cx.hazards.unrepeatable(*id).is_some_and(Ban::is_firm))
     };

@@ -98,6 +98,10 @@ pub fn weight(cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
     if joint.tags(id).replayed_mutation {
         return Ok(Weight::Never("is overwritten by the runtime after forward"));
     }
+    let waits = joint.waits(id);
+    if !waits.is_empty() && !waits.iter().any(|&wait| joint.tags(wait).recomputes()) {
+        return Ok(Weight::Never("is communication in flight, which a wait ends"));
+    }
     if cx.hazards.overwritten(id) {
         return Ok(Weight::Never("is overwritten in forward after it was read"));
     }

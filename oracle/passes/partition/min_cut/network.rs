@@ -102,7 +102,9 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
             network.add(entry(id), SINK, INFINITE);
             continue;
         }
-        if cx.classes.backward.contains(id.index()) {
+        // Who reads memory after forward's last write to it finds it as it is handed over, at no cost.
+        let spoiled = cx.hazards.overwritten(id);
+        if cx.classes.backward.contains(id.index()) && !spoiled {
             drains[id.index()] = Some(Drain::Output);
             network.add(exit(id), SINK, INFINITE);
         }
@@ -126,7 +128,10 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
         weights[id.index()] = Some(weight);
         network.add(entry(id), exit(id), weight.capacity());
         // The output is a dead end.
-        for &user in joint.users(id).iter().filter(|&&user| joint.role(user) != Role::Output) {
+        let reads = |user: &&NodeId| {
+            joint.role(**user) != Role::Output && (!spoiled || cx.hazards.reads_before(id, **user))
+        };
+        for &user in joint.users(id).iter().filter(reads) {
             network.add(exit(id), entry(user), INFINITE);
         }
     }

@@ -170,8 +170,23 @@ fn nothing_is_computed_from_what_forward_overwrites() {
             "y: depends on primals_1",
         ]
     );
-    let error = run(&graph(&untagged), &config("method=replay num_fwd_outputs=1")).unwrap_err();
+    let error = run(&graph(&tagged), &config("method=replay num_fwd_outputs=1")).unwrap_err();
     assert_eq!(error.problem, Problem::NeitherSavedNorRecomputed);
+    // A replay saves what it cannot compute again, whatever the tags do not say.
+    let partition = run(&graph(&untagged), &config("method=replay num_fwd_outputs=1")).unwrap();
+    assert_eq!(saved(&partition), ["y"]);
+    // Both sides write: backward gets the memory, and computes nothing from its old contents.
+    let both = untagged.replace(
+        "output (z, g)",
+        "b = copy_(primals_1, g) : f32[8] {partitioner_tag: must_be_in_backward}\noutput (z, g)",
+    );
+    for method in ["min-cut", "replay", "default"] {
+        let partition = run(&graph(&both), &config(&format!("method={method} num_fwd_outputs=1"))).unwrap();
+        let mut saved = saved(&partition);
+        saved.sort_unstable();
+        assert_eq!(saved, ["primals_1", "y"], "{method}");
+        assert!(partition.backward.find("b").is_some());
+    }
 }
 
 /// Backward writes to what it was given, and no tangent has to do with it. K13.

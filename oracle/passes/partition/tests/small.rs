@@ -125,32 +125,36 @@ fn an_index_list_decides_alone() {
 
 #[test]
 fn the_autograd_order_moves_copies_down() {
-    let joint = graph(
-        "
+    // What is written to: memory that nobody reads, then what a copy reads.
+    for (written, order) in [("v", "d e b g1 a g2"), ("x", "a d e b g1 g2")] {
+        let joint = graph(&COPIES.replace("WRITTEN", written));
+        let joint = Joint::new(joint, &config("num_fwd_outputs=0")).unwrap();
+        let find = |names: &str| -> Vec<NodeId> {
+            names.split_whitespace().map(|name| joint.graph.find(name).unwrap()).collect()
+        };
+        let mut piece = Piece {
+            side: Side::Backward,
+            inputs: find("x w v tangents_1"),
+            list: find("x w v tangents_1 a b d e g1 g2"),
+            outputs: joint.backward_outputs.clone(),
+        };
+        order::mimic_autograd(&joint, &Reference, &mut piece);
+        assert_eq!(piece.list, find(&format!("x w v tangents_1 {order}")));
+    }
+}
+
+const COPIES: &str = "
         x = input : f32[8]
         w = input : f32[8]
+        v = input : f32[8]
         tangents_1 = input : f32[8]
         a = exp(x) : f32[8]
         b = exp(w) : f32[8]
         d = neg(w) : f32[8]
-        e = copy_(x, d) : f32[8] {partitioner_tag: must_be_in_backward}
+        e = copy_(WRITTEN, d) : f32[8] {partitioner_tag: must_be_in_backward}
         g1 = mul(tangents_1, b) : f32[8]
         g2 = mul(g1, a) : f32[8]
-        output (g1, g2)",
-    );
-    let joint = Joint::new(joint, &config("num_fwd_outputs=0")).unwrap();
-    let find = |names: &str| -> Vec<NodeId> {
-        names.split_whitespace().map(|name| joint.graph.find(name).unwrap()).collect()
-    };
-    let mut piece = Piece {
-        side: Side::Backward,
-        inputs: find("x w tangents_1"),
-        list: find("x w tangents_1 a b d e g1 g2"),
-        outputs: joint.backward_outputs.clone(),
-    };
-    order::mimic_autograd(&joint, &Reference, &mut piece);
-    assert_eq!(piece.list, find("x w tangents_1 d e b g1 a g2"));
-}
+        output (g1, g2)";
 
 #[test]
 fn getitems_stand_next_to_what_they_index() {
