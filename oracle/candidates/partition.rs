@@ -57,8 +57,6 @@ enum Way {
     Ranks,
     /// In the partitioner; several budgets are compared.
     Budgets,
-    /// In the partitioner; parameters are to be gathered again, tagged or not.
-    Resharded,
     /// In the pass that tags gathers of parameters: what it does not reach loses its tag.
     Marked,
     /// Where tags are carried to the second joint graph.
@@ -337,14 +335,6 @@ impl Policy for AnyGroup {
     }
 }
 
-/// What backward computes anew is merged with forward's.
-struct MergesTwins;
-impl Policy for MergesTwins {
-    fn separates_backward(&self, _: Method) -> bool {
-        false
-    }
-}
-
 /// Each half of the items gets all of the budget.
 struct SplitBudget;
 impl Policy for SplitBudget {
@@ -463,7 +453,6 @@ mutants! {
         LosesMerged, Cut;
     "K21a", "merges what shares memory with an output or is written", "#188280", MERGED, MergesReturned, Cut;
     "K21b", "merges 1 and 1.0", "#119567", MERGED, NumbersByValue, Cut;
-    "K21c", "merges forward's value with its copy in backward", "thunder#2203", REPEATED, MergesTwins, Resharded;
     "K21d", "merges communication of different groups", "thunder#2203", MERGED, AnyGroup, Cut;
     "K21e", "merges draws", "thunder#2203", &["partition/semantics-equal", "partition/rng-paired"],
         MergesDraws, Cut;
@@ -515,7 +504,7 @@ impl PartitionMutant {
 
 fn cut(joint: &Graph, config: &Config, way: Way, policy: &dyn Policy) -> Result<Partition, PartitionError> {
     match way {
-        Way::Cut | Way::Resharded | Way::Ranks | Way::Budgets => partition::run_with(joint, config, policy),
+        Way::Cut | Way::Ranks | Way::Budgets => partition::run_with(joint, config, policy),
         Way::Marked => partition::run(&marked(joint, policy)?, config),
         Way::Carried => partition::run(&carried(joint, policy), config),
         Way::Layers => partition::run(&checkpoint_with(joint, Stage::default(), policy)?, config),
@@ -536,8 +525,7 @@ fn judge_by(
     let reference = |asked: &Config| cut(joint, asked, way, &Reference).map_err(refusal);
     let mut further = Further::default();
     match way {
-        Way::Cut | Way::Resharded | Way::Marked | Way::Carried => {
-            config.reshard_after_forward |= way == Way::Resharded;
+        Way::Cut | Way::Marked | Way::Carried => {
             let parts = match cut(joint, &asked, way, policy) {
                 Ok(parts) => parts,
                 Err(error) => {
@@ -748,22 +736,6 @@ mod tests {
             g = mul(tangents_1, b) : f32[4] {partitioner_tag: is_backward}
             h = mul(g, a) : f32[4] {partitioner_tag: is_backward}
             output (u, v, h, None)",
-        ),
-        // Where copies exist, each has the same tag there.
-        (
-            "K21c",
-            "world 2 ranks, groups dp = [0 1]
-            pass partition method=min-cut num_fwd_outputs=1
-            primals_1 = input : f32[4, 4]
-            primals_2 = input : f32[8, 4]
-            tangents_1 = input : f32[8, 4]
-            ag = all_gather(primals_1, dp) : f32[8, 4] {partitioner_tag: is_forward}
-            w = wait(ag) : f32[8, 4] {partitioner_tag: is_forward}
-            y = mul(primals_2, w) : f32[8, 4] {partitioner_tag: is_forward}
-            ag2 = all_gather(primals_1, dp) : f32[8, 4] {partitioner_tag: is_backward, recompute: MUST_RECOMPUTE}
-            w2 = wait(ag2) : f32[8, 4] {partitioner_tag: is_backward, recompute: MUST_RECOMPUTE}
-            g = mul(tangents_1, w2) : f32[8, 4] {partitioner_tag: is_backward}
-            output (y, None, g)",
         ),
         // There is one group there.
         (
