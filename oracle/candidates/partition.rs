@@ -78,7 +78,7 @@ struct NoisyWeight;
 impl Policy for NoisyWeight {
     fn weight(&self, cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
         Ok(match weight(cx, id)? {
-            Weight::Finite(weight) if id.index() % 2 == 0 => {
+            Weight::Finite(weight) if id.index().is_multiple_of(2) => {
                 Weight::Finite(weight.saturating_add(weight / 10))
             }
             other => other,
