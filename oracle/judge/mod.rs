@@ -379,19 +379,25 @@ fn judge_outcomes_with(
         return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };
     }
     let (findings, rules) = rules::check_all(&evidence, pass);
-    let undecided: Vec<String> = rules
-        .iter()
-        .filter_map(|(id, status)| match status {
-            RuleStatus::Undecided(why) => Some((id, why)),
-            _ => None,
-        })
-        .filter(|(id, _)| rules::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
-        .map(|(id, why)| format!("{id}: {why}"))
-        .collect();
+    let undecided = undecided(&rules, |id| rules::find(id).map(|rule| rule.severity));
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
 }
 
-fn verdict(findings: Vec<Finding>, undecided: Vec<String>) -> Verdict {
+/// The soundness rules that could not be decided, each with its reason.
+pub(crate) fn undecided(
+    rules: &[(&'static str, RuleStatus)],
+    severity: impl Fn(&str) -> Option<Severity>,
+) -> Vec<String> {
+    let why = |(id, status): &(&'static str, RuleStatus)| match status {
+        RuleStatus::Undecided(why) if severity(id) == Some(Severity::Soundness) => {
+            Some(format!("{id}: {why}"))
+        }
+        _ => None,
+    };
+    rules.iter().filter_map(why).collect()
+}
+
+pub(crate) fn verdict(findings: Vec<Finding>, undecided: Vec<String>) -> Verdict {
     match (findings.is_empty(), undecided.is_empty()) {
         (false, _) => Verdict::Violated(findings),
         (true, false) => Verdict::Undecided(undecided),

@@ -1,13 +1,12 @@
 //! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
 
-use super::{CannotJudge, Judgement, Options, Values, refused, verdict};
+use super::{CannotJudge, Judgement, Options, Values, refused, undecided, verdict};
 use crate::analysis::validate::validate;
 use crate::candidates::Candidate;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
-use crate::rules::{RuleStatus, Severity};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -83,15 +82,7 @@ pub fn judge_partition_with(
     evidence.further = further;
     partition::compare_values(&mut evidence, asked(options));
     let (findings, rules) = partition::check_all(&evidence);
-    let undecided: Vec<String> = rules
-        .iter()
-        .filter_map(|(id, status)| match status {
-            RuleStatus::Undecided(why) => Some((id, why)),
-            _ => None,
-        })
-        .filter(|(id, _)| partition::find(id).is_some_and(|rule| rule.severity == Severity::Soundness))
-        .map(|(id, why)| format!("{id}: {why}"))
-        .collect();
+    let undecided = undecided(&rules, |id| partition::find(id).map(|rule| rule.severity));
     let verdict = verdict(findings, undecided);
     let acted = !evidence.saved.is_empty();
     Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })

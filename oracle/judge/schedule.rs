@@ -1,13 +1,13 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
-use super::{CannotJudge, Judgement, input_faults, refused, verdict};
+use super::{CannotJudge, Judgement, input_faults, refused, undecided, verdict};
 use crate::candidates::Candidate;
 use crate::candidates::schedule::Scheduler;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
-use crate::rules::{Budget, PassKind, RuleStatus, Severity};
+use crate::rules::{Budget, PassKind};
 use crate::simulate::Estimates;
 
 /// A candidate as one rank after another runs it, with the options of one pass.
@@ -164,14 +164,7 @@ pub fn judge_scheduler(
 
 fn judgement(evidence: &Evidence) -> Judgement {
     let (findings, rules) = schedule::check_all(evidence);
-    let is_soundness = |id: &str| schedule::find(id).is_some_and(|rule| rule.severity == Severity::Soundness);
-    let undecided: Vec<String> = rules
-        .iter()
-        .filter_map(|(id, status)| match status {
-            RuleStatus::Undecided(why) if is_soundness(id) => Some(format!("{id}: {why}")),
-            _ => None,
-        })
-        .collect();
+    let undecided = undecided(&rules, |id| schedule::find(id).map(|rule| rule.severity));
     let acted = evidence.outcomes.iter().any(|outcome| {
         let before = evidence.before(outcome).graph;
         before.ids().map(|id| before.name(id)).ne(outcome

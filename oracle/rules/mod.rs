@@ -154,6 +154,22 @@ pub enum Checked {
     Undecided(String),
 }
 
+impl Checked {
+    /// What this makes of its rule; the findings are added to `findings`.
+    fn settle(self, findings: &mut Vec<Finding>) -> RuleStatus {
+        match self {
+            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
+            Checked::Findings(found) => {
+                let count = found.len();
+                findings.extend(found);
+                RuleStatus::Violated(count)
+            }
+            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
+            Checked::Undecided(why) => RuleStatus::Undecided(why),
+        }
+    }
+}
+
 /// What became of one rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RuleStatus {
@@ -439,17 +455,7 @@ fn check_where(
     let mut findings = Vec::new();
     let mut statuses = Vec::new();
     for rule in CATALOGUE.iter().filter(|rule| wanted(rule)) {
-        let status = match (rule.check)(evidence) {
-            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
-            Checked::Findings(found) => {
-                let count = found.len();
-                findings.extend(found);
-                RuleStatus::Violated(count)
-            }
-            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
-            Checked::Undecided(why) => RuleStatus::Undecided(why),
-        };
-        statuses.push((rule.id, status));
+        statuses.push((rule.id, (rule.check)(evidence).settle(&mut findings)));
     }
     (arrange(findings), statuses)
 }

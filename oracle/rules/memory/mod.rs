@@ -22,10 +22,10 @@ mod relation;
 pub use claim::{Claim, ClaimedLife, Increment, Offset, reordered};
 pub use evidence::{Counting, MemoryConfig, MemoryEvidence};
 
-use super::{Checked, Finding, RuleStatus, Severity, arrange};
+use super::{Checked, Severity, arrange};
 use crate::analysis::validate::validate;
 use crate::graph::Graph;
-use crate::judge::{CannotJudge, Judgement, Verdict};
+use crate::judge::{CannotJudge, Judgement, undecided, verdict};
 
 /// A rule about memory.
 pub struct MemoryRule {
@@ -181,31 +181,12 @@ pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Resu
     let ordered = claim.ordered(graph).map_err(CannotJudge::Pass)?;
     let graph = ordered.as_ref().unwrap_or(graph);
     let evidence = MemoryEvidence::new(graph, claim, config);
-    let (mut findings, mut rules): (Vec<Finding>, Vec<(&'static str, RuleStatus)>) = (Vec::new(), Vec::new());
-    let mut undecided = Vec::new();
+    let (mut findings, mut rules) = (Vec::new(), Vec::new());
     for rule in CATALOGUE {
-        let status = match (rule.check)(&evidence) {
-            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
-            Checked::Findings(found) => {
-                let count = found.len();
-                findings.extend(found);
-                RuleStatus::Violated(count)
-            }
-            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
-            Checked::Undecided(why) => {
-                if rule.severity == Severity::Soundness {
-                    undecided.push(format!("{}: {why}", rule.id));
-                }
-                RuleStatus::Undecided(why)
-            }
-        };
-        rules.push((rule.id, status));
+        rules.push((rule.id, (rule.check)(&evidence).settle(&mut findings)));
     }
-    let verdict = match (findings.is_empty(), undecided.is_empty()) {
-        (false, _) => Verdict::Violated(arrange(findings)),
-        (true, false) => Verdict::Undecided(undecided),
-        (true, true) => Verdict::Sound,
-    };
+    let undecided = undecided(&rules, |id| find(id).map(|rule| rule.severity));
+    let verdict = verdict(arrange(findings), undecided);
     let acted =
         claim.order.is_some() || evidence.replay.as_ref().is_ok_and(|replay| !replay.lives.is_empty());
     Ok(Judgement { verdict, rules, notes: evidence.notes(), acted })

@@ -1,6 +1,8 @@
 use super::*;
 use crate::format::text;
+use crate::judge::Verdict;
 use crate::passes::memory::replay::{Facts, Options, replay_facts};
+use crate::rules::RuleStatus;
 
 fn graph(lines: &str) -> Graph {
     text::parse(lines).unwrap_or_else(|e| panic!("{}", e.render(None))).graph

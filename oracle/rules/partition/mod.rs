@@ -318,17 +318,7 @@ pub fn check_all(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<(&'static s
     let mut findings = Vec::new();
     let mut statuses = Vec::new();
     for rule in CATALOGUE {
-        let status = match (rule.check)(evidence) {
-            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
-            Checked::Findings(found) => {
-                let count = found.len();
-                findings.extend(found);
-                RuleStatus::Violated(count)
-            }
-            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
-            Checked::Undecided(why) => RuleStatus::Undecided(why),
-        };
-        statuses.push((rule.id, status));
+        statuses.push((rule.id, (rule.check)(evidence).settle(&mut findings)));
     }
     (arrange(findings), statuses)
 }

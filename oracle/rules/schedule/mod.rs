@@ -195,17 +195,8 @@ pub fn check_all(evidence: &Evidence) -> (Vec<Finding>, Vec<(&'static str, RuleS
             true => (rule.check)(evidence),
             false => Checked::NotChecked("the list after is no permutation of the list before".into()),
         };
-        let status = match checked {
-            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
-            Checked::Findings(found) => {
-                is_permutation &= rule.id != "order/permutation";
-                let count = found.len();
-                findings.extend(found);
-                RuleStatus::Violated(count)
-            }
-            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
-            Checked::Undecided(why) => RuleStatus::Undecided(why),
-        };
+        let status = checked.settle(&mut findings);
+        is_permutation &= rule.id != "order/permutation" || !matches!(status, RuleStatus::Violated(_));
         statuses.push((rule.id, status));
     }
     (arrange(findings), statuses)
