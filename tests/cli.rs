@@ -276,6 +276,18 @@ fn a_shape_that_disagrees_with_its_operator_is_a_finding_with_both_shapes() {
 }
 
 #[test]
+fn a_tensor_that_does_not_fit_its_storage_is_a_finding() {
+    let scratch = Scratch::new("storage");
+    let small = X.replace(r#""stride":[1]"#, r#""stride":[1],"storage":0,"storage_bytes":8"#);
+    assert_ne!(small, X);
+    let path = scratch.write("t.json", json(&[&small, &relu("r", "x"), OUTPUT]).as_bytes());
+    let output = program(&["check", "bucketing", &path]);
+    let report = text(&output.stdout);
+    assert_eq!(status(&output), 1, "{report}{}", text(&output.stderr));
+    assert!(report.contains("graph/input-shapes") && report.contains("8 bytes"), "{report}");
+}
+
+#[test]
 fn the_same_arguments_give_the_same_bytes() {
     let once =
         || program(&["check", "bucketing", "corpus/real/small_fsdp12_joint.json.gz", "--verbose"]).stdout;

@@ -9,6 +9,9 @@
 //! against a candidate that is always wrong still goes on. After each batch a line goes to the store: a killed
 //! campaign goes on where it was, with nothing lost or counted twice.
 //!
+//! Values are compared by extents, which prove or refute on one generic rank; where they cannot tell, and in every eighth
+//! case as a second opinion, the graphs of all ranks are executed as well.
+//!
 //! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited.
 //!
 //! A shard takes every `n`-th batch; the stores of shards merge into one summary.
@@ -38,7 +41,7 @@ use crate::candidates::Candidate;
 use crate::case::Case;
 use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
 use crate::graph::Graph;
-use crate::judge::{self, Options, Verdict};
+use crate::judge::{self, Options, Values, Verdict};
 use crate::reduce::{self, Budget};
 use crate::rules::PassKind;
 use progress::Progress;
@@ -52,6 +55,10 @@ pub const BATCH: u64 = 512;
 
 /// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
 const PATIENCE: u64 = 4;
+
+/// Of so many cases one is also executed, on all its ranks, where extents have decided it: a proof costs a quarter of an
+/// execution, and what is judged must not rest on one way of knowing alone.
+const SECOND_OPINION: u64 = 8;
 
 /// When a campaign ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -263,6 +270,13 @@ impl Campaign<'_> {
     fn judge(&self, config: &Config, number: u64) -> Judged {
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let case = self.case_by(config, number);
+            if self.options.values == Values::Auto && !number.is_multiple_of(SECOND_OPINION) {
+                let proof = Options { values: Values::Extents, ..self.options.clone() };
+                let judged = judge::judge(&case, self.candidate, &proof)?;
+                if !matches!(judged.verdict, Verdict::Undecided(_)) {
+                    return Ok(judged);
+                }
+            }
             judge::judge(&case, self.candidate, &self.options)
         }));
         match judged {

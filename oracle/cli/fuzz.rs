@@ -44,7 +44,7 @@ pub(super) struct Fuzz {
     /// of generated ones.
     #[arg(long = "graph", value_name = "FILE")]
     graphs: Vec<PathBuf>,
-    /// How values are compared.
+    /// How values are compared; auto executes every eighth case, and those that are not proved or refuted symbolically.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
     /// Seconds that the reduction of one finding may take.

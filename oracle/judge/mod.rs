@@ -152,7 +152,9 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         return Ok(refused(format!("{} gave no outcome", candidate.name())));
     };
     let again = options.run_again.then(|| again(case, config, candidate, first));
-    Ok(judge_outcomes_with(before, pass, policies, first, &of_ranks, options, again.unwrap_or_default()))
+    let after = Side::new(&first.repaired);
+    let again = again.unwrap_or_default();
+    Ok(judge_outcomes_with(before, after, pass, policies, first, &of_ranks, options, again))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -184,14 +186,15 @@ pub fn judge_outcomes(
             return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
         }
     }
-    let before = Side::new(before);
-    check_input(&before, pass)?;
     let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();
     let Some(&(_, first)) = outcomes.first() else {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
     };
+    let (before, after) = (Side::new(before), Side::new(&first.repaired));
+    both(&before, || before.faults(), || after.storages());
+    check_input(&before, pass)?;
     let policies = policies(config, false)?;
-    Ok(judge_outcomes_with(before, pass, policies, first, &outcomes, options, Again::default()))
+    Ok(judge_outcomes_with(before, after, pass, policies, first, &outcomes, options, Again::default()))
 }
 
 /// Judges the outcome recorded in a case.
@@ -341,17 +344,29 @@ fn renamed(graph: &Graph) -> Graph {
     editor.finish()
 }
 
-fn judge_outcomes_with(
-    side: Side,
+/// Computes what two parts of the evidence need: at once where the graph is large, since each of them takes
+/// milliseconds there.
+fn both<A: Send, B: Send>(side: &Side, one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) {
+    /// Below this handing work to another thread costs more than it saves.
+    const LARGE: usize = 2000;
+    if side.graph.len() >= LARGE {
+        rayon::join(one, other);
+    }
+}
+
+fn judge_outcomes_with<'a>(
+    side: Side<'a>,
+    after: Side<'a>,
     pass: PassKind,
     policies: Policies,
-    first: &Outcome,
-    outcomes: &[(Option<u32>, &Outcome)],
+    first: &'a Outcome,
+    outcomes: &[(Option<u32>, &'a Outcome)],
     options: &Options,
     again: Again,
 ) -> Judgement {
     let before = side.graph;
-    let mut evidence = Evidence::from_side(side, first.unrepaired.as_ref(), &first.repaired, policies);
+    both(&side, || side.dependences(), || after.faults_given(&side));
+    let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
         evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }

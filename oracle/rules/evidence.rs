@@ -53,17 +53,16 @@ impl<'a> Evidence<'a> {
         after: &'a Graph,
         policies: Policies,
     ) -> Evidence<'a> {
-        Evidence::from_side(Side::new(before), unrepaired, after, policies)
+        Evidence::of_sides(Side::new(before), unrepaired, Side::new(after), policies)
     }
 
-    /// The same from what is known of the graph before.
-    pub fn from_side(
+    /// The same from what is known of the graphs before and after.
+    pub fn of_sides(
         before: Side<'a>,
         unrepaired: Option<&'a Graph>,
-        after: &'a Graph,
+        after: Side<'a>,
         policies: Policies,
     ) -> Evidence<'a> {
-        let after = Side::new(after);
         let correspondence = Correspondence::new(&before, &after);
         let needed_no_repair = unrepaired.is_some_and(|graph| same_evidence(graph, after.graph));
         Evidence {

@@ -32,12 +32,12 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The input's recorded results follow from their operators.
+/// The input's recorded results follow from their operators, and lie within their storages.
 pub(super) fn input_shapes(evidence: &Evidence) -> Checked {
     let before = &evidence.before;
     let mut findings = Vec::new();
     for fault in before.faults() {
-        if !matches!(fault.kind, FaultKind::Shape { .. }) {
+        if !matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::OutsideStorage { .. }) {
             continue;
         }
         findings.push(

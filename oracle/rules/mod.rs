@@ -201,7 +201,8 @@ pub static CATALOGUE: &[Rule] = &[
         id: "graph/input-shapes",
         severity: Severity::Soundness,
         passes: BOTH,
-        statement: "The recorded result of every node of the input is what its operator makes of its inputs.",
+        statement: "The recorded result of every node of the input is what its operator makes of its inputs, and no \
+                    tensor reaches past the end of its storage.",
         reason: "A pass that is given false sizes cannot be judged by them.",
         check: graph::input_shapes,
     },

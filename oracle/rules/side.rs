@@ -11,8 +11,8 @@ use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges, TopologicalOrder};
 use crate::graph::{Graph, NodeId, Op, TargetId};
 use crate::ops::{Kind, OpInfo, Ops};
-use std::cell::OnceCell;
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 /// One graph and what follows from it.
 pub struct Side<'a> {
@@ -24,11 +24,11 @@ pub struct Side<'a> {
     pub edges: Edges,
     /// Its communication.
     pub collectives: Collectives<'a>,
-    faults: OnceCell<Vec<Fault>>,
-    storages: OnceCell<Storages>,
-    dependences: OnceCell<Dependences>,
-    reachability: OnceCell<Result<LaunchReachability, String>>,
-    shown_by: OnceCell<ShownBy>,
+    faults: OnceLock<Vec<Fault>>,
+    storages: OnceLock<Storages>,
+    dependences: OnceLock<Dependences>,
+    reachability: OnceLock<Result<LaunchReachability, String>>,
+    shown_by: OnceLock<ShownBy>,
 }
 
 impl<'a> Side<'a> {
@@ -41,11 +41,11 @@ impl<'a> Side<'a> {
             edges: Edges::new(graph),
             ops,
             collectives,
-            faults: OnceCell::new(),
-            storages: OnceCell::new(),
-            dependences: OnceCell::new(),
-            reachability: OnceCell::new(),
-            shown_by: OnceCell::new(),
+            faults: OnceLock::new(),
+            storages: OnceLock::new(),
+            dependences: OnceLock::new(),
+            reachability: OnceLock::new(),
+            shown_by: OnceLock::new(),
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Side<'a> {
 
     /// The same, for a graph made from `base`, whose faults are known: calls that are as they were there, with the
     /// same results, are not looked at again.
-    pub(super) fn faults_given(&self, base: &Side) -> &[Fault] {
+    pub(crate) fn faults_given(&self, base: &Side) -> &[Fault] {
         self.faults.get_or_init(|| {
             let fits = self.fitting_as_in(base);
             self.validate(&|id| fits[id.index()])
