@@ -3,10 +3,8 @@
     cargo build --release && python benches/pytorch.py [--graphs ../shared/graphs] [--rounds 3] [--out table.md]
 
 Needs torch and the package in adapters/pytorch (`pip install ./adapters/pytorch`). For each graph and pass the two
-alternate, round by round, and the medians are told. Of PyTorch only the time inside its own pass counts, on a graph
-rebuilt anew each time; of graph-oracle the whole process: starting, reading the file, the pass (or the judging),
-writing. So the ratios are lower bounds. All times are CPU seconds of one thread's work, so that another load on the
-machine disturbs them less.
+alternate, round by round, and the medians are told. On both sides the time inside the pass counts, on a graph that is
+read or rebuilt anew each time (`--timing` of graph-oracle).
 
 Columns: PyTorch's pass; our reference (`run`); judging PyTorch's own result by all rules and the symbolic proof of all
 values (`check --values extents`), and the same without values, with their shares of PyTorch's time.
@@ -17,26 +15,25 @@ import copy
 import gzip
 import json
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 BUCKETED = ["llama3_8b_fw_64_1d", "llama3_8b_bw_64_1d", "llama3_8b_fw_256_2d", "dsv3_fw_64", "small_fsdp12_joint"]
 JOINT = ["ap_llama_cpu_1d_w64_L2_s1_joint", "small_gpt_joint", "small_fsdp12_joint"]
 
 
-def cpu_seconds(arguments, expected):
-    """CPU seconds of a process and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+def seconds(arguments, part, expected):
+    """The seconds that a command says one of its parts took."""
+    done = subprocess.run([*arguments, "--timing"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in expected:
         sys.exit(f"{' '.join(map(str, arguments))}: exit status {done.returncode}\n{done.stdout[:500]}{done.stderr[:500]}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    for line in done.stderr.splitlines():
+        if line.startswith(f"{part}: "):
+            return float(line.split()[-2])
+    sys.exit(f"{' '.join(map(str, arguments))}: does not say how long {part} took")
 
 
 def on_a_mesh(document):
@@ -72,26 +69,9 @@ class Peer:
         self.passes, self.rebuild = passes.load(), rebuild.rebuild
 
     def run(self, name, document, options):
-        """The outcome, and CPU seconds inside PyTorch's pass."""
+        """The outcome; its `seconds` are those inside PyTorch's pass."""
         found = self.passes[name]
-        rebuilt = self.rebuild(document, 0, values=found.values, after=found.after)
-        spent = []
-        original = rebuilt.timing
-
-        def timing():
-            from contextlib import contextmanager
-
-            @contextmanager
-            def timed():
-                start = time.thread_time()
-                with original() as inner:
-                    yield inner
-                spent.append(time.thread_time() - start)
-
-            return timed()
-
-        rebuilt.timing = timing
-        return found.run(rebuilt, options), sum(spent)
+        return found.run(self.rebuild(document, 0, values=found.values, after=found.after), options)
 
 
 def side_by_side(peer, binary, folder, graph, name, options, rounds):
@@ -104,8 +84,8 @@ def side_by_side(peer, binary, folder, graph, name, options, rounds):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for _ in range(rounds):
-            outcome, seconds = peer.run(name, on_a_mesh(document), options)
-            theirs.append(seconds)
+            outcome = peer.run(name, on_a_mesh(document), options)
+            theirs.append(outcome["seconds"])
             if name == "bucketing":
                 results = [scratch / "after.json"]
                 keys = ["repaired"]
@@ -116,11 +96,11 @@ def side_by_side(peer, binary, folder, graph, name, options, rounds):
                 target = scratch / "ours"
             for path, key in zip(results, keys):
                 path.write_text(json.dumps(outcome[key]))
-            ours.append(cpu_seconds([binary, "run", name, source, "-o", target, *settings], {0}))
+            ours.append(seconds([binary, "run", name, source, "-o", target, *settings], "the pass", {0}))
             # What the rules say of PyTorch's result is not this script's subject.
             check = [binary, "check", name, source, *results, *(settings if name == "partition" else [])]
-            judged.append(cpu_seconds([*check, "--values=extents"], {0, 1, 3}))
-            structural.append(cpu_seconds([*check, "--values=off"], {0, 1, 3}))
+            judged.append(seconds([*check, "--values=extents"], "judging", {0, 1, 3}))
+            structural.append(seconds([*check, "--values=off"], "judging", {0, 1, 3}))
     nodes = len(document["nodes"])
     label = name if name == "bucketing" else f"partition, {options['method']}"
     return label, graph, nodes, *map(statistics.median, (theirs, ours, judged, structural))
@@ -157,8 +137,8 @@ def main():
             continue
         label, graph, nodes, theirs, ours, judged, structural = row
         line = (
-            f"| {label} | {graph} | {nodes} | {theirs:.3f} s | {ours:.3f} s | {theirs / ours:.0f}x"
-            f" | {judged:.3f} s | {judged / theirs:.1%} | {structural:.3f} s | {structural / theirs:.1%} |"
+            f"| {label} | {graph} | {nodes} | {theirs:.3f} s | {ours * 1000:.1f} ms | {theirs / ours:.0f}x"
+            f" | {judged * 1000:.1f} ms | {judged / theirs:.1%} | {structural * 1000:.1f} ms | {structural / theirs:.1%} |"
         )
         rows.append(line)
         print(line, flush=True)

@@ -1,7 +1,7 @@
 //! `graph-oracle check`: judge a pair, or a candidate.
 
 use super::files::{self, Input};
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::{self, Outcome};
 use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
@@ -48,6 +48,9 @@ pub(super) struct Check {
     /// Tell all findings in full and list every rule.
     #[arg(long, short)]
     verbose: bool,
+    /// Tell on standard error how long reading and judging took.
+    #[arg(long)]
+    timing: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -78,7 +81,9 @@ impl ValuesArgument {
 
 impl Check {
     pub(super) fn run(&self, arguments: &[String], out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let mut timing = Timing::new(self.timing);
         let (before, outcomes) = self.read();
+        timing.tell("reading");
         let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
@@ -98,6 +103,7 @@ impl Check {
         };
         let options = self.judge_options();
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
+        timing.tell("judging");
         let replay = replay(arguments);
         let text = match self.format {
             ReportFormat::Text => {

@@ -12,11 +12,13 @@ mod run;
 mod score;
 mod show;
 mod simulate;
+mod timing;
 
 use crate::judge::CannotJudge;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::fmt;
 use std::io::Write;
+use timing::Timing;
 
 /// Says whether a distributed-training graph pass did its job, and why not.
 #[derive(Parser, Debug)]

@@ -1,7 +1,7 @@
 //! `graph-oracle run`: a candidate alone.
 
 use super::files::{self, Input};
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, is_stdout, print};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
 use crate::candidates::{self, Candidate};
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -34,12 +34,16 @@ pub(super) struct Run {
     /// How the saved values of a partition are printed.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    /// Tell on standard error how long reading and the pass took.
+    #[arg(long)]
+    timing: bool,
     #[command(flatten)]
     options: PassOptions,
 }
 
 impl Run {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let mut timing = Timing::new(self.timing);
         let (graph, case_pass) = match files::read(&self.before)? {
             Input::Graph(graph) => (*graph, None),
             Input::Case(case) => (case.graph, case.pass),
@@ -47,6 +51,7 @@ impl Run {
                 return Err(CouldNotRun::new(format_args!("{}: expected a graph", self.before.display())));
             }
         };
+        timing.tell("reading");
         let config = self.options.config(&self.pass, case_pass.as_ref())?;
         let pass = PassKind::named(&self.pass).map_err(CouldNotRun::new)?;
         let faults = input_faults(&graph, pass);
@@ -55,8 +60,11 @@ impl Run {
         }
         let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
+        timing.tell("validating");
         match pass {
-            PassKind::Partition => return self.partition(&graph, &config, candidate.as_ref(), out),
+            PassKind::Partition => {
+                return self.partition(&graph, &config, candidate.as_ref(), &mut timing, out);
+            }
             PassKind::Memory => {
                 return Err(CouldNotRun::new("memory gives no graph; see graph-oracle check memory"));
             }
@@ -65,6 +73,7 @@ impl Run {
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;
+        timing.tell("the pass");
         if let (Some(path), Some(unrepaired)) = (&self.unrepaired, &outcome.unrepaired) {
             files::write_graph(unrepaired, path, out)?;
         }
@@ -86,11 +95,13 @@ impl Run {
         joint: &Graph,
         config: &PassConfig,
         candidate: &dyn Candidate,
+        timing: &mut Timing,
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let in_file =
             |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", self.before.display()));
         let parts = candidate.partition(joint, config);
+        timing.tell("the pass");
         let (forward, backward) = parts.map_err(|refusal| in_file(&refusal.reason))?;
         std::fs::create_dir_all(&self.output)
             .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.output.display())))?;
