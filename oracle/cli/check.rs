@@ -160,7 +160,8 @@ impl Check {
 
     fn judge_options(&self) -> Options {
         let values = self.values.values();
-        Options { values, element_limit: self.element_limit, run_again: self.after.is_empty() }
+        let run_again = self.after.is_empty();
+        Options { values, element_limit: self.element_limit, run_again, ..Options::default() }
     }
 
     /// A cyclic input is unusable for every pass, even for a repair that would refuse it.
