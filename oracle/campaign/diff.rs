@@ -26,7 +26,7 @@ use std::time::Instant;
 /// What changed, of one kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// The rule with its kind; or `refused`, `undecided`, `panic`.
+    /// The rule with its kind; or `refused`, `panic`.
     pub what: String,
     /// How many cases.
     pub cases: u64,
@@ -146,9 +146,9 @@ fn wrongs(case: &Case, candidate: &dyn Candidate, options: &Options) -> Wrongs {
         Err(panic) => return Wrongs::from([(format!("panic: {}", panic_message(&*panic)), None)]),
     };
     match judgement.verdict {
-        Verdict::Sound => Wrongs::new(),
+        // What the oracle cannot tell says nothing about either.
+        Verdict::Sound | Verdict::Undecided(_) => Wrongs::new(),
         Verdict::Refused(_) => Wrongs::from([("refused".to_string(), None)]),
-        Verdict::Undecided(_) => Wrongs::from([("undecided".to_string(), None)]),
         Verdict::Violated(_) => {
             let pins = judgement.violated_rules().into_iter().map(|rule| Pin::of(&judgement, rule));
             pins.map(|pin| (key(pin.rule, pin.kind.as_deref()), Some(pin))).collect()
