@@ -342,15 +342,6 @@ impl Kit<'_> {
             Self::outcome(&answer, pass_of(case), id)?.ok_or("it is refused")?;
             Ok(String::new())
         });
-        self.check("hello in the middle", |kit| {
-            kit.send(super::message::hello())?;
-            let answer = kit.answer()?;
-            if answer["type"] != "hello" {
-                return Err(format!("the answer is {}", brief(&answer)));
-            }
-            kit.serves(case)?;
-            Ok(String::new())
-        });
     }
 
     /// Sends something wrong, which must be declined, and asks something right afterwards.

@@ -275,10 +275,10 @@ impl Conversation<'_> {
         loop {
             let fail = |class, title: &str, facts| Some(Failure { class, title: title.into(), facts });
             match process.waiting()? {
-                Err(Silence::Ended) => {
-                    return fail(Class::Crash, "the process ended before it was asked", Vec::new());
+                Err(silence) => {
+                    let facts = vec!["this was before it was asked about the case".to_string()];
+                    return Some(Failure { facts, ..self.silence(silence) });
                 }
-                Err(silence) => return Some(self.silence(silence)),
                 Ok(line) => {
                     let text = String::from_utf8_lossy(&line);
                     match Message::read(&text) {

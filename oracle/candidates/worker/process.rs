@@ -29,6 +29,8 @@ const TAIL: usize = 8 << 10;
 pub(super) const END: Duration = Duration::from_secs(5);
 /// How often an end is looked for.
 const POLL: Duration = Duration::from_millis(2);
+/// How often whoever waits for a line looks whether the child is still there.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// The limits of a process.
 #[derive(Clone, Debug)]
@@ -133,11 +135,19 @@ impl Process {
 
     /// The next line, without its end.
     pub fn receive(&self, deadline: Instant) -> Result<Vec<u8>, Silence> {
-        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Event::Line(line)) => Ok(line),
-            Ok(Event::TooLong) => Err(Silence::TooLong),
-            Err(RecvTimeoutError::Timeout) => Err(Silence::Late),
-            Err(RecvTimeoutError::Disconnected) => Err(Silence::Ended),
+        let mut had_ended = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(GLANCE)) {
+                Ok(Event::Line(line)) => return Ok(line),
+                Ok(Event::TooLong) => return Err(Silence::TooLong),
+                Err(RecvTimeoutError::Disconnected) => return Err(Silence::Ended),
+                Err(RecvTimeoutError::Timeout) if left <= GLANCE => return Err(Silence::Late),
+                // A grandchild may hold the output open after the child has ended. What the child said last is read
+                // within one glance more.
+                Err(RecvTimeoutError::Timeout) if had_ended => return Err(Silence::Ended),
+                Err(RecvTimeoutError::Timeout) => had_ended = self.has_ended(),
+            }
         }
     }
 
@@ -171,7 +181,7 @@ impl Process {
     /// here), and the end of standard error.
     pub fn kill(&mut self) -> (Option<ExitStatus>, String) {
         // A child whose output has ended is about to end; what it says by that is worth a moment.
-        let by_itself = self.lines_ended() && self.ends_within(Duration::from_millis(500));
+        let by_itself = self.has_ended() || (self.lines_ended() && self.ends_within(Duration::from_millis(500)));
         let status = self.end_group();
         let deadline = Instant::now() + Duration::from_millis(200);
         while self.complaints.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
@@ -257,26 +267,15 @@ enum Reading {
 }
 
 fn read_line(reader: &mut impl BufRead, limit: usize, line: &mut Vec<u8>) -> Reading {
-    loop {
-        let buffer = match reader.fill_buf() {
-            Ok(buffer) => buffer,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return Reading::End,
-        };
-        if buffer.is_empty() {
-            return Reading::End;
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    match reader.take(most).read_until(b'\n', line) {
+        Ok(_) if line.last() == Some(&b'\n') => {
+            line.pop();
+            Reading::Line
         }
-        let end = buffer.iter().position(|&byte| byte == b'\n');
-        let piece = &buffer[..end.unwrap_or(buffer.len())];
-        if line.len() + piece.len() > limit {
-            return Reading::TooLong;
-        }
-        line.extend_from_slice(piece);
-        let used = piece.len() + usize::from(end.is_some());
-        reader.consume(used);
-        if end.is_some() {
-            return Reading::Line;
-        }
+        Ok(_) if line.len() > limit => Reading::TooLong,
+        // What is cut off by the end is no line.
+        Ok(_) | Err(_) => Reading::End,
     }
 }
 

@@ -12,7 +12,9 @@ use crate::candidates::Candidate;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::PassKind;
+use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,6 +36,13 @@ pub fn serve(candidate: &dyn Candidate, input: &mut dyn BufRead, output: &mut dy
     }
 }
 
+/// What is read of a message that cannot be read otherwise.
+#[derive(Deserialize)]
+struct Numbered<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
 /// The answer to a request; `None` to bye.
 fn answer(candidate: &dyn Candidate, request: &[u8]) -> Option<Vec<u8>> {
     let not_understood =
@@ -41,7 +50,11 @@ fn answer(candidate: &dyn Candidate, request: &[u8]) -> Option<Vec<u8>> {
     let read = std::str::from_utf8(request).map_err(|error| error.to_string());
     let message = match read.and_then(Message::read) {
         Ok(message) => message,
-        Err(why) => return Some(not_understood("null", why)),
+        Err(why) => {
+            let text = std::str::from_utf8(request).unwrap_or_default();
+            let id = serde_json::from_str::<Numbered>(text).ok().and_then(|read| read.id);
+            return Some(not_understood(id.map_or("null", RawValue::get), why));
+        }
     };
     let id = message.id_text();
     match message.kind.as_str() {
