@@ -18,8 +18,6 @@ pub mod conformance;
 mod message;
 mod process;
 mod serve;
-#[cfg(test)]
-mod tests;
 
 pub use message::PROTOCOL;
 pub use process::Limits;
@@ -28,8 +26,7 @@ pub(crate) use serve::panic_message;
 
 use super::{Candidate, Capabilities, Outcome, Refusal, Reproduce};
 use crate::case::{Case, PassConfig, Setting};
-use crate::graph::Graph;
-use crate::graph::Op;
+use crate::graph::{Graph, Op};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure, blanked};
