@@ -24,6 +24,9 @@ pub(super) struct LimitOptions {
     /// Seconds that a worker may take for an answer.
     #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
     worker_seconds: f64,
+    /// Seconds that a worker may take to start.
+    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
+    worker_start: f64,
     /// The address space of each process of a worker, such as 32GiB; default: any. Torch maps tens of gigabytes.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     worker_memory: Option<u64>,
@@ -47,8 +50,8 @@ impl LimitOptions {
         Limits {
             request: Duration::from_secs_f64(self.worker_seconds),
             answer: usize::try_from(self.worker_answer).unwrap_or(usize::MAX),
+            start: Duration::from_secs_f64(self.worker_start),
             memory: self.worker_memory,
-            ..Limits::default()
         }
     }
 }

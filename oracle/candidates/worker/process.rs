@@ -46,10 +46,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 30 seconds, 64 MiB for an answer, any memory.
+    /// 30 seconds for an answer, a minute to start (importing torch takes 5 seconds on an idle machine), 64 MiB for an
+    /// answer, any memory.
     fn default() -> Limits {
-        let half_a_minute = Duration::from_secs(30);
-        Limits { request: half_a_minute, start: half_a_minute, answer: 64 << 20, memory: None }
+        let (request, start) = (Duration::from_secs(30), Duration::from_secs(60));
+        Limits { request, start, answer: 64 << 20, memory: None }
     }
 }
 
