@@ -84,5 +84,8 @@ fn every_target_is_built_with_its_seeds() {
 fn the_service_finds_what_it_needs() {
     assert!(read(".clusterfuzzlite/project.yaml").contains("language: rust"));
     let image = read(".clusterfuzzlite/Dockerfile");
-    assert!(image.contains("COPY . $SRC/graph-oracle") && image.contains("COPY .clusterfuzzlite/build.sh $SRC/build.sh"));
+    assert!(
+        image.contains("COPY . $SRC/graph-oracle")
+            && image.contains("COPY .clusterfuzzlite/build.sh $SRC/build.sh")
+    );
 }

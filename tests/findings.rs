@@ -31,11 +31,14 @@ fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
         match keys.get(key) {
             None => return Err(format!("{key} is missing")),
             Some(text) if text.is_empty() && key != "upstream" => return Err(format!("{key} is empty")),
-            Some(text) if text.contains(['|', '\n']) => return Err(format!("{key}: does not fit into a table")),
+            Some(text) if text.contains(['|', '\n']) => {
+                return Err(format!("{key}: does not fit into a table"));
+            }
             _ => {}
         }
     }
-    let is_status = |s: &str| ["confirmed", "reported", "intended"].contains(&s) || s.starts_with("fixed in ");
+    let is_status =
+        |s: &str| ["confirmed", "reported", "intended"].contains(&s) || s.starts_with("fixed in ");
     let known = [
         ("pass", PassKind::parse(&keys["pass"]).is_some()),
         ("harm", HARMS.contains(&keys["harm"].as_str())),
@@ -52,7 +55,8 @@ fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
 
 /// What is in a folder of a finding.
 fn finding(folder: &Path) -> Result<BTreeMap<String, String>, String> {
-    let file = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"));
+    let file =
+        |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"));
     let keys = read(&file("finding.toml")?)?;
     let case = text::parse(file("case.graph")?.as_bytes()).map_err(|error| format!("case.graph: {error}"))?;
     if case.pass.as_ref().map(|pass| pass.name.as_str()) != Some(keys["pass"].as_str()) {
@@ -65,7 +69,9 @@ fn finding(folder: &Path) -> Result<BTreeMap<String, String>, String> {
 }
 
 fn table(findings: &[(String, BTreeMap<String, String>)]) -> String {
-    let mut table = String::from("\n| finding | torch | pass | harm | rule | first seen | status |\n|---|---|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "\n| finding | torch | pass | harm | rule | first seen | status |\n|---|---|---|---|---|---|---|\n",
+    );
     for (folder, keys) in findings {
         let status = match keys["upstream"].as_str() {
             "" => keys["status"].clone(),
@@ -83,7 +89,8 @@ fn table(findings: &[(String, BTreeMap<String, String>)]) -> String {
 #[test]
 fn the_table_lists_the_findings() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/findings");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|path| path.is_dir());
     folders.sort();
     let mut findings = Vec::new();
@@ -114,7 +121,10 @@ fn what_is_incomplete_is_refused() {
                 first_seen = \"2026-11-21\"\nupstream = \"\"\nstatus = \"fixed in 2.16\"\n";
     let keys = read(good).unwrap();
     assert_eq!(keys["title"], "a \"b\"");
-    assert!(table(&[("slug".into(), keys)]).contains("| [a \"b\"](slug/) | 2.15.0 | bucketing | hang | `worker/hang` |"));
+    assert!(
+        table(&[("slug".into(), keys)])
+            .contains("| [a \"b\"](slug/) | 2.15.0 | bucketing | hang | `worker/hang` |")
+    );
     for (from, to, why) in [
         ("torch", "version", "version: no such key"),
         ("torch = \"2.15.0\"\n", "", "torch is missing"),

@@ -199,9 +199,7 @@ impl Diff {
     /// For machines.
     pub fn json(&self) -> serde_json::Value {
         let changes = |changes: &[Change]| -> Vec<serde_json::Value> {
-            let json = |c: &Change| {
-                serde_json::json!({"what": c.what, "cases": c.cases, "first": c.first, "reduced": c.reduced})
-            };
+            let json = |c: &Change| serde_json::json!({"what": c.what, "cases": c.cases, "first": c.first, "reduced": c.reduced});
             changes.iter().map(json).collect()
         };
         serde_json::json!({

@@ -57,7 +57,8 @@ impl Distinct {
 
     /// The same of a worker's failure that the case alone did not bring about again: all of one kind are one finding.
     pub(super) fn shown_once(self) -> Distinct {
-        let report = "The worker failed like this once, and not again when it was run on the case alone.\n".to_string();
+        let report = "The worker failed like this once, and not again when it was run on the case alone.\n"
+            .to_string();
         Distinct { shape: "shown once".to_string(), report, ..self }
     }
 

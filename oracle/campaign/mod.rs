@@ -56,6 +56,10 @@ use std::time::{Duration, Instant};
 /// Cases in a batch: a few tenths of a second of work on one core, so that a stop loses little.
 pub const BATCH: u64 = 512;
 
+/// Findings of a rule after which their kinds are no longer told apart when it is decided what to reduce: a message may say
+/// something new each time.
+const MOST_KINDS: usize = 100;
+
 /// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
 const PATIENCE: u64 = 4;
 
@@ -401,14 +405,15 @@ impl Campaign<'_> {
                         *batch.rules.entry(rule.to_string()).or_insert(0) += 1;
                     }
                     let Some(pin) = first else { continue };
-                    let key = key(pin.rule, pin.kind.as_deref());
+                    let is_crowded = pin.kind.is_some() && before.kinds(pin.rule) >= MOST_KINDS;
+                    let key = key(pin.rule, pin.kind.as_deref().filter(|_| !is_crowded));
                     let nth = before.total.first_rules.get(&key).copied().unwrap_or(0);
                     let misses = before.total.misses.get(&key).copied().unwrap_or(0);
                     let seen = batch.first_rules.entry(key).or_insert(0);
                     *seen += 1;
                     let nth = nth + *seen;
                     let here = to_reduce.iter().filter(|(_, other)| *other == pin).count() as u64;
-                    if misses + here < PATIENCE || nth.is_power_of_two() {
+                    if (misses + here < PATIENCE && !is_crowded) || nth.is_power_of_two() {
                         to_reduce.push((number, pin));
                     }
                 }

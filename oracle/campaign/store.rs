@@ -62,7 +62,9 @@ impl Header {
             plan => format!(", {}", plan.title()),
         };
         let Header { pass, candidate, seed, values, generator, .. } = self;
-        format!("{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{ranks}{shard}")
+        format!(
+            "{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{ranks}{shard}"
+        )
     }
 }
 

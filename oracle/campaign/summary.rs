@@ -84,6 +84,11 @@ impl Summary {
         self.total.found.iter().any(|found| found.is_same(finding))
     }
 
+    /// The findings of a rule.
+    pub(super) fn kinds(&self, rule: &str) -> usize {
+        self.total.found.iter().filter(|found| found.rule == rule).count()
+    }
+
     /// Adds a batch, unless it was added before.
     pub(super) fn add(&mut self, batch: Batch) {
         if !self.batches.insert(batch.number) {
@@ -122,7 +127,8 @@ impl Summary {
         }
         // A reason may hold anything: the rarest ones are forgotten, so that memory stays bounded.
         while total.refusals.len() > REASONS {
-            let rarest = total.refusals.iter().min_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
+            let rarest =
+                total.refusals.iter().min_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
             total.refusals.remove(&rarest.unwrap_or_default());
         }
     }

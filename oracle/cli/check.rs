@@ -166,7 +166,7 @@ impl Check {
 
     fn judge_options(&self) -> Options {
         let values = self.values.values();
-        let run_again = self.after.is_empty() && !self.worker.is_given();
+        let run_again = self.after.is_empty();
         Options { values, element_limit: self.element_limit, run_again, ..Options::default() }
     }
 

@@ -1,8 +1,8 @@
 //! `graph-oracle fuzz`: campaigns.
 
 use super::check::ValuesArgument;
-use super::{CouldNotRun, ReportFormat, Status, files, print};
 use super::worker::WorkerOptions;
+use super::{CouldNotRun, ReportFormat, Status, files, print};
 use crate::campaign::{BATCH, Campaign, Diff, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate};
 use crate::judge::Options;

@@ -131,9 +131,8 @@ pub fn statements() -> Vec<Statement> {
     let partition = partition::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
-    let all_passes = |r: &worker::WorkerRule| {
-        (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason)
-    };
+    let all_passes =
+        |r: &worker::WorkerRule| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
     let all = of_graphs
         .chain(partition.map(of(PassKind::Partition)))
         .chain(schedule.map(of(PassKind::Schedule)))

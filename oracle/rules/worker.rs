@@ -121,8 +121,14 @@ const MOST: usize = 300;
 /// The first line of a message with `#` for the names of nodes, for numbers and for addresses, so that one message about two
 /// graphs is one text.
 pub fn blanked(message: &str, graph: &Graph) -> String {
-    let line: String =
-        message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").chars().take(MOST).collect();
+    let line: String = message
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("")
+        .chars()
+        .take(MOST)
+        .collect();
     let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     let mut text = String::with_capacity(line.len());
     let mut rest = line.as_str();
@@ -160,7 +166,9 @@ mod tests {
             crate::format::text::parse(text.as_bytes()).unwrap().graph
         };
         let message = |name: &str, n: u32| {
-            format!("\n  node {name} at 0x7f{n:x} has 1{n} users: view_{n} of float32, torch.Size([{n}, 4])\nmore")
+            format!(
+                "\n  node {name} at 0x7f{n:x} has 1{n} users: view_{n} of float32, torch.Size([{n}, 4])\nmore"
+            )
         };
         let one = blanked(&message("relu", 3), &graph("relu"));
         assert_eq!(one, blanked(&message("größe", 455), &graph("größe")));

@@ -178,8 +178,9 @@ impl Kit<'_> {
                 Silence::TooLong => format!("an answer of more than {} bytes", self.limits.answer),
             })?;
             let text = std::str::from_utf8(&line).map_err(|_| "an answer that is not UTF-8".to_string())?;
-            let answer = Message::read(text)
-                .map_err(|why| format!("standard output has a line that is no message: {}; {why}", shown(&line)))?;
+            let answer = Message::read(text).map_err(|why| {
+                format!("standard output has a line that is no message: {}; {why}", shown(&line))
+            })?;
             match answer.kind.as_str() {
                 "idle" => {}
                 "progress" => {
@@ -278,7 +279,9 @@ impl Kit<'_> {
                 if let Some(seen) = kit.run(&case)? {
                     taken = Some(case);
                     let progress = kit.progress - before;
-                    return Ok(format!("{seen}; {refused} cases refused before; {progress} messages of progress"));
+                    return Ok(format!(
+                        "{seen}; {refused} cases refused before; {progress} messages of progress"
+                    ));
                 }
                 refused += 1;
             }
@@ -314,7 +317,8 @@ impl Kit<'_> {
         self.check("repro", |kit| {
             let id = kit.id();
             let pass = case.pass.clone().unwrap_or_default();
-            let (kind, rule, title) = ("repro", Some("bucket/contracted-acyclic"), Some("a test of the worker"));
+            let (kind, rule, title) =
+                ("repro", Some("bucket/contracted-acyclic"), Some("a test of the worker"));
             let request = Request { kind, id, pass: &pass.name, options: &pass, rank: 0, rule, title };
             kit.send(request.line(&case.graph))?;
             let answer = kit.answer()?;
@@ -419,7 +423,8 @@ impl Kit<'_> {
         });
         self.check("lists within lists", |kit| {
             let id = kit.id();
-            let mut bytes = format!("{{\"type\":\"run\",\"id\":{id},\"pass\":\"bucketing\",\"graph\":").into_bytes();
+            let mut bytes =
+                format!("{{\"type\":\"run\",\"id\":{id},\"pass\":\"bucketing\",\"graph\":").into_bytes();
             bytes.resize(bytes.len() + DEEP, b'[');
             bytes.resize(bytes.len() + DEEP, b']');
             bytes.extend_from_slice(b"}\n");

@@ -21,8 +21,8 @@ mod serve;
 
 pub use message::PROTOCOL;
 pub use process::Limits;
-pub use serve::serve;
 pub(crate) use serve::panic_message;
+pub use serve::serve;
 
 use super::{Candidate, Capabilities, Outcome, Refusal, Reproduce};
 use crate::case::{Case, PassConfig, Setting};
@@ -242,9 +242,7 @@ impl Conversation<'_> {
             }
             "refused" => Err(self.refusal(&message, line)?),
             "error" => Err(Refusal::failed(self.error(&message))),
-            answer if answer == wanted => {
-                Ok(read(&mut message).map_err(|why| self.unreadable(line, &why))?)
-            }
+            answer if answer == wanted => Ok(read(&mut message).map_err(|why| self.unreadable(line, &why))?),
             other => return Err(self.garbage(line, &format!("its type is {other:?}"))),
         };
         Ok(Some(Answer { said, seconds: message.seconds.unwrap_or(0.0) }))
@@ -298,7 +296,9 @@ impl Conversation<'_> {
                 (Class::Hang, format!("no answer within {seconds} s"))
             }
             Silence::Ended => (Class::Crash, "the process ends".to_string()),
-            Silence::TooLong => (Class::Oversized, format!("a line of more than {} bytes", self.limits.answer)),
+            Silence::TooLong => {
+                (Class::Oversized, format!("a line of more than {} bytes", self.limits.answer))
+            }
         };
         let title = match self.phase.as_deref() {
             Some(phase) => format!("{title}, in phase {}", blanked(phase, self.graph)),
@@ -355,7 +355,8 @@ fn say_bye(process: &mut Process) {
 
 /// A process that has said hello.
 fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
-    let mut process = Process::start(command, limits).map_err(|error| format!("cannot be started: {error}"))?;
+    let mut process =
+        Process::start(command, limits).map_err(|error| format!("cannot be started: {error}"))?;
     process.send(message::hello());
     let deadline = Instant::now() + limits.start;
     let line = match process.receive(deadline) {

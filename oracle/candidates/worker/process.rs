@@ -182,10 +182,13 @@ impl Process {
     /// here), and the end of standard error.
     pub fn kill(&mut self) -> (Option<ExitStatus>, String) {
         // A child whose output has ended is about to end; what it says by that is worth a moment.
-        let by_itself = self.has_ended() || (self.lines_ended() && self.ends_within(Duration::from_millis(500)));
+        let by_itself =
+            self.has_ended() || (self.lines_ended() && self.ends_within(Duration::from_millis(500)));
         let status = self.end_group();
         let deadline = Instant::now() + Duration::from_millis(200);
-        while self.complaints.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
+        while self.complaints.as_ref().is_some_and(|thread| !thread.is_finished())
+            && Instant::now() < deadline
+        {
             std::thread::sleep(POLL);
         }
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);

@@ -91,7 +91,8 @@ fn understood(message: &Message) -> Result<(Graph, PassConfig), String> {
 }
 
 fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, id: &str) -> Vec<u8> {
-    let Some(kind) = PassKind::parse(&pass.name).filter(|kind| candidate.capabilities().passes.contains(kind))
+    let Some(kind) =
+        PassKind::parse(&pass.name).filter(|kind| candidate.capabilities().passes.contains(kind))
     else {
         return refused(id, &Refusal::new(format!("{} does not offer {:?}", candidate.name(), pass.name)));
     };
@@ -138,7 +139,8 @@ fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, i
     }));
     match ran {
         Ok(Ok((seconds, parts))) => {
-            let mut bytes = format!("{{\"type\":\"outcome\",\"id\":{id},\"seconds\":{seconds:.6}").into_bytes();
+            let mut bytes =
+                format!("{{\"type\":\"outcome\",\"id\":{id},\"seconds\":{seconds:.6}").into_bytes();
             for (key, text) in parts {
                 bytes.extend_from_slice(format!(",\"{key}\":").as_bytes());
                 bytes.extend_from_slice(&text);
