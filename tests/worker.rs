@@ -365,8 +365,7 @@ esac; done"#;
     let result = |name: &str| checks.iter().find(|check| check.name == name).unwrap().result.clone();
     assert!(result("run bucketing").is_ok() && result("many requests at once").is_ok(), "{checks:?}");
     assert!(result("the input ends in the middle of a line").is_ok(), "{checks:?}");
-    let declined = result("an unknown pass").unwrap_err();
-    assert!(declined.starts_with("expected `refused` or `error`, the answer is"), "{declined}");
+    assert!(result("an unknown pass").is_err() && result("options that are a number").is_err());
     assert_eq!(result("no graph"), Err("the process ended".into()));
     assert!(result("bye").is_ok());
 }
