@@ -4,6 +4,7 @@ use crate::candidates::{Candidate, Reference};
 use crate::case::{Case, Expectation, Expected, Subject};
 use crate::graph::{Graph, Op};
 use crate::judge::{self, Options, Verdict};
+use crate::reduce::Pin;
 use crate::report;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct Distinct {
     /// The rule.
     pub rule: String,
+    /// Its kind, where findings of the rule have one: the exception that an implementation raises, for example.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// The shape: operators in list order with the distances of their operands; names and sizes left out.
     pub shape: String,
     /// The case of the campaign that showed it first.
@@ -27,7 +31,7 @@ pub struct Distinct {
 impl Distinct {
     /// Describes a reduced case.
     pub fn new(
-        rule: &'static str,
+        pin: &Pin,
         number: u64,
         case: &Case,
         candidate: &dyn Candidate,
@@ -41,18 +45,26 @@ impl Distinct {
         };
         let nodes = case.graph.len();
         Distinct {
-            rule: rule.to_string(),
+            rule: pin.rule.to_string(),
+            kind: pin.kind.clone(),
             shape: shape(&case.graph),
             number,
             nodes,
-            case: expecting(rule, case, candidate, options).to_string(),
+            case: expecting(pin.rule, case, candidate, options).to_string(),
             report,
         }
     }
 
+    /// The same of a worker's failure that the case alone did not bring about again: all of one kind are one finding.
+    pub(super) fn shown_once(self) -> Distinct {
+        let report = "The worker failed like this once, and not again when it was run on the case alone.\n"
+            .to_string();
+        Distinct { shape: "shown once".to_string(), report, ..self }
+    }
+
     /// Whether it is the same finding.
     pub fn is_same(&self, other: &Distinct) -> bool {
-        self.rule == other.rule && self.shape == other.shape
+        self.rule == other.rule && self.kind == other.kind && self.shape == other.shape
     }
 
     /// A file name for the reduced case.

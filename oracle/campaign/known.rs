@@ -1,7 +1,7 @@
 //! Known findings: counted, not reported again.
 //!
-//! One JSON object a line: `{"rule": ..., "shape": ..., "link": ...}`. `shape` may be left out: then every finding of
-//! the rule is known. A link says where it is tracked, and is required.
+//! One JSON object a line: `{"rule": ..., "kind": ..., "shape": ..., "link": ...}`. `kind` (part of it) and `shape` may be
+//! left out: then every finding of the rule is known. A link says where it is tracked, and is required.
 
 use super::Distinct;
 use serde::Deserialize;
@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub struct Known {
     /// The rule.
     pub rule: String,
+    /// Part of the kind; any, if absent.
+    pub kind: Option<String>,
     /// The shape; any, if absent.
     pub shape: Option<String>,
     /// Where it is tracked.
@@ -38,7 +40,10 @@ impl KnownList {
     /// Whether a finding is known.
     pub fn holds(&self, finding: &Distinct) -> bool {
         self.0.iter().any(|known| {
-            known.rule == finding.rule && known.shape.as_ref().is_none_or(|shape| *shape == finding.shape)
+            let kind = finding.kind.as_deref().unwrap_or_default();
+            known.rule == finding.rule
+                && known.kind.as_ref().is_none_or(|part| kind.contains(part))
+                && known.shape.as_ref().is_none_or(|shape| *shape == finding.shape)
         })
     }
 }

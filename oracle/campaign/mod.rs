@@ -20,16 +20,19 @@
 //!
 //! It keeps no case that was sound. Time limits end it between batches only, so that the last line is always true.
 
+mod diff;
 mod finding;
 mod known;
 mod merge;
 mod progress;
+mod reproduction;
 mod score;
 mod store;
 mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use diff::{Change, Diff};
 pub use finding::{Distinct, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
@@ -38,20 +41,27 @@ pub use store::{Header, Store, StoreError};
 pub use summary::{Batch, Summary};
 
 use crate::candidates::Candidate;
+use crate::candidates::worker::panic_message;
 use crate::case::Case;
 use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
 use crate::graph::Graph;
-use crate::judge::{self, Options, Values, Verdict};
-use crate::reduce::{self, Budget};
+use crate::judge::{self, CannotJudge, Options, Ranks, Values, Verdict};
+use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::PassKind;
+use crate::rules::worker::blanked;
 use progress::Progress;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Cases in a batch: a few tenths of a second of work on one core, so that a stop loses little.
 pub const BATCH: u64 = 512;
+
+/// Findings of a rule after which their kinds are no longer told apart when it is decided what to reduce: a message may say
+/// something new each time.
+const MOST_KINDS: usize = 100;
 
 /// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
 const PATIENCE: u64 = 4;
@@ -93,8 +103,45 @@ pub struct Campaign<'a> {
     pub reduction: Budget,
     /// Real graphs, by name: where there are some, cases are windows of them, made small and edited.
     pub graphs: Vec<(String, Graph)>,
+    /// As which ranks a candidate runs that bakes the rank in.
+    pub ranks: RankPlan,
+    /// Cases in a batch: [`BATCH`], or fewer where a case takes long.
+    pub batch: u64,
+    /// Where to write each finding as a folder of its own.
+    pub reproductions: Option<PathBuf>,
     /// Whether progress is shown on standard error.
     pub progress: bool,
+}
+
+/// As which ranks a candidate runs that bakes the rank in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RankPlan {
+    /// As every rank.
+    #[default]
+    All,
+    /// As one rank, which differs from case to case. Values are then proved and not executed.
+    One,
+    /// As every rank in one case of eight, as one rank in the others.
+    Some,
+}
+
+impl RankPlan {
+    fn of_case(self, number: u64) -> Ranks {
+        match self {
+            RankPlan::All => Ranks::All,
+            RankPlan::Some if number.is_multiple_of(8) => Ranks::All,
+            RankPlan::One | RankPlan::Some => Ranks::One(number as u32),
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            RankPlan::All => "all ranks",
+            RankPlan::One => "one rank",
+            RankPlan::Some => "all ranks in one case of eight",
+        }
+    }
 }
 
 /// Why a campaign cannot run.
@@ -106,6 +153,9 @@ pub enum CampaignError {
     /// The threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
+    /// A finding cannot be written down.
+    #[error("{0}")]
+    Reproduction(String),
 }
 
 /// What became of one case.
@@ -115,8 +165,10 @@ enum Judged {
     },
     Violated {
         rules: Vec<&'static str>,
+        /// The most fundamental one, with its kind.
+        first: Option<Pin>,
     },
-    Refused,
+    Refused(String),
     Undecided,
     /// The case cannot be judged: the generator is at fault.
     Invalid(String),
@@ -135,27 +187,22 @@ impl Campaign<'_> {
             }
             None => (None, Summary::new(&header)),
         };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.jobs)
-            .build()
-            .map_err(|error| CampaignError::Threads(error.to_string()))?;
-        let config = self.config();
+        let pool = self.pool()?;
+        let config = self.config(&[self.candidate]);
         let started = Instant::now();
         let mut progress = Progress::new(self.progress, self.limit, &summary);
         let mut batch = summary.next_batch(self.shard);
         loop {
-            let first = batch * BATCH;
-            let end = match self.limit {
-                Limit::Cases(cases) if first >= cases => break,
-                Limit::Cases(cases) => cases.min(first + BATCH),
-                Limit::Time(time) if started.elapsed() >= time => break,
-                Limit::Time(_) => first + BATCH,
-            };
+            let first = batch * self.batch;
+            let Some(end) = self.end_of_batch(first, started) else { break };
             let done = pool.install(|| {
                 let numbers = (first..end).into_par_iter();
                 let judged: Vec<Judged> = numbers.map(|number| self.judge(&config, number)).collect();
                 self.count(&config, batch, first, judged, &summary)
             });
+            for finding in &done.found {
+                self.reproduce(finding)?;
+            }
             if let Some(store) = &mut store {
                 store.append(&done)?;
             }
@@ -165,6 +212,26 @@ impl Campaign<'_> {
         }
         progress.finish();
         Ok(summary)
+    }
+
+    fn pool(&self) -> Result<rayon::ThreadPool, CampaignError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build();
+        pool.map_err(|error| CampaignError::Threads(error.to_string()))
+    }
+
+    /// Where the batch ends that begins with case `first`; `None` if the campaign has come to its end.
+    fn end_of_batch(&self, first: u64, started: Instant) -> Option<u64> {
+        match self.limit {
+            Limit::Cases(cases) if first >= cases => None,
+            Limit::Cases(cases) => Some(cases.min(first + self.batch)),
+            Limit::Time(time) if started.elapsed() >= time => None,
+            Limit::Time(_) => Some(first + self.batch),
+        }
+    }
+
+    /// How case `number` is judged.
+    fn options(&self, number: u64) -> Options {
+        Options { ranks: self.ranks.of_case(number), ..self.options.clone() }
     }
 
     /// What identifies the campaign.
@@ -177,14 +244,19 @@ impl Campaign<'_> {
             values: self.options.values.name().to_string(),
             generator: generate::VERSION,
             graphs: self.graphs.iter().map(|(name, _)| name.clone()).collect(),
+            ranks: self.ranks,
+            batch: self.batch,
         }
     }
 
-    /// How cases are generated: the pass that is asked for, as far as the candidate implements it.
-    fn config(&self) -> Config {
-        let passes = self.candidate.capabilities().passes;
-        let wanted = |pass| self.pass.is_none_or(|only| only == pass) && passes.contains(&pass);
-        let config = Config::default();
+    /// How cases are generated: the pass that is asked for, as far as all candidates implement it.
+    fn config(&self, candidates: &[&dyn Candidate]) -> Config {
+        let implement = |pass| candidates.iter().all(|one| one.capabilities().passes.contains(&pass));
+        let wanted = |pass| self.pass.is_none_or(|only| only == pass) && implement(pass);
+        let max_ranks = [PassKind::Bucketing, PassKind::Repair].map(|pass| most_ranks(candidates, pass));
+        let mut config = Config::default();
+        config.max_ranks = max_ranks.into_iter().flatten().fold(config.max_ranks, u32::min).max(1);
+        config.min_ranks = config.min_ranks.min(config.max_ranks);
         let repair = match (wanted(PassKind::Bucketing), wanted(PassKind::Repair)) {
             (true, true) => config.repair,
             (true, false) => 0,
@@ -203,7 +275,7 @@ impl Campaign<'_> {
 
     /// Case `number` of the campaign.
     pub fn case(&self, number: u64) -> Case {
-        self.case_by(&self.config(), number)
+        self.case_by(&self.config(&[self.candidate]), number)
     }
 
     /// The pass of case `number`: of all passes, each family in turn.
@@ -226,9 +298,24 @@ impl Campaign<'_> {
     }
 
     fn case_by(&self, config: &Config, number: u64) -> Case {
+        self.case_for(&[self.candidate], config, number)
+    }
+
+    /// Case `number`, as all candidates take it.
+    fn case_for(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
+        let case = self.generated(candidates, config, number);
+        candidates.iter().fold(case, |case, candidate| candidate.narrowed(case, number))
+    }
+
+    fn generated(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
         match self.family(number) {
             PassKind::Bucketing | PassKind::Repair => {}
-            PassKind::Partition => return joint::case(&joint::Config::default(), self.seed, number),
+            PassKind::Partition => {
+                let mut config = joint::Config::default();
+                let most = most_ranks(candidates, PassKind::Partition);
+                config.ranks = config.ranks.min(most.unwrap_or(config.ranks));
+                return joint::case(&config, self.seed, number);
+            }
             PassKind::Schedule => return schedule::case(self.seed, number),
             PassKind::Memory => return memory::case(self.seed, number),
         }
@@ -270,24 +357,30 @@ impl Campaign<'_> {
     fn judge(&self, config: &Config, number: u64) -> Judged {
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let case = self.case_by(config, number);
-            if self.options.values == Values::Auto && !number.is_multiple_of(SECOND_OPINION) {
-                let proof = Options { values: Values::Extents, ..self.options.clone() };
-                let judged = judge::judge(&case, self.candidate, &proof)?;
-                if !matches!(judged.verdict, Verdict::Undecided(_)) {
-                    return Ok(judged);
+            let options = self.options(number);
+            if options.values == Values::Auto && !number.is_multiple_of(SECOND_OPINION) {
+                let proof = Options { values: Values::Extents, ..options.clone() };
+                let judgement = judge::judge(&case, self.candidate, &proof)?;
+                if !matches!(judgement.verdict, Verdict::Undecided(_)) {
+                    return Ok((case, judgement));
                 }
             }
-            judge::judge(&case, self.candidate, &self.options)
+            let judgement = judge::judge(&case, self.candidate, &options)?;
+            Ok((case, judgement))
         }));
         match judged {
-            Ok(Ok(judgement)) => match &judgement.verdict {
+            Ok(Ok((case, judgement))) => match &judgement.verdict {
                 Verdict::Sound => Judged::Sound { useful: judgement.acted },
-                Verdict::Violated(_) => Judged::Violated { rules: judgement.violated_rules() },
-                Verdict::Refused(_) => Judged::Refused,
+                Verdict::Violated(_) => {
+                    let rules = judgement.violated_rules();
+                    let first = rules.first().map(|rule| Pin::of(&judgement, rule));
+                    Judged::Violated { rules, first }
+                }
+                Verdict::Refused(reason) => Judged::Refused(blanked(reason, &case.graph)),
                 Verdict::Undecided(_) => Judged::Undecided,
             },
-            Ok(Err(error)) => Judged::Invalid(error.to_string()),
-            Err(panic) => Judged::Crashed(message(&*panic)),
+            Ok(Err(error)) => Judged::Invalid(CannotJudge::to_string(&error)),
+            Err(panic) => Judged::Crashed(panic_message(&*panic)),
         }
     }
 
@@ -301,12 +394,15 @@ impl Campaign<'_> {
         before: &Summary,
     ) -> Batch {
         let mut batch = Batch { number, ..Batch::default() };
-        let mut to_reduce: Vec<(u64, &'static str)> = Vec::new();
+        let mut to_reduce: Vec<(u64, Pin)> = Vec::new();
         for (number, judged) in (first..).zip(judged) {
             batch.cases += 1;
             match judged {
                 Judged::Sound { useful } => batch.useful += u64::from(useful),
-                Judged::Refused => batch.refused += 1,
+                Judged::Refused(reason) => {
+                    batch.refused += 1;
+                    *batch.refusals.entry(reason).or_insert(0) += 1;
+                }
                 Judged::Undecided => batch.undecided += 1,
                 Judged::Invalid(why) => {
                     batch.invalid += 1;
@@ -316,29 +412,32 @@ impl Campaign<'_> {
                     batch.crashed += 1;
                     batch.first_crash.get_or_insert_with(|| format!("case {number}: {why}"));
                 }
-                Judged::Violated { rules } => {
+                Judged::Violated { rules, first } => {
                     batch.useful += 1;
                     batch.violated += 1;
                     batch.first_violation.get_or_insert(number);
                     for rule in &rules {
                         *batch.rules.entry(rule.to_string()).or_insert(0) += 1;
                     }
-                    let Some(&rule) = rules.first() else { continue };
-                    let seen = batch.first_rules.entry(rule.to_string()).or_insert(0);
+                    let Some(pin) = first else { continue };
+                    let is_crowded = pin.kind.is_some() && before.kinds(pin.rule) >= MOST_KINDS;
+                    let key = key(pin.rule, pin.kind.as_deref().filter(|_| !is_crowded));
+                    let nth = before.total.first_rules.get(&key).copied().unwrap_or(0);
+                    let misses = before.total.misses.get(&key).copied().unwrap_or(0);
+                    let seen = batch.first_rules.entry(key).or_insert(0);
                     *seen += 1;
-                    let nth = before.total.first_rules.get(rule).copied().unwrap_or(0) + *seen;
-                    let misses = before.total.misses.get(rule).copied().unwrap_or(0);
-                    let here = to_reduce.iter().filter(|(_, other)| *other == rule).count() as u64;
-                    if misses + here < PATIENCE || nth.is_power_of_two() {
-                        to_reduce.push((number, rule));
+                    let nth = nth + *seen;
+                    let here = to_reduce.iter().filter(|(_, other)| *other == pin).count() as u64;
+                    if (misses + here < PATIENCE && !is_crowded) || nth.is_power_of_two() {
+                        to_reduce.push((number, pin));
                     }
                 }
             }
         }
         let reduced: Vec<Distinct> =
-            to_reduce.par_iter().map(|&(number, rule)| self.reduce(config, number, rule)).collect();
+            to_reduce.par_iter().map(|(number, pin)| self.reduce(config, *number, pin)).collect();
         for finding in reduced {
-            let rule = finding.rule.clone();
+            let rule = key(&finding.rule, finding.kind.as_deref());
             if self.known.holds(&finding) {
                 batch.known += 1;
                 *batch.misses.entry(rule).or_insert(0) += 1;
@@ -351,18 +450,30 @@ impl Campaign<'_> {
         batch
     }
 
-    /// The reduced form of a case that violates `rule`.
-    fn reduce(&self, config: &Config, number: u64, rule: &'static str) -> Distinct {
+    /// The reduced form of a case that shows what is pinned.
+    fn reduce(&self, config: &Config, number: u64, pin: &Pin) -> Distinct {
+        let options = self.options(number);
         let case = self.case_by(config, number);
-        let mut shows = |case: &Case| reduce::violates(case, self.candidate, &self.options, rule);
+        let mut shows = |case: &Case| reduce::violates(case, self.candidate, &options, pin);
         let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
-        let case = reduced.map_or(case, |reduced| reduced.case);
-        Distinct::new(rule, number, &case, self.candidate, &self.options)
+        let (case, shows_again) = match reduced {
+            Ok(reduced) => (reduced.case, true),
+            // A worker that fails on every graph: nothing of this one matters.
+            Err(Guard::EmptyShows) if pin.kind.is_some() => (reduce::emptied(&case), true),
+            Err(Guard::NotShown) => (case, pin.kind.is_none()),
+            Err(_) => (case, true),
+        };
+        let finding = Distinct::new(pin, number, &case, self.candidate, &options);
+        if shows_again { finding } else { finding.shown_once() }
     }
 }
 
-/// What a panic said.
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_string())
+/// What is counted together: a rule, with its kind where there is one.
+fn key(rule: &str, kind: Option<&str>) -> String {
+    kind.map_or(rule.to_string(), |kind| format!("{rule}: {kind}"))
+}
+
+/// The smallest limit on ranks.
+fn most_ranks(candidates: &[&dyn Candidate], pass: PassKind) -> Option<u32> {
+    candidates.iter().filter_map(|candidate| candidate.max_ranks(pass)).min()
 }

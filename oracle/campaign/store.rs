@@ -6,6 +6,7 @@
 //! with its number. While a campaign runs it holds a lock on the file.
 
 use super::summary::{Batch, Summary};
+use super::{BATCH, RankPlan};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -33,6 +34,16 @@ pub struct Header {
     /// The real graphs that cases are windows of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graphs: Vec<String>,
+    /// As which ranks the candidate ran.
+    #[serde(default)]
+    pub ranks: RankPlan,
+    /// Cases in a batch.
+    #[serde(default = "batch")]
+    pub batch: u64,
+}
+
+fn batch() -> u64 {
+    BATCH
 }
 
 impl Header {
@@ -46,8 +57,14 @@ impl Header {
             [] => String::new(),
             graphs => format!(", windows of {}", graphs.join(" and ")),
         };
+        let ranks = match self.ranks {
+            RankPlan::All => String::new(),
+            plan => format!(", {}", plan.title()),
+        };
         let Header { pass, candidate, seed, values, generator, .. } = self;
-        format!("{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{shard}")
+        format!(
+            "{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{ranks}{shard}"
+        )
     }
 }
 

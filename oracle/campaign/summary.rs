@@ -5,6 +5,11 @@ use super::store::Header;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Reasons for refusals that are counted.
+const REASONS: usize = 100;
+/// Reasons for refusals that are told.
+const TOLD: usize = 10;
+
 /// What one batch gave; also the sums over all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +47,9 @@ pub struct Batch {
     pub first_rules: BTreeMap<String, u64>,
     /// Reductions that gave nothing new, by rule.
     pub misses: BTreeMap<String, u64>,
+    /// Refusals by reason, in which names and numbers are blanks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refusals: BTreeMap<String, u64>,
     /// New distinct findings.
     pub found: Vec<Distinct>,
 }
@@ -76,6 +84,11 @@ impl Summary {
         self.total.found.iter().any(|found| found.is_same(finding))
     }
 
+    /// The findings of a rule.
+    pub(super) fn kinds(&self, rule: &str) -> usize {
+        self.total.found.iter().filter(|found| found.rule == rule).count()
+    }
+
     /// Adds a batch, unless it was added before.
     pub(super) fn add(&mut self, batch: Batch) {
         if !self.batches.insert(batch.number) {
@@ -105,11 +118,18 @@ impl Summary {
             (&mut total.rules, batch.rules),
             (&mut total.first_rules, batch.first_rules),
             (&mut total.misses, batch.misses),
+            (&mut total.refusals, batch.refusals),
         ];
         for (sum, counts) in sums {
             for (rule, count) in counts {
                 *sum.entry(rule).or_insert(0) += count;
             }
+        }
+        // A reason may hold anything: the rarest ones are forgotten, so that memory stays bounded.
+        while total.refusals.len() > REASONS {
+            let rarest =
+                total.refusals.iter().min_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
+            total.refusals.remove(&rarest.unwrap_or_default());
         }
     }
 
@@ -146,6 +166,14 @@ impl Summary {
         }
         for (rule, count) in &t.rules {
             text += &format!("  {count:>8}  {rule}\n");
+        }
+        let mut refusals: Vec<(&String, &u64)> = t.refusals.iter().collect();
+        refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        if !refusals.is_empty() {
+            text += "refused because:\n";
+        }
+        for (reason, count) in refusals.into_iter().take(TOLD) {
+            text += &format!("  {count:>8}  {reason}\n");
         }
         if t.known > 0 {
             text += &format!("{} reduced cases are known findings\n", t.known);

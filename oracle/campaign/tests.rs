@@ -1,6 +1,6 @@
 //! Campaigns: the same findings however they are run, stores that survive, and stores that are refused.
 
-use super::{Campaign, KnownList, Limit, Summary, merge};
+use super::{BATCH, Campaign, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -25,6 +25,9 @@ fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
         options: Options { values: Values::Off, ..Options::default() },
         reduction: Budget { questions: 40, ..Budget::default() },
         graphs: Vec::new(),
+        ranks: RankPlan::All,
+        batch: BATCH,
+        reproductions: None,
         progress: false,
     }
 }

@@ -7,13 +7,15 @@ pub mod partition;
 pub mod pr158663;
 mod reference;
 pub mod schedule;
+pub mod worker;
 
 pub use reference::Reference;
 
-use crate::case::PassConfig;
+use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
+use crate::rules::worker::Failure;
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,13 +42,34 @@ pub struct Refusal {
     pub reason: String,
     /// The graph that it leaves behind, where that can be seen: it must be the one that it was given.
     pub left_behind: Option<Box<Graph>>,
+    /// How it failed, where that is no refusal but a finding.
+    pub failure: Option<Box<Failure>>,
 }
 
 impl Refusal {
     /// A refusal by a candidate that cannot touch its input.
     pub fn new(reason: impl Into<String>) -> Refusal {
-        Refusal { reason: reason.into(), left_behind: None }
+        Refusal { reason: reason.into(), left_behind: None, failure: None }
     }
+
+    /// No refusal: the candidate failed.
+    pub fn failed(failure: Failure) -> Refusal {
+        Refusal { reason: failure.title.clone(), left_behind: None, failure: Some(Box::new(failure)) }
+    }
+}
+
+/// What a reproduction is to show.
+pub struct Reproduce<'a> {
+    /// The graph before the pass.
+    pub graph: &'a Graph,
+    /// The pass.
+    pub pass: &'a PassConfig,
+    /// The global rank that it ran as.
+    pub rank: u32,
+    /// The rule that broke.
+    pub rule: &'a str,
+    /// One line about how.
+    pub title: &'a str,
 }
 
 /// An implementation of one or more passes.
@@ -67,6 +90,30 @@ pub trait Candidate: Sync {
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         let _ = pass;
         Ok(())
+    }
+
+    /// A generated case made one that it takes: options that it does not know have values that it does. `number` is
+    /// that of the case in its campaign, and decides.
+    fn narrowed(&self, case: Case, number: u64) -> Case {
+        let _ = number;
+        case
+    }
+
+    /// The largest world that it takes for a pass; `None`: any.
+    fn max_ranks(&self, pass: PassKind) -> Option<u32> {
+        let _ = pass;
+        None
+    }
+
+    /// A program that shows a finding by itself, without graph-oracle.
+    fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
+        let _ = finding;
+        Err(Refusal::new(format!("{} makes no reproductions", self.name())))
+    }
+
+    /// How it ran so far, in lines for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Runs `pass` on `graph` as global rank `rank`.

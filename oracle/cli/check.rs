@@ -1,8 +1,9 @@
 //! `graph-oracle check`: judge a pair, or a candidate.
 
 use super::files::{self, Input};
+use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
-use crate::candidates::{self, Outcome};
+use crate::candidates::Outcome;
 use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
@@ -31,6 +32,8 @@ pub(super) struct Check {
     /// Who is run when there is no AFTER.
     #[arg(long, default_value = "reference")]
     candidate: String,
+    #[command(flatten)]
+    worker: WorkerOptions,
     #[command(flatten)]
     options: PassOptions,
     /// How values are compared.
@@ -81,6 +84,9 @@ impl ValuesArgument {
 
 impl Check {
     pub(super) fn run(&self, arguments: &[String], out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        if self.worker.is_given() && !self.after.is_empty() {
+            return Err(CouldNotRun::new("--worker is run where there is no AFTER; give one or the other"));
+        }
         let mut timing = Timing::new(self.timing);
         let (before, outcomes) = self.read();
         timing.tell("reading");
@@ -166,7 +172,8 @@ impl Check {
 
     fn judge_options(&self) -> Options {
         let values = self.values.values();
-        Options { values, element_limit: self.element_limit, run_again: self.after.is_empty() }
+        let run_again = self.after.is_empty();
+        Options { values, element_limit: self.element_limit, run_again, ..Options::default() }
     }
 
     /// A cyclic input is unusable for every pass, even for a repair that would refuse it.
@@ -192,12 +199,13 @@ impl Check {
         let before = self.before.display();
         let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
         let Some(outcomes) = outcomes else {
-            if case.outcome.is_some() && self.candidate == "reference" {
+            let is_reference = self.candidate == "reference" && !self.worker.is_given();
+            if case.outcome.is_some() && is_reference {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
-            let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
+            let candidate = self.worker.or_named(|| self.candidate.clone())?;
             let case = Case { pass: Some(config), outcome: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));

@@ -1,24 +1,39 @@
 //! `graph-oracle fuzz`: campaigns.
 
 use super::check::ValuesArgument;
+use super::worker::WorkerOptions;
 use super::{CouldNotRun, ReportFormat, Status, files, print};
-use crate::campaign::{Campaign, KnownList, Limit, Summary, merge};
+use crate::campaign::{BATCH, Campaign, Diff, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate};
 use crate::judge::Options;
 use crate::reduce::Budget;
 use crate::rules::PassKind;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
-    /// The pass: bucketing, repair or all.
+    /// The pass: bucketing, repair, partition, schedule, memory or all.
     pass: String,
     /// Who is judged (repeatable: one campaign each, on the same cases).
-    #[arg(long = "candidate", value_name = "NAME", default_value = "reference")]
+    #[arg(id = "candidate", long = "candidate", value_name = "NAME", default_value = "reference")]
     candidates: Vec<String>,
+    #[command(flatten)]
+    worker: WorkerOptions,
+    /// An older implementation, the name of a candidate or a command as for --worker: tell what got worse and what got
+    /// better since, on the same cases. Exit status 1 if something got worse.
+    #[arg(long, value_name = "NAME|CMD", conflicts_with_all = ["out", "repro", "known"])]
+    against: Option<String>,
+    /// As which ranks an implementation runs that bakes the rank in: as all of them, as one drawn for each case (values are
+    /// then proved, not executed), or as all in one case of eight; default: all, for a worker one case of eight.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    ranks: Option<RanksArgument>,
+    /// Write each finding as a folder of its own there: case.graph, before.json, explanation.txt and, if the worker can
+    /// make one, repro.py.
+    #[arg(long, value_name = "DIR")]
+    repro: Option<PathBuf>,
     /// How many cases.
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     cases: Option<u64>,
@@ -55,6 +70,20 @@ pub(super) struct Fuzz {
     format: ReportFormat,
 }
 
+/// As which ranks an implementation runs that bakes the rank in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum RanksArgument {
+    /// As every rank.
+    All,
+    /// As one rank, which differs from case to case.
+    One,
+    /// As every rank in one case of eight.
+    Some,
+}
+
+/// Cases in a batch of a worker: a few seconds of PyTorch.
+const WORKER_BATCH: u64 = 64;
+
 /// Without --cases and --seconds.
 const CASES: u64 = 10_000;
 
@@ -75,11 +104,19 @@ impl Fuzz {
                 Some(PassKind::named(name).map_err(with_all)?)
             }
         };
-        let candidates: Vec<Box<dyn Candidate>> = self
-            .candidates
-            .iter()
-            .map(|name| candidates::find(name).map_err(CouldNotRun::new))
-            .collect::<Result<_, _>>()?;
+        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start()? {
+            Some(worker) => vec![Box::new(worker)],
+            None => {
+                let find = |name: &String| candidates::find(name).map_err(CouldNotRun::new);
+                self.candidates.iter().map(find).collect::<Result<_, _>>()?
+            }
+        };
+        if let Some(pass) = pass {
+            for candidate in &candidates {
+                self.offers(candidate.as_ref(), pass)?;
+            }
+        }
+        let old = self.against.as_ref().map(|old| self.worker.named_or_command(old)).transpose()?;
         let known = self.known()?;
         if let (Some(pass @ (PassKind::Partition | PassKind::Schedule | PassKind::Memory)), [_, ..]) =
             (pass, &self.graphs[..])
@@ -103,7 +140,7 @@ impl Fuzz {
             (_, Some(seconds)) => Limit::Time(Duration::from_secs(seconds)),
             (cases, None) => Limit::Cases(cases.unwrap_or(CASES)),
         };
-        let mut summaries = Vec::new();
+        let (mut summaries, mut diffs) = (Vec::new(), Vec::new());
         for candidate in &candidates {
             let out = self.out.as_ref().map(|folder| match candidates.len() {
                 1 => folder.clone(),
@@ -121,11 +158,50 @@ impl Fuzz {
                 options: Options { values: self.values.values(), ..Options::default() },
                 reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
                 graphs: graphs.clone(),
+                ranks: self.ranks(),
+                batch: if self.worker.is_given() { WORKER_BATCH } else { BATCH },
+                reproductions: self.repro.clone(),
                 progress: std::io::stderr().is_terminal(),
             };
-            summaries.push(campaign.run().map_err(CouldNotRun::new)?);
+            match &old {
+                Some(old) => diffs.push(campaign.compare(old.as_ref()).map_err(CouldNotRun::new)?),
+                None => summaries.push(campaign.run().map_err(CouldNotRun::new)?),
+            }
         }
-        report(&summaries, self.format, out)
+        let status = match &old {
+            Some(_) => report_diffs(&diffs, self.format, out),
+            None => report(&summaries, self.format, out),
+        }?;
+        if self.format == ReportFormat::Text {
+            let notes: Vec<String> = candidates.iter().chain(&old).flat_map(|one| one.notes()).collect();
+            print(out, &notes.iter().map(|note| format!("{note}\n")).collect::<String>())?;
+        }
+        Ok(status)
+    }
+
+    fn ranks(&self) -> RankPlan {
+        match self.ranks {
+            Some(RanksArgument::All) => RankPlan::All,
+            Some(RanksArgument::One) => RankPlan::One,
+            Some(RanksArgument::Some) => RankPlan::Some,
+            None if self.worker.is_given() => RankPlan::Some,
+            None => RankPlan::All,
+        }
+    }
+
+    /// A worker that does not offer the pass at all would refuse every case.
+    fn offers(&self, candidate: &dyn Candidate, pass: PassKind) -> Result<(), CouldNotRun> {
+        let passes = candidate.capabilities().passes;
+        if !self.worker.is_given() || passes.contains(&pass) {
+            return Ok(());
+        }
+        let offered: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+        Err(CouldNotRun::new(format_args!(
+            "{} does not offer {}; it offers: {}",
+            candidate.name(),
+            pass.name(),
+            offered.join(", ")
+        )))
     }
 
     fn known(&self) -> Result<KnownList, CouldNotRun> {
@@ -151,6 +227,21 @@ impl Results {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
         report(&[summary], self.format, out)
+    }
+}
+
+fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    let text = match format {
+        ReportFormat::Text => diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
+        ReportFormat::Json => {
+            let list: Vec<serde_json::Value> = diffs.iter().map(Diff::json).collect();
+            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
+        }
+    };
+    print(out, &text)?;
+    match diffs.iter().all(|diff| diff.worse.is_empty()) {
+        true => Ok(Status::Sound),
+        false => Ok(Status::Violated),
     }
 }
 
@@ -183,9 +274,10 @@ fn text(summary: &Summary) -> String {
     let mut text = summary.text();
     for (i, finding) in summary.total.found.iter().enumerate() {
         text += &format!(
-            "\nfinding {}: {} (case {}, reduced to {} nodes)\n",
+            "\nfinding {}: {}{} (case {}, reduced to {} nodes)\n",
             i + 1,
             finding.rule,
+            finding.kind.as_ref().map_or(String::new(), |kind| format!(": {kind}")),
             finding.number,
             finding.nodes
         );

@@ -13,6 +13,7 @@ mod score;
 mod show;
 mod simulate;
 mod timing;
+mod worker;
 
 use crate::judge::CannotJudge;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -36,6 +37,10 @@ enum Command {
     Results(fuzz::Results),
     /// Say how soon the planted bugs are convicted.
     Score(score::Score),
+    /// Serve the reference or another candidate as a worker: requests on standard input, answers on standard output.
+    Worker(worker::Serve),
+    /// Drive a worker through right, wrong and hostile exchanges, and print what it fails.
+    WorkerTest(worker::Test),
     /// Make a case smaller while it breaks the same rule.
     Reduce(reduce::Reduce),
     /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
@@ -124,6 +129,8 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
         Command::Fuzz(fuzz) => fuzz.run(out),
         Command::Results(results) => results.run(out),
         Command::Score(score) => score.run(out),
+        Command::Worker(serve) => serve.run(out),
+        Command::WorkerTest(test) => test.run(out),
         Command::Reduce(reduce) => reduce.run(out, complain),
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),

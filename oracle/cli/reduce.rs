@@ -2,12 +2,12 @@
 
 use super::check::ValuesArgument;
 use super::files::{self, Input};
+use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, Status, print};
 use crate::campaign::expecting;
-use crate::candidates;
 use crate::case::{Case, Expectation, Subject};
 use crate::judge::{self, CannotJudge, Options, Verdict};
-use crate::reduce::{self, Budget};
+use crate::reduce::{self, Budget, Pin};
 use crate::report;
 use crate::rules;
 use clap::Args;
@@ -25,6 +25,8 @@ pub(super) struct Reduce {
     /// Who breaks the rule; default: the candidate that the case expects something of, else the reference.
     #[arg(long)]
     candidate: Option<String>,
+    #[command(flatten)]
+    worker: WorkerOptions,
     /// The rule that must stay broken; default: the most fundamental one that is.
     #[arg(long, value_name = "ID")]
     rule: Option<String>,
@@ -55,8 +57,8 @@ impl Reduce {
         let pass =
             pass.ok_or_else(|| CouldNotRun::new(format_args!("{name}: names no pass; give --pass")))?;
         let config = self.options.config(&pass, case.pass.as_ref())?;
-        let candidate = self.candidate.clone().unwrap_or_else(|| expected(&case));
-        let candidate = candidates::find(&candidate).map_err(CouldNotRun::new)?;
+        let named = || self.candidate.clone().unwrap_or_else(|| expected(&case));
+        let candidate = self.worker.or_named(named)?;
         let case = Case { pass: Some(config), outcome: None, ..case };
         let options = Options { values: self.values.values(), ..Options::default() };
         let explain = |error: CannotJudge| CouldNotRun::judging(&name, error);
@@ -81,7 +83,8 @@ impl Reduce {
             }
         };
         let budget = Budget { time: Duration::from_secs(self.seconds), questions: usize::MAX };
-        let mut shows = |case: &Case| reduce::violates(case, candidate.as_ref(), &options, rule);
+        let pin = Pin::of(&judgement, rule);
+        let mut shows = |case: &Case| reduce::violates(case, candidate.as_ref(), &options, &pin);
         // A progress line would disturb what is piped; the size goes to standard error, a line for each halving.
         let mut told = case.graph.len();
         let mut progress = |best: &Case| {

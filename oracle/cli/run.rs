@@ -1,8 +1,9 @@
 //! `graph-oracle run`: a candidate alone.
 
 use super::files::{self, Input};
+use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
-use crate::candidates::{self, Candidate};
+use crate::candidates::Candidate;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::input_faults;
@@ -28,6 +29,8 @@ pub(super) struct Run {
     /// Who runs it.
     #[arg(long, default_value = "reference")]
     candidate: String,
+    #[command(flatten)]
+    worker: WorkerOptions,
     /// The global rank to run as; default: the rank that the graph was recorded on.
     #[arg(long, default_value_t = 0)]
     rank: u32,
@@ -58,7 +61,7 @@ impl Run {
         if !faults.is_empty() {
             return Err(CouldNotRun::faults(self.before.display(), &faults));
         }
-        let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
+        let candidate = self.worker.or_named(|| self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
         timing.tell("validating");
         match pass {

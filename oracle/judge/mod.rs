@@ -14,6 +14,7 @@ use crate::case::{Case, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
+use crate::rules::worker::Failure;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Severity};
 
@@ -100,6 +101,16 @@ impl Values {
     }
 }
 
+/// As which ranks a candidate is run that bakes the rank into its graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ranks {
+    /// As each of them.
+    #[default]
+    All,
+    /// As one, which is this number modulo the ranks of the world: values are then proved, not executed.
+    One(u32),
+}
+
 /// How to judge.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -109,12 +120,14 @@ pub struct Options {
     pub element_limit: u64,
     /// Whether to run the candidate again: on its own result, and on a renamed graph.
     pub run_again: bool,
+    /// As which ranks a candidate runs that bakes the rank in.
+    pub ranks: Ranks,
 }
 
 impl Default for Options {
     /// Values as they apply, at most 4 million elements (a fraction of a second), no further runs.
     fn default() -> Options {
-        Options { values: Values::Auto, element_limit: 4_000_000, run_again: false }
+        Options { values: Values::Auto, element_limit: 4_000_000, run_again: false, ranks: Ranks::All }
     }
 }
 
@@ -136,7 +149,7 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         PassKind::Memory => {
             return match candidate.claim(&case.graph, config) {
                 Ok(claim) => memory::judge_memory(&case.graph, &claim, &MemoryConfig::default()),
-                Err(refusal) => Ok(refused(refusal.reason)),
+                Err(refusal) => Ok(declined(refusal)),
             };
         }
     }
@@ -209,7 +222,7 @@ pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, Canno
     for (_, graphs) in recorded.entries() {
         if let Some(reason) = &graphs.refused {
             let left_behind = Some(Box::new(graphs.repaired.clone()));
-            let refusal = Refusal { reason: reason.clone(), left_behind };
+            let refusal = Refusal { reason: reason.clone(), left_behind, failure: None };
             return Ok(judge_refusal(&case.graph, &refusal, pass));
         }
     }
@@ -261,8 +274,23 @@ fn refused(reason: String) -> Judgement {
     Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new(), acted: false }
 }
 
+/// A candidate gave no outcome: a refusal, or a finding where it failed.
+fn declined(refusal: Refusal) -> Judgement {
+    match &refusal.failure {
+        None => refused(refusal.reason),
+        Some(failure) => failed(failure),
+    }
+}
+
+fn failed(failure: &Failure) -> Judgement {
+    let (finding, rules) = failure.finding();
+    Judgement { verdict: Verdict::Violated(vec![finding]), rules, notes: Vec::new(), acted: false }
+}
+
 fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
-    let Some(left) = &refusal.left_behind else { return refused(refusal.reason.clone()) };
+    let Some(left) = refusal.left_behind.as_ref().filter(|_| refusal.failure.is_none()) else {
+        return declined(refusal.clone());
+    };
     let mut evidence = Evidence::new(before, None, left, Policies::default());
     evidence.refused = Some(refusal.reason.clone());
     let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
@@ -278,12 +306,17 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
 }
 
 /// The ranks whose graphs are needed: every rank where the candidate bakes the rank in and values are executed,
-/// else one. Large worlds are represented by the first rank.
+/// unless one is enough; else one. Large worlds are represented by the first rank.
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
     const MOST: u32 = 64;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
-    let all = bakes_rank && ranks <= MOST && executes(options.values);
-    if all { (0..ranks).collect() } else { vec![0] }
+    if !bakes_rank || ranks > MOST || !executes(options.values) {
+        return vec![0];
+    }
+    match options.ranks {
+        Ranks::All => (0..ranks).collect(),
+        Ranks::One(number) => vec![number % ranks.max(1)],
+    }
 }
 
 /// Whether the order of the nodes differs.

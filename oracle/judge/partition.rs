@@ -1,6 +1,6 @@
 //! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
 
-use super::{CannotJudge, Judgement, Options, Values, refused, undecided, verdict};
+use super::{CannotJudge, Judgement, Options, Values, declined, undecided, verdict};
 use crate::analysis::validate::validate;
 use crate::candidates::Candidate;
 use crate::case::Case;
@@ -23,7 +23,7 @@ pub(super) fn judge_candidate(
     let config = config(pass)?;
     match candidate.partition(joint, pass) {
         Ok((forward, backward)) => judge_partition(joint, &forward, &backward, &config, options),
-        Err(refusal) => Ok(refused(refusal.reason)),
+        Err(refusal) => Ok(declined(refusal)),
     }
 }
 

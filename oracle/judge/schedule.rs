@@ -1,19 +1,23 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
-use super::{CannotJudge, Judgement, input_faults, refused, undecided, verdict};
+use super::{CannotJudge, Judgement, failed, input_faults, refused, undecided, verdict};
 use crate::candidates::Candidate;
 use crate::candidates::schedule::Scheduler;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
+use crate::rules::worker::Failure;
 use crate::rules::{Budget, PassKind};
 use crate::simulate::Estimates;
+use std::sync::OnceLock;
 
 /// A candidate as one rank after another runs it, with the options of one pass.
 struct WithOptions<'a> {
     candidate: &'a dyn Candidate,
     pass: &'a PassConfig,
+    /// The first failure that is no refusal.
+    failure: OnceLock<Failure>,
 }
 
 impl Scheduler for WithOptions<'_> {
@@ -22,7 +26,12 @@ impl Scheduler for WithOptions<'_> {
     }
 
     fn run(&self, graph: &Graph, _: &Config, rank: u32) -> Result<Graph, String> {
-        let outcome = self.candidate.run(graph, self.pass, rank).map_err(|refusal| refusal.reason)?;
+        let outcome = self.candidate.run(graph, self.pass, rank).map_err(|refusal| {
+            if let Some(failure) = refusal.failure {
+                let _ = self.failure.set(*failure);
+            }
+            refusal.reason
+        })?;
         Ok(outcome.repaired)
     }
 }
@@ -35,7 +44,12 @@ pub(super) fn judge_candidate(
 ) -> Result<Judgement, CannotJudge> {
     let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
     let promises = promises(&config, candidate.keeps_promises());
-    judge_scheduler(graph, &config, &WithOptions { candidate, pass }, promises, false)
+    let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
+    let judgement = judge_scheduler(graph, &config, &scheduler, promises, false)?;
+    Ok(match scheduler.failure.get() {
+        Some(failure) => failed(failure),
+        None => judgement,
+    })
 }
 
 /// What the options of a pass promise.

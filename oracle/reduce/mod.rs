@@ -27,19 +27,56 @@ mod tests;
 #[cfg(any(test, feature = "proptest"))]
 mod shrink;
 
+pub(crate) use search::emptied;
 pub use search::{Budget, Guard, Reduced, reduce};
 #[cfg(any(test, feature = "proptest"))]
 pub use shrink::{Reducer, cases};
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;
-use crate::judge::{self, Options, Verdict};
+use crate::judge::{self, Judgement, Options, Verdict};
+use crate::rules::{Finding, worker};
 
-/// The question that pins a reduction to a rule: does `candidate` violate `rule` on the case, and is the reference
-/// right on it? The second half keeps the case one that a correct implementation masters.
-pub fn violates(case: &Case, candidate: &dyn Candidate, options: &Options, rule: &str) -> bool {
+/// What a reduction keeps.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Pin {
+    /// The rule.
+    pub rule: &'static str,
+    /// The kind of the finding, where findings of the rule have one ([`worker::kind`]); any, if `None`.
+    pub kind: Option<String>,
+}
+
+impl From<&'static str> for Pin {
+    fn from(rule: &'static str) -> Pin {
+        Pin { rule, kind: None }
+    }
+}
+
+impl Pin {
+    /// The violation of `rule` in a judgement.
+    pub fn of(judgement: &Judgement, rule: &'static str) -> Pin {
+        let kind = findings(judgement).into_iter().find(|f| f.rule == rule).and_then(worker::kind);
+        Pin { rule, kind: kind.map(String::from) }
+    }
+
+    /// Whether a judgement shows it.
+    pub fn is_shown(&self, judgement: &Judgement) -> bool {
+        let is_kind = |f: &Finding| self.kind.is_none() || worker::kind(f) == self.kind.as_deref();
+        findings(judgement).into_iter().any(|finding| finding.rule == self.rule && is_kind(finding))
+    }
+}
+
+fn findings(judgement: &Judgement) -> Vec<&Finding> {
+    match &judgement.verdict {
+        Verdict::Violated(findings) => findings.iter().flat_map(Finding::all).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The question that pins a reduction: does `candidate` show it on the case, and is the reference right on it? The second half keeps the case one that a correct implementation masters.
+pub fn violates(case: &Case, candidate: &dyn Candidate, options: &Options, pin: &Pin) -> bool {
     let judged = judge::judge(case, candidate, options);
-    let violated = judged.is_ok_and(|judgement| judgement.violated_rules().contains(&rule));
+    let violated = judged.is_ok_and(|judgement| pin.is_shown(&judgement));
     let is_reference = candidate.name() == Reference.name();
     violated
         && (is_reference

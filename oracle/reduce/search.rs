@@ -66,9 +66,7 @@ pub fn reduce(
     if !shows(&best) {
         return Err(Guard::NotShown);
     }
-    let mut empty = Graph::new("empty");
-    empty.world.clone_from(&best.graph.world);
-    if shows(&Case { graph: empty, ..best.clone() }) {
+    if shows(&emptied(&best)) {
         return Err(Guard::EmptyShows);
     }
     let mut search = Search {
@@ -84,6 +82,13 @@ pub fn reduce(
     };
     let finished = search.run();
     Ok(Reduced { case: search.best, questions: search.questions, finished })
+}
+
+/// The case with no node left.
+pub(crate) fn emptied(case: &Case) -> Case {
+    let mut empty = Graph::new("empty");
+    empty.world.clone_from(&case.graph.world);
+    Case { graph: empty, outcome: None, comments: Vec::new(), expectations: Vec::new(), ..case.clone() }
 }
 
 /// The first fatal fault that is not about order: unsorted lists are legal inputs of a repair.

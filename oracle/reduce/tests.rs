@@ -12,15 +12,15 @@ fn bucketing() -> Config {
 }
 
 /// The first cases on which `candidate` violates `rule`, reduced: node counts, sorted.
-fn reduced(candidate: &str, rule: &str, wanted: usize) -> Vec<usize> {
+fn reduced(candidate: &str, rule: &'static str, wanted: usize) -> Vec<usize> {
     let (candidate, options) = (candidates::find(candidate).unwrap(), Options::default());
     let mut nodes = Vec::new();
     for index in 0..3000 {
         let case = case(&bucketing(), 7, index).into_case();
-        let mut shows = |case: &Case| violates(case, &*candidate, &options, rule);
+        let mut shows = |case: &Case| violates(case, &*candidate, &options, &rule.into());
         match reduce(&case, Budget::default(), &mut shows, &mut |_| {}) {
             Ok(reduced) => {
-                assert!(violates(&reduced.case, &*candidate, &options, rule), "{}", reduced.case);
+                assert!(violates(&reduced.case, &*candidate, &options, &rule.into()), "{}", reduced.case);
                 nodes.push(reduced.case.graph.len());
             }
             Err(Guard::NotShown) => continue,

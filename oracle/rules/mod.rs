@@ -36,6 +36,7 @@ pub mod schedule;
 mod side;
 mod unread;
 mod values;
+pub mod worker;
 
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::contradictions;
@@ -123,17 +124,20 @@ pub struct Statement {
     pub reason: &'static str,
 }
 
-/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory.
+/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, and about workers.
 pub fn statements() -> Vec<Statement> {
     let of_graphs = CATALOGUE.iter().map(|r| (r.id, r.severity, r.passes.to_vec(), r.statement, r.reason));
     let of = |pass| move |(id, severity, statement, reason)| (id, severity, vec![pass], statement, reason);
     let partition = partition::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
+    let all_passes =
+        |r: &worker::WorkerRule| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
     let all = of_graphs
         .chain(partition.map(of(PassKind::Partition)))
         .chain(schedule.map(of(PassKind::Schedule)))
-        .chain(memory.map(of(PassKind::Memory)));
+        .chain(memory.map(of(PassKind::Memory)))
+        .chain(worker::CATALOGUE.iter().map(all_passes));
     all.map(|(id, severity, passes, statement, reason)| Statement { id, severity, passes, statement, reason })
         .collect()
 }

@@ -1,0 +1,45 @@
+//! A finding as a folder: the case, the explanation, the graph as exchange JSON, and a program that shows it.
+//!
+//! `RULE-NUMBER/` holds `case.graph`, `explanation.txt`, `before.json`, and `repro.py` if the candidate can make one; if it
+//! cannot, the explanation ends with its reason.
+
+use super::{Campaign, CampaignError, Distinct};
+use crate::candidates::{Candidate, Reproduce};
+use crate::format::{json, text};
+use crate::judge::Ranks;
+use std::path::Path;
+
+impl Campaign<'_> {
+    /// Writes a finding down, if that is asked for.
+    pub(super) fn reproduce(&self, finding: &Distinct) -> Result<(), CampaignError> {
+        let Some(folder) = &self.reproductions else { return Ok(()) };
+        let folder = folder.join(finding.file_name().trim_end_matches(".graph"));
+        let rank = match self.ranks.of_case(finding.number) {
+            Ranks::All => 0,
+            Ranks::One(number) => number,
+        };
+        write(&folder, finding, rank, self.candidate)
+            .map_err(|error| CampaignError::Reproduction(format!("{}: {error}", folder.display())))
+    }
+}
+
+/// `rank` counts modulo the ranks of the world.
+fn write(folder: &Path, finding: &Distinct, rank: u32, candidate: &dyn Candidate) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("case.graph"), &finding.case)?;
+    let mut explanation = finding.report.clone();
+    // A reduced case is text that was just printed.
+    if let Ok(case) = text::parse(finding.case.as_bytes()) {
+        json::write(&case.graph, std::fs::File::create(folder.join("before.json"))?)?;
+        if let Some(pass) = &case.pass {
+            let title = finding.kind.as_deref().or_else(|| finding.report.lines().next()).unwrap_or_default();
+            let rank = rank % case.graph.world.ranks.unwrap_or(1).max(1);
+            let asked = Reproduce { graph: &case.graph, pass, rank, rule: &finding.rule, title };
+            match candidate.reproduction(&asked) {
+                Ok(program) => std::fs::write(folder.join("repro.py"), program)?,
+                Err(refusal) => explanation += &format!("\nThere is no repro.py: {}\n", refusal.reason),
+            }
+        }
+    }
+    std::fs::write(folder.join("explanation.txt"), explanation)
+}

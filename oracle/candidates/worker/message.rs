@@ -1,0 +1,252 @@
+//! The messages of docs/protocol.md as they are written and read.
+
+use super::claim::ClaimText;
+use crate::case::{PassConfig, Setting};
+use crate::format::json;
+use crate::graph::Graph;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The version that is spoken.
+pub const PROTOCOL: &str = "graph-oracle-worker/1";
+
+/// Any message, as read. Keys that no message has are ignored.
+#[derive(Deserialize, Debug)]
+pub(super) struct Message<'a> {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(borrow)]
+    pub id: Option<&'a RawValue>,
+    // hello
+    pub protocol: Option<String>,
+    pub name: Option<String>,
+    pub version: Option<String>,
+    #[serde(default)]
+    pub bakes_rank: bool,
+    #[serde(default)]
+    pub keeps_promises: bool,
+    pub recycle_after: Option<u64>,
+    #[serde(default)]
+    pub repro: bool,
+    pub passes: Option<BTreeMap<String, Offered>>,
+    // run, repro
+    pub pass: Option<String>,
+    pub options: Option<Options<'a>>,
+    #[serde(default)]
+    pub rank: u32,
+    #[serde(borrow)]
+    pub graph: Option<&'a RawValue>,
+    // outcome
+    pub seconds: Option<f64>,
+    #[serde(borrow)]
+    pub repaired: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub unrepaired: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub forward: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub backward: Option<&'a RawValue>,
+    pub claim: Option<ClaimText>,
+    // refused
+    pub reason: Option<String>,
+    #[serde(borrow)]
+    pub left_behind: Option<&'a RawValue>,
+    // error
+    pub error: Option<String>,
+    pub message: Option<String>,
+    pub traceback: Option<String>,
+    // progress
+    pub phase: Option<String>,
+    // repro
+    pub python: Option<String>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a line.
+    pub fn read(line: &'a str) -> Result<Message<'a>, String> {
+        serde_json::from_str(line).map_err(|error| error.to_string())
+    }
+
+    /// The id as a number.
+    pub fn number(&self) -> Option<u64> {
+        self.id.and_then(|id| id.get().parse().ok())
+    }
+
+    /// The id as it is written; `null` where there is none.
+    pub fn id_text(&self) -> &'a str {
+        self.id.map_or("null", RawValue::get)
+    }
+}
+
+/// What is offered for a pass.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+pub(super) struct Offered {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ranks: Option<u32>,
+}
+
+/// The options of a pass: in order, the values as strings or lists.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Options<'a>(pub Cow<'a, [(String, Setting)]>);
+
+struct Value<'a>(&'a Setting);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Setting::Text(text) => to.serialize_str(text),
+            Setting::List(items) => to.collect_seq(items.iter().map(Value)),
+        }
+    }
+}
+
+impl Serialize for Options<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for (key, setting) in self.0.iter() {
+            map.serialize_entry(key, &Value(setting))?;
+        }
+        map.end()
+    }
+}
+
+struct Read(Setting);
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Read, D::Error> {
+        // Lists of lists end at the reader's own limit of nesting.
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Text(String),
+            List(Vec<Read>),
+        }
+        let either = Either::deserialize(from)
+            .map_err(|_| D::Error::custom("the value of an option is a string or a list of strings"))?;
+        Ok(Read(match either {
+            Either::Text(text) => Setting::Text(text),
+            Either::List(items) => Setting::List(items.into_iter().map(|item| item.0).collect()),
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Options<'_> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Vec<(String, Setting)>;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object of options")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, Read>()? {
+                    pairs.push((key, value.0));
+                }
+                Ok(pairs)
+            }
+        }
+        from.deserialize_map(Pairs).map(|pairs| Options(Cow::Owned(pairs)))
+    }
+}
+
+/// The driver's greeting.
+pub(super) fn hello() -> Vec<u8> {
+    let driver = concat!("graph-oracle ", env!("CARGO_PKG_VERSION"));
+    line(&serde_json::json!({"type": "hello", "protocol": PROTOCOL, "driver": driver}))
+}
+
+/// A message on a line.
+pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
+    // A value whose keys are strings can always be written.
+    let mut bytes = serde_json::to_vec(message).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What is asked for a graph.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Request<'a> {
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    pub id: u64,
+    pub pass: &'a str,
+    #[serde(serialize_with = "as_options")]
+    pub options: &'a PassConfig,
+    pub rank: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a str>,
+}
+
+fn as_options<S: Serializer>(pass: &&PassConfig, to: S) -> Result<S::Ok, S::Error> {
+    Options(Cow::Borrowed(&pass.options)).serialize(to)
+}
+
+impl Request<'_> {
+    /// The request with its graph, on a line.
+    pub fn line(&self, graph: &Graph) -> Vec<u8> {
+        let mut bytes = line(self);
+        // In place of the brace and the end of the line.
+        bytes.truncate(bytes.len().saturating_sub(2));
+        bytes.extend_from_slice(b",\"graph\":");
+        append_graph(&mut bytes, graph);
+        bytes.extend_from_slice(b"}\n");
+        bytes
+    }
+}
+
+/// Writes a graph on one line, with the rank lists of its groups.
+pub(super) fn append_graph(bytes: &mut Vec<u8>, graph: &Graph) {
+    let from = bytes.len();
+    let explicit;
+    let graph = match graph.world.is_explicit() {
+        true => graph,
+        false => {
+            explicit = with_ranks(graph);
+            &explicit
+        }
+    };
+    // Writing to memory does not fail.
+    let _ = json::write(graph, &mut *bytes);
+    // Line ends stand between values only: in strings they are escaped.
+    for byte in &mut bytes[from..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+fn with_ranks(graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    if let Some(world) = graph.world.assume_mesh() {
+        graph.world = world;
+    }
+    graph.world.ranks = graph.world.ranks.or(Some(1));
+    graph
+}
+
+/// Reads a graph out of a message.
+pub(super) fn graph(key: &str, text: Option<&RawValue>) -> Result<Graph, String> {
+    let text = text.ok_or_else(|| format!("the key {key} is missing"))?;
+    match json::read(text.get().as_bytes()) {
+        Ok(json::Document::Graph(graph)) => Ok(*graph),
+        Ok(json::Document::Outcome(_)) => Err(format!("{key} is an outcome; expected a graph")),
+        Err(error) => Err(format!("{key}: {error}")),
+    }
+}
+
+/// Reads a graph that may be left out.
+pub(super) fn optional_graph(key: &str, text: Option<&RawValue>) -> Result<Option<Graph>, String> {
+    text.map(|text| graph(key, Some(text))).transpose()
+}

@@ -1,0 +1,518 @@
+//! A candidate in another process, which speaks the protocol of docs/protocol.md.
+//!
+//! # The idea
+//!
+//! A [`Worker`] is a command and a pool of processes that run it. Whoever judges a case takes a process that is idle,
+//! or starts one, sends the graph, and waits for the answer; so there are as many processes as threads that judge. What
+//! a process does wrong becomes a [`Failure`] about the case at hand; the process is then ended with all its
+//! children, and the next case finds another one.
+//!
+//! What the worker says in its `hello` narrows what it is asked for: passes, values of options, ranks, operators.
+//!
+//! # What it does not do
+//!
+//! It judges nothing, and it asks nothing twice.
+
+mod claim;
+pub mod conformance;
+mod message;
+mod process;
+mod serve;
+
+pub use message::PROTOCOL;
+pub use process::Limits;
+pub(crate) use serve::panic_message;
+pub use serve::serve;
+
+use super::{Candidate, Capabilities, Outcome, Refusal, Reproduce};
+use crate::case::{Case, PassConfig, Setting};
+use crate::graph::{Graph, Op};
+use crate::rules::PassKind;
+use crate::rules::memory::Claim;
+use crate::rules::worker::{Class, Failure, blanked};
+use message::{Message, Offered, Request, graph as read_graph, optional_graph};
+use process::{Process, Silence, ending};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Lines of standard error or of a traceback that a finding tells.
+const TOLD: usize = 30;
+
+/// Why a worker cannot be used: one line.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("worker `{command}`: {why}")]
+pub struct StartError {
+    command: String,
+    why: String,
+}
+
+/// A candidate in other processes.
+pub struct Worker {
+    command: String,
+    limits: Limits,
+    hello: Hello,
+    name: String,
+    idle: Mutex<Vec<Process>>,
+    next: AtomicU64,
+    load: Mutex<Load>,
+}
+
+/// What a worker says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Hello {
+    name: String,
+    version: String,
+    bakes_rank: bool,
+    keeps_promises: bool,
+    repro: bool,
+    recycle_after: Option<u64>,
+    passes: BTreeMap<String, Offered>,
+}
+
+/// What all processes did together.
+#[derive(Clone, Copy, Default, Debug)]
+struct Load {
+    requests: u64,
+    starts: u64,
+    /// From a request to its answer.
+    waited: Duration,
+    /// What the answers say was spent inside the implementation.
+    inside: f64,
+}
+
+impl Worker {
+    /// Starts `command`, a line for `sh`, and waits for its hello.
+    pub fn start(command: &str, limits: Limits) -> Result<Worker, StartError> {
+        let fails = |why: String| StartError { command: command.to_string(), why };
+        let (process, hello) = greeted(command, &limits).map_err(fails)?;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
+        let name = format!("{}-{}", hello.name, hello.version).chars().map(plain).collect();
+        Ok(Worker {
+            command: command.to_string(),
+            limits,
+            hello,
+            name,
+            idle: Mutex::new(vec![process]),
+            next: AtomicU64::new(1),
+            load: Mutex::new(Load { starts: 1, ..Load::default() }),
+        })
+    }
+
+    /// A process that waits for a request.
+    fn process(&self) -> Result<Process, String> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match idle {
+            Some(process) => Ok(process),
+            None => {
+                self.count(|load| load.starts += 1);
+                greeted(&self.command, &self.limits).map(|(process, _)| process)
+            }
+        }
+    }
+
+    /// Takes a process back, unless it has served for long enough.
+    fn done(&self, mut process: Process) {
+        process.served += 1;
+        if self.hello.recycle_after.is_some_and(|most| process.served >= most) {
+            say_bye(&mut process);
+            process.ends_within(process::END);
+            return;
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(process);
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Load)) {
+        add(&mut self.load.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn offered(&self, pass: &str) -> Option<&Offered> {
+        self.hello.passes.get(pass)
+    }
+
+    /// What the worker said that it does not take is not asked.
+    fn takes(&self, graph: &Graph, pass: &PassConfig) -> Result<(), Refusal> {
+        let Some(offered) = self.offered(&pass.name) else {
+            return Err(Refusal::new(format!("{} does not offer {}", self.name, pass.name)));
+        };
+        let ranks = graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
+        if offered.max_ranks.is_some_and(|most| ranks > most) {
+            return Err(Refusal::new(format!("{} does not take {ranks} ranks", self.name)));
+        }
+        let foreign = offered.targets.as_ref().and_then(|targets| {
+            let is_foreign = |target: &&str| !targets.iter().any(|known| known == target);
+            let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+            calls.map(|id| graph.target(id)).find(is_foreign)
+        });
+        match foreign {
+            Some(target) => Err(Refusal::new(format!("{} does not rebuild {target}", self.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a request and reads the answer of the type `wanted`.
+    fn exchange<T>(
+        &self,
+        request: Request,
+        graph: &Graph,
+        wanted: &str,
+        read: &dyn Fn(&mut Message) -> Result<T, String>,
+    ) -> Result<T, Refusal> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let process = self.process().map_err(|why| {
+            let title = "the worker cannot be started again".to_string();
+            Refusal::failed(Failure { class: Class::Crash, title, facts: vec![why] })
+        })?;
+        let mut conversation = Conversation { id, graph, phase: None, limits: &self.limits };
+        if let Some(failure) = conversation.unasked(&process) {
+            return Err(conversation.end(process, failure));
+        }
+        let sent = Instant::now();
+        process.send(Request { id, ..request }.line(graph));
+        let answer = loop {
+            let line = match process.receive(sent + self.limits.request) {
+                Ok(line) => line,
+                Err(silence) => break Err(conversation.silence(silence)),
+            };
+            match conversation.hear(&line, wanted, read) {
+                Ok(None) => {}
+                Ok(Some(answer)) => break Ok(answer),
+                Err(failure) => break Err(failure),
+            }
+        };
+        let waited = sent.elapsed();
+        let seconds = answer.as_ref().map_or(0.0, |answer| answer.seconds);
+        self.count(|load| {
+            load.requests += 1;
+            load.waited += waited;
+            load.inside += seconds;
+        });
+        match answer {
+            Ok(answer) => {
+                self.done(process);
+                answer.said
+            }
+            Err(failure) => {
+                let refusal = conversation.end(process, failure);
+                Err(refusal)
+            }
+        }
+    }
+
+    fn run_request<'a>(&self, pass: &'a PassConfig, rank: u32) -> Request<'a> {
+        Request { kind: "run", id: 0, pass: &pass.name, options: pass, rank, rule: None, title: None }
+    }
+}
+
+/// An answer: what it says, and the seconds that the implementation took.
+struct Answer<T> {
+    said: Result<T, Refusal>,
+    seconds: f64,
+}
+
+/// One request and what is heard after it.
+struct Conversation<'a> {
+    id: u64,
+    graph: &'a Graph,
+    phase: Option<String>,
+    limits: &'a Limits,
+}
+
+impl Conversation<'_> {
+    /// A line from the worker: `None` where the answer is still to come.
+    fn hear<T>(
+        &mut self,
+        line: &[u8],
+        wanted: &str,
+        read: &dyn Fn(&mut Message) -> Result<T, String>,
+    ) -> Result<Option<Answer<T>>, Failure> {
+        let text = std::str::from_utf8(line).map_err(|_| self.garbage(line, "it is not UTF-8"))?;
+        let mut message = Message::read(text).map_err(|why| self.garbage(line, &why))?;
+        let kind = std::mem::take(&mut message.kind);
+        // A request that was not understood has no id.
+        let is_ours = message.number() == Some(self.id) || (kind == "error" && message.id_text() == "null");
+        let said = match kind.as_str() {
+            "idle" => return Ok(None),
+            "progress" | "refused" | "error" if !is_ours => return Err(self.wrong_id(message.id_text())),
+            answer if answer == wanted && !is_ours => return Err(self.wrong_id(message.id_text())),
+            "progress" => {
+                self.phase = message.phase;
+                return Ok(None);
+            }
+            "refused" => Err(self.refusal(&message, line)?),
+            "error" => Err(Refusal::failed(self.error(&message))),
+            answer if answer == wanted => Ok(read(&mut message).map_err(|why| self.unreadable(line, &why))?),
+            other => return Err(self.garbage(line, &format!("its type is {other:?}"))),
+        };
+        Ok(Some(Answer { said, seconds: message.seconds.unwrap_or(0.0) }))
+    }
+
+    fn refusal(&self, message: &Message, line: &[u8]) -> Result<Refusal, Failure> {
+        let left = optional_graph("left_behind", message.left_behind);
+        let left_behind = left.map_err(|why| self.unreadable(line, &why))?.map(Box::new);
+        let reason = message.reason.clone().unwrap_or_else(|| "no reason is given".into());
+        Ok(Refusal { reason, left_behind, failure: None })
+    }
+
+    fn error(&self, message: &Message) -> Failure {
+        let name = message.error.as_deref().unwrap_or("an error without a name");
+        let what = message.message.as_deref().unwrap_or_default();
+        let first = blanked(what, self.graph);
+        let title = if first.is_empty() { name.to_string() } else { format!("{name}: {first}") };
+        let mut facts: Vec<String> = last_lines(what);
+        facts.extend(last_lines(message.traceback.as_deref().unwrap_or_default()));
+        Failure { class: Class::Error, title, facts }
+    }
+
+    /// What the process said although nothing was asked.
+    fn unasked(&self, process: &Process) -> Option<Failure> {
+        loop {
+            let fail = |class, title: &str, facts| Some(Failure { class, title: title.into(), facts });
+            match process.waiting()? {
+                Err(silence) => {
+                    let facts = vec!["this was before it was asked about the case".to_string()];
+                    return Some(Failure { facts, ..self.silence(silence) });
+                }
+                Ok(line) => {
+                    let text = String::from_utf8_lossy(&line);
+                    match Message::read(&text) {
+                        Ok(message) if message.kind == "idle" => {}
+                        Ok(message) if message.id.is_some() => {
+                            return fail(Class::WrongId, "a second answer", vec![shown(&line)]);
+                        }
+                        Ok(_) => return Some(self.garbage(&line, "nothing was asked")),
+                        Err(why) => return Some(self.garbage(&line, &why)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn silence(&self, silence: Silence) -> Failure {
+        let (class, title) = match silence {
+            Silence::Late => {
+                let seconds = self.limits.request.as_secs_f64();
+                (Class::Hang, format!("no answer within {seconds} s"))
+            }
+            Silence::Ended => (Class::Crash, "the process ends".to_string()),
+            Silence::TooLong => {
+                (Class::Oversized, format!("a line of more than {} bytes", self.limits.answer))
+            }
+        };
+        let title = match self.phase.as_deref() {
+            Some(phase) => format!("{title}, in phase {}", blanked(phase, self.graph)),
+            None => title,
+        };
+        Failure { class, title, facts: Vec::new() }
+    }
+
+    fn garbage(&self, line: &[u8], why: &str) -> Failure {
+        let facts = vec![format!("the line: {}", shown(line)), why.to_string()];
+        Failure { class: Class::Garbage, title: "a line that is no message".into(), facts }
+    }
+
+    fn unreadable(&self, line: &[u8], why: &str) -> Failure {
+        let title = format!("an answer that cannot be read: {}", blanked(why, self.graph));
+        let facts = vec![why.to_string(), format!("the line: {}", shown(line))];
+        Failure { class: Class::Garbage, title, facts }
+    }
+
+    fn wrong_id(&self, id: &str) -> Failure {
+        let facts = vec![format!("asked with id {}, answered with id {id}", self.id)];
+        Failure { class: Class::WrongId, title: "an answer with another id".into(), facts }
+    }
+
+    /// Ends a process that failed; how it ended and what it said last become part of the failure.
+    fn end(&self, mut process: Process, mut failure: Failure) -> Refusal {
+        let (status, tail) = process.kill();
+        if let (Class::Crash, Some(status)) = (failure.class, status) {
+            failure.title = failure.title.replacen("ends", &ending(status), 1);
+        }
+        failure.facts.extend(last_lines(&tail).into_iter().map(|line| format!("standard error: {line}")));
+        Refusal::failed(failure)
+    }
+}
+
+/// The last lines of a text that are not empty.
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(TOLD)..].iter().map(|line| line.to_string()).collect()
+}
+
+/// The beginning of a line.
+fn shown(line: &[u8]) -> String {
+    const MOST: usize = 200;
+    let text = String::from_utf8_lossy(&line[..line.len().min(MOST)]);
+    let more = if line.len() > MOST { format!("... ({} bytes)", line.len()) } else { String::new() };
+    format!("{:?}{more}", text.trim_end())
+}
+
+fn say_bye(process: &mut Process) {
+    process.send(b"{\"type\":\"bye\"}\n".to_vec());
+    process.close_input();
+}
+
+/// A process that has said hello.
+fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
+    let mut process =
+        Process::start(command, limits).map_err(|error| format!("cannot be started: {error}"))?;
+    process.send(message::hello());
+    let deadline = Instant::now() + limits.start;
+    let line = match process.receive(deadline) {
+        Ok(line) => line,
+        Err(silence) => {
+            let (status, tail) = process.kill();
+            let last = tail.lines().map(str::trim).rfind(|line| !line.is_empty());
+            let last = last.map_or(String::new(), |last| format!("; its last words: {last}"));
+            return Err(match (silence, status) {
+                (Silence::Late, _) => format!("no hello within {} s{last}", limits.start.as_secs_f64()),
+                (Silence::Ended, Some(status)) => format!("{} before its hello{last}", ending(status)),
+                (Silence::Ended, None) => format!("closes its output before its hello{last}"),
+                (Silence::TooLong, _) => format!("its first line has more than {} bytes", limits.answer),
+            });
+        }
+    };
+    let text = String::from_utf8_lossy(&line);
+    let message = Message::read(&text).ok().filter(|message| message.kind == "hello");
+    let Some(message) = message else {
+        return Err(format!(
+            "its first line is no hello, but {}: standard output is for messages, everything else belongs on standard \
+             error",
+            shown(&line)
+        ));
+    };
+    match message.protocol.as_deref() {
+        Some(PROTOCOL) => {}
+        found => {
+            let found = found.unwrap_or("no protocol");
+            return Err(format!("it speaks {found}, this program {PROTOCOL}: update the older one"));
+        }
+    }
+    let missing = |key: &str| format!("its hello lacks the key {key}");
+    let hello = Hello {
+        name: message.name.ok_or_else(|| missing("name"))?,
+        version: message.version.ok_or_else(|| missing("version"))?,
+        bakes_rank: message.bakes_rank,
+        keeps_promises: message.keeps_promises,
+        repro: message.repro,
+        recycle_after: message.recycle_after.filter(|&most| most > 0),
+        passes: message.passes.ok_or_else(|| missing("passes"))?,
+    };
+    Ok((process, hello))
+}
+
+impl Drop for Worker {
+    /// Asks all processes to end, and ends those that do not.
+    fn drop(&mut self) {
+        let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let mut idle: Vec<Process> = idle.into_iter().collect();
+        idle.iter_mut().for_each(say_bye);
+        let deadline = Instant::now() + process::END;
+        for process in &mut idle {
+            process.ends_within(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+impl Candidate for Worker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let passes = PassKind::ALL.iter().copied().filter(|pass| self.offered(pass.name()).is_some());
+        Capabilities { passes: passes.collect(), bakes_rank: self.hello.bakes_rank }
+    }
+
+    fn keeps_promises(&self) -> bool {
+        self.hello.keeps_promises
+    }
+
+    fn narrowed(&self, mut case: Case, number: u64) -> Case {
+        if let Some(pass) = &mut case.pass
+            && let Some(offered) = self.offered(&pass.name)
+        {
+            narrow(&mut pass.options, &offered.options, number);
+        }
+        case
+    }
+
+    fn max_ranks(&self, pass: PassKind) -> Option<u32> {
+        self.offered(pass.name())?.max_ranks
+    }
+
+    fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
+        if !self.hello.repro {
+            return Err(Refusal::new(format!("{} makes no reproductions", self.name)));
+        }
+        let request = Request {
+            kind: "repro",
+            rule: Some(finding.rule),
+            title: Some(finding.title),
+            ..self.run_request(finding.pass, finding.rank)
+        };
+        self.exchange(request, finding.graph, "repro", &|message| {
+            message.python.take().ok_or_else(|| "the key python is missing".to_string())
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let load = *self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = |seconds: f64| seconds * 1e3 / load.requests.max(1) as f64;
+        let (waited, inside) = (load.waited.as_secs_f64(), load.inside);
+        vec![format!(
+            "{}: {} requests to {} processes; {:.2} ms each until the answer, {:.2} ms of them inside the implementation",
+            self.name,
+            load.requests,
+            load.starts,
+            each(waited),
+            each(inside)
+        )]
+    }
+
+    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        self.takes(graph, pass)?;
+        self.exchange(self.run_request(pass, rank), graph, "outcome", &|message| {
+            Ok(Outcome {
+                unrepaired: optional_graph("unrepaired", message.unrepaired)?,
+                repaired: read_graph("repaired", message.repaired)?,
+            })
+        })
+    }
+
+    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
+        self.takes(joint, pass)?;
+        self.exchange(self.run_request(pass, 0), joint, "outcome", &|message| {
+            Ok((read_graph("forward", message.forward)?, read_graph("backward", message.backward)?))
+        })
+    }
+
+    fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
+        self.takes(graph, pass)?;
+        self.exchange(self.run_request(pass, 0), graph, "outcome", &|message| {
+            message.claim.take().ok_or_else(|| "the key claim is missing".to_string())?.read()
+        })
+    }
+}
+
+/// Replaces values that are not allowed, each by one that is; an option for which nothing is allowed goes.
+fn narrow(options: &mut Vec<(String, Setting)>, allowed: &BTreeMap<String, Vec<String>>, number: u64) {
+    options.retain(|(key, _)| allowed.get(key).is_none_or(|values| !values.is_empty()));
+    for (key, setting) in options {
+        let Some(values) = allowed.get(key) else { continue };
+        replace(setting, values, number);
+    }
+}
+
+fn replace(setting: &mut Setting, values: &[String], number: u64) {
+    match setting {
+        Setting::Text(text) if values.contains(text) => {}
+        Setting::Text(text) => {
+            if let Some(value) = values.get((number % values.len().max(1) as u64) as usize) {
+                text.clone_from(value);
+            }
+        }
+        Setting::List(items) => items.iter_mut().for_each(|item| replace(item, values, number)),
+    }
+}

@@ -1,0 +1,131 @@
+//! Workers on the command line: `--worker` and its limits, `graph-oracle worker`, `graph-oracle worker-test`.
+
+use super::{CouldNotRun, Status, print};
+use crate::candidates::worker::{Limits, Worker, conformance, serve};
+use crate::candidates::{self, Candidate};
+use clap::Args;
+use std::io::Write;
+use std::time::Duration;
+
+/// An implementation in another process.
+#[derive(Args, Debug)]
+pub(super) struct WorkerOptions {
+    /// The implementation to judge, a command for a shell that speaks the worker protocol (docs/protocol.md), instead of a
+    /// candidate.
+    #[arg(long, value_name = "CMD", conflicts_with = "candidate")]
+    worker: Option<String>,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+/// What a worker may use.
+#[derive(Args, Debug)]
+pub(super) struct LimitOptions {
+    /// Seconds that a worker may take for an answer.
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
+    worker_seconds: f64,
+    /// Seconds that a worker may take to start.
+    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
+    worker_start: f64,
+    /// The address space of each process of a worker, such as 32GiB; default: any. Torch maps tens of gigabytes.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    worker_memory: Option<u64>,
+    /// The largest answer of a worker.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    worker_answer: u64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|&s: &f64| s > 0.0 && s <= 1e6);
+    seconds.ok_or_else(|| "expected seconds, more than 0 and at most a million".to_string())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let size = crate::case::Setting::Text(text.to_string()).size().filter(|&bytes| bytes > 0);
+    size.ok_or_else(|| "expected a size such as 64MiB".to_string())
+}
+
+impl LimitOptions {
+    fn limits(&self) -> Limits {
+        Limits {
+            request: Duration::from_secs_f64(self.worker_seconds),
+            answer: usize::try_from(self.worker_answer).unwrap_or(usize::MAX),
+            start: Duration::from_secs_f64(self.worker_start),
+            memory: self.worker_memory,
+        }
+    }
+}
+
+impl WorkerOptions {
+    /// Whether a worker is to be judged.
+    pub(super) fn is_given(&self) -> bool {
+        self.worker.is_some()
+    }
+
+    /// The worker, if one is given.
+    pub(super) fn start(&self) -> Result<Option<Worker>, CouldNotRun> {
+        let start = |command: &String| Worker::start(command, self.limits.limits()).map_err(CouldNotRun::new);
+        self.worker.as_ref().map(start).transpose()
+    }
+
+    /// The worker, or else the candidate with this name.
+    pub(super) fn or_named(&self, name: impl FnOnce() -> String) -> Result<Box<dyn Candidate>, CouldNotRun> {
+        match self.start()? {
+            Some(worker) => Ok(Box::new(worker)),
+            None => candidates::find(&name()).map_err(CouldNotRun::new),
+        }
+    }
+
+    /// The candidate with this name, or else the worker that this command starts.
+    pub(super) fn named_or_command(&self, text: &str) -> Result<Box<dyn Candidate>, CouldNotRun> {
+        match candidates::find(text) {
+            Ok(candidate) => Ok(candidate),
+            Err(_) => {
+                let worker = Worker::start(text, self.limits.limits()).map_err(CouldNotRun::new)?;
+                Ok(Box::new(worker))
+            }
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Serve {
+    /// Who answers.
+    #[arg(long, default_value = "reference")]
+    candidate: String,
+}
+
+impl Serve {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
+        match serve(candidate.as_ref(), &mut std::io::stdin().lock(), out) {
+            // The driver has gone away.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CouldNotRun::new(error)),
+            _ => Ok(Status::Sound),
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Test {
+    /// The worker, a command for a shell.
+    command: String,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+impl Test {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let mut unprinted = None;
+        let mut told = |check: &conformance::Check| {
+            unprinted = unprinted.take().or(print(out, &format!("{check}\n")).err());
+        };
+        let checks = conformance::test(&self.command, &self.limits.limits(), &mut told);
+        if let Some(error) = unprinted {
+            return Err(error);
+        }
+        let failed = checks.iter().filter(|check| check.result.is_err()).count();
+        print(out, &format!("{} checks, {failed} failed\n", checks.len()))?;
+        Ok(if failed == 0 { Status::Sound } else { Status::Violated })
+    }
+}

@@ -1,0 +1,145 @@
+//! Findings in other implementations: each is complete, and the table in docs/findings lists them.
+//! `GRAPH_ORACLE_BLESS=1 cargo test --test findings` rewrites the table.
+
+#![allow(missing_docs)]
+
+use graph_oracle::format::text;
+use graph_oracle::rules::{PassKind, statement};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const KEYS: [&str; 8] = ["title", "torch", "pass", "harm", "rule", "first_seen", "upstream", "status"];
+const HARMS: [&str; 4] = ["wrong values", "crash on a valid graph", "broken promise", "hang"];
+const BEGIN: &str = "<!-- the table, written by tests/findings.rs -->\n";
+const END: &str = "<!-- end of the table -->\n";
+
+/// Reads lines `key = "text"`, the part of TOML that findings use.
+fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut keys = BTreeMap::new();
+    for line in file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let pair = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let (key, value) = pair.ok_or_else(|| format!("{line}: expected key = \"text\""))?;
+        let text: String = serde_json::from_str(value).map_err(|error| format!("{key}: {error}"))?;
+        if !KEYS.contains(&key) {
+            return Err(format!("{key}: no such key"));
+        }
+        if keys.insert(key.to_string(), text).is_some() {
+            return Err(format!("{key}: given twice"));
+        }
+    }
+    for key in KEYS {
+        match keys.get(key) {
+            None => return Err(format!("{key} is missing")),
+            Some(text) if text.is_empty() && key != "upstream" => return Err(format!("{key} is empty")),
+            Some(text) if text.contains(['|', '\n']) => {
+                return Err(format!("{key}: does not fit into a table"));
+            }
+            _ => {}
+        }
+    }
+    let is_status =
+        |s: &str| ["confirmed", "reported", "intended"].contains(&s) || s.starts_with("fixed in ");
+    let known = [
+        ("pass", PassKind::parse(&keys["pass"]).is_some()),
+        ("harm", HARMS.contains(&keys["harm"].as_str())),
+        ("rule", statement(&keys["rule"]).is_some()),
+        ("first_seen", keys["first_seen"].len() == 10 && keys["first_seen"].split('-').count() == 3),
+        ("upstream", keys["upstream"].is_empty() || keys["upstream"].starts_with("https://")),
+        ("status", is_status(&keys["status"])),
+    ];
+    match known.into_iter().find(|(_, known)| !known) {
+        Some((key, _)) => Err(format!("{key}: {:?} is none that is known", keys[key])),
+        None => Ok(keys),
+    }
+}
+
+/// What is in a folder of a finding.
+fn finding(folder: &Path) -> Result<BTreeMap<String, String>, String> {
+    let file =
+        |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"));
+    let keys = read(&file("finding.toml")?)?;
+    let case = text::parse(file("case.graph")?.as_bytes()).map_err(|error| format!("case.graph: {error}"))?;
+    if case.pass.as_ref().map(|pass| pass.name.as_str()) != Some(keys["pass"].as_str()) {
+        return Err("case.graph: names another pass".into());
+    }
+    if file("repro.py")?.contains("graph_oracle") {
+        return Err("repro.py: must do without graph-oracle".into());
+    }
+    Ok(keys)
+}
+
+fn table(findings: &[(String, BTreeMap<String, String>)]) -> String {
+    let mut table = String::from(
+        "\n| finding | torch | pass | harm | rule | first seen | status |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (folder, keys) in findings {
+        let status = match keys["upstream"].as_str() {
+            "" => keys["status"].clone(),
+            link => format!("[{}]({link})", keys["status"]),
+        };
+        table += &format!(
+            "| [{}]({folder}/) | {} | {} | {} | `{}` | {} | {status} |\n",
+            keys["title"], keys["torch"], keys["pass"], keys["harm"], keys["rule"], keys["first_seen"]
+        );
+    }
+    table += &format!("\n{} findings.\n\n", findings.len());
+    table
+}
+
+#[test]
+fn the_table_lists_the_findings() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/findings");
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    let mut findings = Vec::new();
+    let mut faults = Vec::new();
+    for folder in &folders {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        match finding(folder) {
+            Ok(keys) => findings.push((name, keys)),
+            Err(why) => faults.push(format!("docs/findings/{name}: {why}")),
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    let path = root.join("README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(BEGIN).expect("the beginning of the table");
+    let (_, tail) = rest.split_once(END).expect("the end of the table");
+    let wanted = format!("{head}{BEGIN}{}{END}{tail}", table(&findings));
+    if std::env::var_os("GRAPH_ORACLE_BLESS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+        return;
+    }
+    assert!(text == wanted, "docs/findings/README.md is out of date");
+}
+
+#[test]
+fn what_is_incomplete_is_refused() {
+    let good = "# a comment\ntitle = \"a \\\"b\\\"\"\ntorch = \"2.15.0\"\npass = \"bucketing\"\nharm = \"hang\"\nrule = \"worker/hang\"\n\
+                first_seen = \"2026-11-21\"\nupstream = \"\"\nstatus = \"fixed in 2.16\"\n";
+    let keys = read(good).unwrap();
+    assert_eq!(keys["title"], "a \"b\"");
+    assert!(
+        table(&[("slug".into(), keys)])
+            .contains("| [a \"b\"](slug/) | 2.15.0 | bucketing | hang | `worker/hang` |")
+    );
+    for (from, to, why) in [
+        ("torch", "version", "version: no such key"),
+        ("torch = \"2.15.0\"\n", "", "torch is missing"),
+        ("\"2.15.0\"", "\"\"", "torch is empty"),
+        ("\"2.15.0\"", "2.15", "torch: invalid type"),
+        ("a \\\"b\\\"", "a | b", "title: does not fit"),
+        ("\"hang\"", "\"bad\"", "harm: \"bad\" is none"),
+        ("worker/hang", "worker/dance", "rule: \"worker/dance\" is none"),
+        ("\"bucketing\"", "\"packing\"", "pass: \"packing\" is none"),
+        ("2026-11-21", "yesterday", "first_seen"),
+        ("upstream = \"\"", "upstream = \"#12\"", "upstream"),
+        ("fixed in 2.16", "open", "status"),
+        ("status", "title", "title: given twice"),
+    ] {
+        let error = read(&good.replace(from, to)).unwrap_err();
+        assert!(error.starts_with(why), "{to}: {error}");
+    }
+}
