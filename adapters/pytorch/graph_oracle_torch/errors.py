@@ -1,0 +1,18 @@
+"""What can go wrong, and whose fault it is."""
+
+
+class Refused(Exception):
+    """The case is not taken: it cannot be rebuilt, or the implementation declines by a documented answer."""
+
+    def __init__(self, reason, left_behind=None):
+        super().__init__(reason)
+        self.reason = reason
+        self.left_behind = left_behind
+
+
+class PassFailed(Exception):
+    """The implementation raised an exception, which is the cause."""
+
+    def __init__(self, cause):
+        super().__init__(str(cause))
+        self.cause = cause

@@ -1,0 +1,199 @@
+"""fx.Graph -> exchange JSON.
+
+    document = export(graph, rebuilt)
+
+Nodes that were in the document keep its name for them, and what it says about their origin (`stack`, `module`, `desc`).
+The world, the groups with their rank lists, the symbols, name and kind are the document's. Storages are numbered by
+first use; symbolic sizes are written with the document's symbols.
+"""
+
+import sympy
+import torch
+from torch import fx
+from torch.utils.checkpoint import CheckpointPolicy
+
+from . import targets
+
+_KEPT = ("stack", "module", "desc")
+# What nodes carry that the exchange JSON has words for. Tags that a document had besides are written too.
+TAGS = ("recompute", "ac_graph_id", "partitioner_tag", "seq_nr", "autograd_backward", "is_gradient_acc", "custom")
+
+
+def export(graph, rebuilt, **keys):
+    """The document of a graph that was made from a rebuilt one. `keys` replace keys of the document."""
+    before = rebuilt.document
+    writer = _Writer(rebuilt)
+    nodes = [writer.node(node) for node in graph.nodes]
+    known = before.get("ops") or {}
+    ops = {}
+    for name, target in writer.targets.items():
+        if name in known:
+            ops[name] = known[name]
+        elif name not in writer.before:
+            ops[name] = targets.facts(target)
+    document = {
+        "schema_version": "graph-oracle/1",
+        "name": before.get("name", "graph"),
+        "kind": before.get("kind", "forward"),
+    }
+    for key in ("world", "groups", "symbols"):
+        if key in before:
+            document[key] = before[key]
+    document["num_nodes"] = len(nodes)
+    for key in ("num_fwd_outputs", "static_lifetime_input_indices"):
+        if key in before:
+            document[key] = before[key]
+    document.update(keys)
+    document["ops"] = ops
+    document["nodes"] = nodes
+    return document
+
+
+class _Writer:
+    def __init__(self, rebuilt):
+        self.rebuilt = rebuilt
+        entries = rebuilt.document["nodes"]
+        self.entries = {entry["name"]: entry for entry in entries}
+        self.before = {entry["target"] for entry in entries}
+        self.names, self.used = {}, set(self.entries)
+        self.targets, self.storages = {}, {}
+        self.symbols = {}
+        for name, value in rebuilt.symbols.items():
+            if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol):
+                self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
+
+    def name(self, node):
+        found = self.names.get(node.name)
+        if found is None:
+            found = self.rebuilt.names.get(node.name)
+            if found is None:
+                found = node.name
+                while found in self.used:
+                    found += "_"
+                self.used.add(found)
+            self.names[node.name] = found
+        return found
+
+    def node(self, node):
+        name = self.name(node)
+        target = targets.name_of(node.target)
+        if node.op == "call_function":
+            self.targets[target] = node.target
+        recorded = self.entries.get(name) if node.name in self.rebuilt.names else None
+        if recorded is not None and recorded["op"] == node.op == "placeholder":
+            target = recorded["target"]
+        entry = {"name": name, "op": node.op, "target": target}
+        if node.args:
+            entry["args"] = [self.value(v) for v in node.args]
+        if node.kwargs:
+            entry["kwargs"] = {key: self.value(v) for key, v in node.kwargs.items()}
+        if node.op != "output":
+            if "val" in node.meta:
+                entry["out"] = self.out(node.meta["val"])
+            elif recorded is not None and "out" in recorded:
+                entry["out"] = recorded["out"]
+        tags = self.tags(node, recorded)
+        if tags:
+            entry["tags"] = tags
+        if recorded is not None:
+            for key in _KEPT:
+                if key in recorded:
+                    entry[key] = recorded[key]
+            if "after" in recorded and self.rebuilt.keeps_after:
+                entry["after"] = recorded["after"]
+        return entry
+
+    def tags(self, node, recorded):
+        tags, meta = {}, node.meta
+        for key in TAGS:
+            if key in meta:
+                value = meta[key]
+                if isinstance(value, CheckpointPolicy):
+                    value = value.name
+                if _is_json(value):
+                    tags[key] = value
+        for key in (recorded or {}).get("tags") or ():
+            if key in meta and key not in tags and _is_json(meta[key]):
+                tags[key] = meta[key]
+        return tags
+
+    def value(self, value):
+        """An argument."""
+        if isinstance(value, fx.Node):
+            return {"ref": self.name(value)}
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, (list, tuple)):
+            return [self.value(v) for v in value]
+        if isinstance(value, float):
+            return value if value - value == 0 else {"float": str(value)}
+        for kind, key in _CONSTANTS:
+            if isinstance(value, kind):
+                return {key: str(value).removeprefix("torch.")}
+        if isinstance(value, torch.SymInt):
+            return self.size(value)
+        if isinstance(value, complex):
+            return {"complex": [self.value(value.real), self.value(value.imag)]}
+        if isinstance(value, slice):
+            return {"slice": [self.value(v) for v in (value.start, value.stop, value.step)]}
+        if isinstance(value, dict):
+            return {"dict": [[self.value(k), self.value(v)] for k, v in value.items()]}
+        if callable(value):
+            return {"fn": targets.name_of(value)}
+        raise TypeError(f"an argument is a {type(value).__name__}, which has no form in the exchange JSON")
+
+    def size(self, value):
+        if isinstance(value, torch.SymInt):
+            expression = value.node.expr
+            if expression.is_Integer:
+                return int(expression)
+            hint = value.node.hint
+            text = str(expression.xreplace(self.symbols))
+            return {"sym": text, "hint": hint if type(hint) is int else None}
+        return value
+
+    def out(self, value):
+        """A result."""
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            entry = {
+                "t": "tensor",
+                "shape": [self.size(n) for n in value.shape],
+                "dtype": str(value.dtype).removeprefix("torch."),
+                "device": str(value.device),
+                "stride": [self.size(n) for n in value.stride()],
+                "storage": self.storages.setdefault(storage._cdata, len(self.storages)),
+                "offset": self.size(value.storage_offset()),
+                "storage_bytes": self.size(storage.nbytes()),
+            }
+            if value.requires_grad:
+                entry["requires_grad"] = True
+            return entry
+        if value is None:
+            return None
+        if isinstance(value, (list, tuple)):
+            return [self.out(v) for v in value]
+        if isinstance(value, torch.SymInt):
+            size = self.size(value)
+            return {"t": "int", "value": size} if type(size) is int else {"t": "symint", **size}
+        if type(value) is int:
+            return {"t": "int", "value": value}
+        if isinstance(value, torch.SymBool):
+            return {"t": "symbool", "sym": str(value.node.expr.xreplace(self.symbols)), "hint": None}
+        return {"t": "other", "type": type(value).__name__}
+
+
+_CONSTANTS = [
+    (torch.dtype, "dtype"),
+    (torch.device, "device"),
+    (torch.memory_format, "memory_format"),
+    (torch.layout, "layout"),
+]
+
+
+def _is_json(value):
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _is_json(v) for k, v in value.items())
+    return value is None or isinstance(value, (bool, int, float, str))

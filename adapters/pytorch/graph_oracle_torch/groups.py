@@ -1,0 +1,97 @@
+"""The world of a case: its ranks and its process groups, as fake process groups.
+
+`enter(document, rank)` makes this process rank `rank` of the world that the document describes, with a process group
+under each of the recorded names, so that operators resolve them. Nothing communicates. The groups stay as they are
+until another world or another rank is asked for: changing them takes less than a millisecond.
+"""
+
+from datetime import timedelta
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from .errors import Refused
+
+try:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+except ImportError:  # pragma: no cover
+    from torch._C._distributed_c10d import FakeStore
+
+
+def world_size(document):
+    """How many ranks there are."""
+    ranks = (document.get("world") or {}).get("ranks")
+    if ranks is None and not document.get("groups"):
+        # Without groups nothing depends on it.
+        return 1
+    if ranks is None:
+        raise Refused("the graph does not say how many ranks there are (world)")
+    if type(ranks) is not int or ranks < 1:
+        raise Refused(f"a world of {ranks} ranks")
+    return ranks
+
+
+def members(document, rank):
+    """By group name, the ranks of the instance that holds `rank`, in order."""
+    size, found = world_size(document), {}
+    if not 0 <= rank < size:
+        raise Refused(f"rank {rank} is not one of the {size} ranks of the world")
+    for name, group in (document.get("groups") or {}).items():
+        instances = group.get("ranks")
+        if instances is None:
+            raise Refused(f"group {name} has no rank lists")
+        seen = [r for instance in instances for r in instance]
+        if len(set(seen)) != len(seen):
+            raise Refused(f"group {name} lists a rank twice")
+        if any(not 0 <= r < size for r in seen):
+            raise Refused(f"group {name} has ranks that the world has not")
+        if "size" in group and any(len(instance) != group["size"] for instance in instances):
+            raise Refused(f"group {name} says size {group['size']} and lists other sizes")
+        own = [instance for instance in instances if rank in instance]
+        # A rank outside a group may hold graphs that do not use it; a use is refused where it is met.
+        if own:
+            found[name] = tuple(own[0])
+    return found
+
+
+_current = None
+
+
+def enter(document, rank):
+    """Makes this process `rank` of the document's world. Returns the groups by name, as `members`."""
+    global _current
+    size, groups = world_size(document), members(document, rank)
+    key = (size, rank, tuple(sorted(groups.items())))
+    if key != _current:
+        leave()
+        _make(size, rank, groups)
+        _current = key
+    return groups
+
+
+def leave():
+    """Ends the process groups that `enter` made."""
+    global _current
+    _current = None
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _make(size, rank, groups):
+    store = FakeStore()
+    dist.init_process_group("fake", store=store, rank=rank, world_size=size)
+    default = c10d._get_default_group()
+    taken = c10d._world.pg_names[default]
+    if taken in groups:
+        # The whole world has a name of its own, which a recorded group may have too.
+        if groups[taken] == tuple(range(size)):
+            groups = {name: ranks for name, ranks in groups.items() if name != taken}
+        else:
+            c10d._unregister_process_group(taken)
+            c10d._world.pg_names[default] = "graph-oracle: the world"
+    for name, ranks in groups.items():
+        # `new_group` would choose the name, and sort the ranks.
+        group, _ = c10d._new_process_group_helper(
+            len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
+        )
+        c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}

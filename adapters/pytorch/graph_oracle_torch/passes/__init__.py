@@ -1,0 +1,73 @@
+"""The passes that the worker serves.
+
+A pass is a function `run(rebuilt, options) -> dict`. It gets the rebuilt graph (`rebuild.Rebuilt`: the module, the
+rank, the world, the document and the request it came from) and the options of the request (strings, or lists of
+strings). It returns the keys of the protocol's outcome other than `type` and `id`:
+
+    from . import register
+    from ..errors import Refused
+
+    @register("repair")
+    def run(rebuilt, options):
+        with rebuilt.timing() as timing:         # the implementation itself and nothing else
+            stable_topological_sort(rebuilt.module.graph)
+        return {"seconds": timing.seconds, "repaired": rebuilt.export()}
+
+- An exception raised inside `rebuilt.timing()` is the implementation's: the answer is `error`.
+- `Refused(reason)`, raised anywhere: the pass does not take this case, or declines by a documented answer. If the
+  implementation may have touched the graph: `Refused(reason, left_behind=rebuilt.export())`.
+- Any other exception is the adapter's own fault and is answered as an `error` of the class `AdapterFault`.
+
+What the pass is able to do is declared in `register`; it becomes `passes.NAME` of the hello message.
+"""
+
+import importlib
+import importlib.util
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass: its name in the protocol, its function, and what it declares about itself."""
+
+    name: str
+    run: Callable[..., dict]
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    # How the graph is rebuilt for it: with values (fake tensors); without, which takes unsorted graphs; or not at all,
+    # for passes that read `rebuilt.document` themselves (`rebuilt.module` is None then).
+    rebuilds: bool = True
+    values: bool = True
+    # Whether it takes ordering edges (`after`): it reads them from the document, they are no part of the fx graph.
+    after: bool = False
+
+
+_passes: dict[str, Pass] = {}
+
+# Modules that register passes when they are imported.
+MODULES = ["bucketing", "repair", "partition", "memory", "schedule", "execute"]
+
+
+def register(name, *, options=None, targets=None, max_ranks=None, rebuilds=True, values=True, after=False):
+    """Declares a pass.
+
+    `options`: by option, the values understood (an option not listed may have any value). `targets`: operators that
+    can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any).
+    """
+    stated = {"options": options, "targets": targets, "max_ranks": max_ranks}
+    capabilities = {key: value for key, value in stated.items() if value is not None}
+
+    def decorate(run):
+        _passes[name] = Pass(name, run, capabilities, rebuilds, values, after)
+        return run
+
+    return decorate
+
+
+def load():
+    """All passes by name. A pass whose module is absent is not offered."""
+    for module in MODULES:
+        full = f"{__name__}.{module}"
+        if importlib.util.find_spec(full) is not None:
+            importlib.import_module(full)
+    return dict(_passes)
