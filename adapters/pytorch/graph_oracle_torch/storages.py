@@ -119,7 +119,8 @@ class Storages:
         if _POINT_TO_POINT.match(target):
             raise Refused(f"{call.name} is a message between ranks")
         if _MAY_COPY.match(target):
-            raise Refused(f"{call.name} ({target}) may be a view or a copy")
+            self.recorded_view(call, results)
+            return
         if target == "operator.getitem":
             source, index = self.argument(entry, 0), (entry.get("args") or [None, None])[1]
             if source is None or type(index) is not int:
@@ -190,6 +191,18 @@ class Storages:
             if len(set(map(id, shown))) != 1:
                 raise Refused(f"it is not known whose memory {call.name} ({target}) shows")
             call.shows.append(shown[0])
+
+    def recorded_view(self, call, results):
+        """A call that is a view of some inputs and a copy of others: what was recorded tells which."""
+        source = self.argument(call.entry, 0)
+        before = tensors(source.entry) if source else []
+        numbers = [out.get("storage") for out in [*before, *results]]
+        if len(before) != 1 or len(results) != 1 or None in numbers:
+            raise Refused(f"{call.name} ({call.target}) may be a view or a copy")
+        if numbers[0] == numbers[1]:
+            call.shows = list(source.shows)
+        else:
+            self.fresh(call, 0, results[0])
 
     def argument(self, entry, position):
         args = entry.get("args") or []
