@@ -182,7 +182,8 @@ def main(arguments=None):
     failed = False
     for name in options.function:
         function = find(name)
-        with recording(function.__name__, post_grad=options.post_grad) as found:
+        module = os.path.splitext(os.path.basename(name.partition(":")[0]))[0].rpartition(".")[2]
+        with recording(f"{module}_{function.__name__}", post_grad=options.post_grad) as found:
             if options.ranks:
                 with fake_world(options.ranks, options.rank):
                     function()
