@@ -5,6 +5,8 @@ under each of the recorded names, so that operators resolve them. Nothing commun
 until another world or another rank is asked for: changing them takes less than a millisecond.
 """
 
+from datetime import timedelta
+
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
@@ -19,6 +21,9 @@ except ImportError:  # pragma: no cover
 def world_size(document):
     """How many ranks there are."""
     ranks = (document.get("world") or {}).get("ranks")
+    if ranks is None and not document.get("groups"):
+        # Without groups nothing depends on it.
+        return 1
     if ranks is None:
         raise Refused("the graph does not say how many ranks there are (world)")
     if type(ranks) is not int or ranks < 1:
@@ -86,5 +91,7 @@ def _make(size, rank, groups):
             c10d._world.pg_names[default] = "graph-oracle: the world"
     for name, ranks in groups.items():
         # `new_group` would choose the name, and sort the ranks.
-        group, _ = c10d._new_process_group_helper(len(ranks), ranks.index(rank), list(ranks), "fake", store, name)
+        group, _ = c10d._new_process_group_helper(
+            len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
+        )
         c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}

@@ -1,0 +1,40 @@
+"""`python -m graph_oracle_torch COMMAND`; `--help` lists the commands."""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+
+# Modules with a command: `add_arguments(parser)` and `main(arguments) -> exit status`.
+COMMANDS = {
+    "worker": "serve PyTorch's passes over the worker protocol (standard input and output)",
+    "repro": "write a plain PyTorch script that shows the failure of a case",
+    "capture": "write the graphs of a model as exchange JSON",
+}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="graph_oracle_torch", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    argv = sys.argv[1:] if arguments is None else arguments
+    for name, text in COMMANDS.items():
+        module = f"{__package__}.{name}"
+        if importlib.util.find_spec(module) is None:
+            continue
+        command = commands.add_parser(name, help=text, description=text)
+        if name in argv[:1]:
+            from .torches import missing
+
+            # Help needs no torch.
+            if not {"-h", "--help"} & set(argv) and (line := missing()):
+                print(line, file=sys.stderr)
+                return 2
+            module = importlib.import_module(module)
+            module.add_arguments(command)
+            command.set_defaults(run=module.main)
+    parsed = parser.parse_args(argv)
+    return parsed.run(parsed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

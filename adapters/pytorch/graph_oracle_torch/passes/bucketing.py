@@ -1,0 +1,153 @@
+"""Bucketing of collectives, as `post_grad_passes` runs it: duplicate waits merged, the passes, the topological sort.
+
+Sources: `bucket_all_gather`, `bucket_reduce_scatter`, `bucket_all_reduce` of torch/_inductor/fx_passes/bucketing.py;
+with `filter=fsdp` their variants and `pre_bucket_fsdp_collectives` of fsdp.py; with `selection=overlap`
+`schedule_overlap_bucketing` of overlap_scheduling.py (the overlap-preserving bucketer); with `selection=manual`
+`manual_overlap_bucketing` of overlap_manual_scheduling.py.
+
+The names and defaults of the options are those of `graph-oracle` (oracle/passes/bucketing/config.rs). An option that
+PyTorch's passes do not have is refused, unless its value is what they do.
+"""
+
+import torch
+from torch._inductor.fx_passes import bucketing
+from torch._inductor.pattern_matcher import stable_topological_sort
+
+from ..errors import Refused
+from ..options import choose, known, megabytes, number, text, words, yes
+from . import register
+
+try:
+    from torch._inductor.fx_passes import fsdp
+except ImportError:  # pragma: no cover
+    fsdp = None
+
+MODES = ["default", "custom_ops", "custom_ops_multidtype", "coalesced"]
+if not hasattr(bucketing, "reduce_scatter_merge_fn_coalesced"):
+    MODES.remove("coalesced")
+SELECTIONS = {"adjacent": "adjacent", "inductor": "adjacent", "overlap": "overlap", "manual": "manual"}
+FILTERS = ["none"] + (["fsdp"] if fsdp is not None else [])
+KINDS = ("all_gather", "reduce_scatter", "all_reduce")
+_KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
+
+
+@register("bucketing", options={"mode": MODES, "filter": FILTERS, "selection": ["adjacent"]})
+def run(rebuilt, options):
+    """`unrepaired` is the graph before the sort, `repaired` the graph after it."""
+    steps = plan(rebuilt, options)
+    with rebuilt.timing() as passes:
+        for step in steps:
+            step(rebuilt.module)
+    unrepaired = rebuilt.export()
+    with rebuilt.timing() as sort:
+        stable_topological_sort(rebuilt.graph)
+    repaired = rebuilt.export()
+    return {"seconds": passes.seconds + sort.seconds, "unrepaired": unrepaired, "repaired": repaired}
+
+
+def plan(rebuilt, options):
+    """The calls that the options stand for: a list of functions of the module."""
+    known_options(rebuilt, options)
+    selection = choose("selection", options.get("selection", "adjacent"), SELECTIONS)
+    mode = choose("mode", options.get("mode", "default"), {mode: mode for mode in MODES})
+    steps = [lambda gm: bucketing.deduplicate_wait_tensors(gm.graph)] if _DEDUPLICATES else []
+    if selection == "overlap":
+        return steps + [overlap(options, mode)]
+    if selection == "manual":
+        return steps + [manual(options, mode)]
+    kind = options.get("kind", options.get("kinds", "all"))
+    kinds = [] if text(kind) == "all" else [choose("kind", word, {k: k for k in KINDS}) for word in words(kind)]
+    filtered = choose("filter", options.get("filter", "none"), {name: name for name in FILTERS}) == "fsdp"
+    cap, single = caps(options, filtered and not kinds)
+    if filtered and not kinds:
+        return steps + [lambda gm: fsdp.pre_bucket_fsdp_collectives(gm, mode, single)]
+    for kind in kinds or ["reduce_scatter", "all_reduce", "all_gather"]:
+        if kind == "reduce_scatter" and "multidtype" in mode and not filtered:
+            raise Refused("reduce scatter bucketing does not support multidtype")
+        function = getattr(fsdp if filtered else bucketing, f"bucket_fsdp_{kind}" if filtered else f"bucket_{kind}")
+        if filtered and kind == "all_reduce":
+            steps.append(lambda gm, function=function: function(gm, cap))
+        else:
+            steps.append(lambda gm, function=function: function(gm, cap, mode))
+    return steps
+
+
+_DEDUPLICATES = hasattr(bucketing, "deduplicate_wait_tensors")
+
+
+def known_options(rebuilt, options):
+    for key in options:
+        if key.startswith("rank.") or key == "rank":
+            # The index in the groups. It must be the one of the rank that the request names.
+            for name, ranks in rebuilt.groups.items():
+                if key in ("rank", f"rank.{name}") and number(key, options[key]) != ranks.index(rebuilt.rank):
+                    raise Refused(f"option {key}={text(options[key])} is not the index of rank {rebuilt.rank} in {name}")
+        else:
+            known([key], _KEYS)
+
+
+def caps(options, automatic):
+    """The size limit in MB by bucket index, and as one number (None: what PyTorch computes from the group)."""
+    value = options.get("cap")
+    if value is None or text(value) == "auto":
+        if value is not None and not automatic:
+            raise Refused("option cap=auto: only pre_bucket_fsdp_collectives computes a limit")
+        return (lambda index: 2000.0), None
+    sizes = megabytes("cap", value)
+    if not sizes:
+        raise Refused("option cap is empty")
+    if automatic and len(sizes) > 1:
+        raise Refused("option cap: pre_bucket_fsdp_collectives takes one limit for all buckets")
+    return (lambda index: sizes[min(index, len(sizes) - 1)]), sizes[0]
+
+
+def estimate(node, size):
+    """A runtime in milliseconds for the overlap scheduler that no machine has a part in."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return 0.0
+    value = node.meta.get("val")
+    bytes_ = value.numel() * value.element_size() if isinstance(value, torch.Tensor) else 0
+    if size is not None:
+        bytes_ = size
+    if node.target.namespace == "_c10d_functional":
+        return 0.01 + bytes_ * 1e-5
+    return 0.001 + bytes_ * 1e-6
+
+
+def overlap(options, mode):
+    from torch._inductor.fx_passes import overlap_scheduling
+
+    known(options, ("selection", "mode", "deps", "rank"))
+    deps = yes("deps", options.get("deps", "no"))
+
+    def step(gm):
+        overlap_scheduling.schedule_overlap_bucketing(
+            gm,
+            collective_bucketing=True,
+            insert_overlap_deps=deps,
+            custom_runtime_estimation=estimate,
+            collective_estimator="analytical",
+            compute_estimator="analytical",
+            bucket_mode=mode,
+            pre_bucketing_fsdp_collectives=False,
+        )
+
+    return step
+
+
+def manual(options, mode):
+    """`modules`: the plan, one bucket for each module path."""
+    from torch._inductor.fx_passes import overlap_manual_scheduling
+
+    known(options, ("selection", "mode", "deps", "modules", "rank"))
+    modules = words(options.get("modules", ""))
+    if not modules:
+        raise Refused("selection=manual needs option modules: the module paths to bucket by")
+    deps = yes("deps", options.get("deps", "no"))
+
+    def step(gm):
+        overlap_manual_scheduling.manual_overlap_bucketing(gm, modules, deps, bucket_mode=mode)
+
+    return step
+
+
