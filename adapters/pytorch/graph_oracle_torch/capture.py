@@ -16,7 +16,6 @@ MODULE:FUNCTION is called without arguments, as rank R of N in a fake process gr
 are meaningless, the graphs are the real ones.
 """
 
-import argparse
 import copy
 import importlib
 import importlib.util
@@ -62,7 +61,9 @@ def recording(prefix="graph", post_grad=True, joint=True):
     from torch._inductor import compile_fx as inductor
 
     found = Captured(prefix)
-    original_compile, original_partition = inductor.compile_fx, inductor.partition_fn
+    original_compile = inductor.compile_fx
+    # The partitioner itself: what it gets is the joint graph after the joint-graph passes.
+    original_partition = inductor.min_cut_rematerialization_partition
 
     def inner(module, inputs, **kwargs):
         backward, inference = kwargs.get("is_backward", False), kwargs.get("is_inference", False)
@@ -89,7 +90,6 @@ def recording(prefix="graph", post_grad=True, joint=True):
         return known
 
     def after_post_grad(module, inputs, inference, kind, number):
-        mode = inductor.V.fake_mode if hasattr(inductor.V, "fake_mode") else None
         try:
             inductor.view_to_reshape(module)
             with torch.no_grad():
@@ -104,7 +104,7 @@ def recording(prefix="graph", post_grad=True, joint=True):
     def compile_fx(module, inputs, inner_compile=inner, **kwargs):
         return original_compile(module, inputs, inner_compile=inner_compile, **kwargs)
 
-    def partition(module, inputs, **kwargs):
+    def partition(module, inputs, *args, **kwargs):
         number = found.count
         found.count += 1
         if joint:
@@ -115,20 +115,20 @@ def recording(prefix="graph", post_grad=True, joint=True):
             if static:
                 extra["static_lifetime_input_indices"] = [int(i) for i in static]
             found.add("joint", "joint", module, number, **extra)
-        forward, backward = original_partition(module, inputs, **kwargs)
+        forward, backward = original_partition(module, inputs, *args, **kwargs)
         for part, kind in ((forward, "forward"), (backward, "backward")):
             part.meta["graph_oracle_number"] = number
             found.add(kind, kind, part, number)
         return forward, backward
 
-    inductor.compile_fx, inductor.partition_fn = compile_fx, partition
+    inductor.compile_fx, inductor.min_cut_rematerialization_partition = compile_fx, partition
     try:
         # The backward is compiled with the forward, whether or not it will be called.
         with functorch_config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False):
             torch._dynamo.reset()
             yield found
     finally:
-        inductor.compile_fx, inductor.partition_fn = original_compile, original_partition
+        inductor.compile_fx, inductor.min_cut_rematerialization_partition = original_compile, original_partition
         torch._dynamo.reset()
 
 
@@ -169,16 +169,16 @@ def find(name):
     return found
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="graph_oracle_torch capture", description="Writes the graphs of a function "
-                                     "that uses torch.compile as exchange JSON.")
+def add_arguments(parser):
     parser.add_argument("function", nargs="+", metavar="MODULE:FUNCTION", help="called without arguments; MODULE may "
                         "be a path to a .py file")
     parser.add_argument("-o", "--out", required=True, metavar="DIR")
     parser.add_argument("--ranks", type=int, default=0, help="run as one of so many ranks of a fake process group")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--post-grad", action="store_true", help="also the graphs after the post-grad passes")
-    options = parser.parse_args(arguments)
+
+
+def main(options):
     failed = False
     for name in options.function:
         function = find(name)
@@ -198,7 +198,3 @@ def main(arguments=None):
             failed = True
             print(f"graph_oracle_torch capture: {name} compiled nothing", file=sys.stderr)
     return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
