@@ -192,8 +192,8 @@ class Program:
         self.callers_inputs = callers_inputs
         self.real, self.renames = {}, {}
         self.buffers, self.input_bytes, self.input_names = {}, {}, {}
-        # By storage the name of its first buffer, and of those who used the current name of it the nodes.
-        self.root, self.users, self.own = {}, {}, {}
+        # By storage the name of its first buffer; by buffer its users; by node what it shows, and all that it makes.
+        self.root, self.users, self.own, self.made = {}, {}, {}, {}
         self.outputs = OrderedSet()
         self.singles = []
         last = {}
@@ -318,19 +318,20 @@ class Program:
             for buffer in self.own[call.launch.name]:
                 self.read(node, buffer.name)
         for name in call.after:
-            before = self.storages.named[name]
-            for buffer in self.own[before.name]:
-                self.fake(node, self.current(buffer.name))
+            for buffer in self.made.get(name, ()):
+                self.fake(node, buffer.name)
         for kind, has in (("draw", call.draws), ("effect", call.effect)):
             if has:
                 for buffer in last[kind].outs if kind in last else ():
-                    self.fake(node, self.current(buffer.name))
+                    self.fake(node, buffer.name)
                 last[kind] = node
         for root, renamed in names:
             name = self.current(root)
             self.renames[name] = renamed
             self.renames[root] = renamed
             self.real[renamed] = root
+        self.made[call.name] = node.outs
+        # A new name of somebody else's buffer is found through that buffer.
         self.own[call.name] = [b for b in node.outs if b.name not in self.real]
         return node
 
