@@ -5,11 +5,10 @@
     assert not seen.violated
 
 Watched are, wherever Inductor and AOTAutograd call them: the bucketing passes (with the sort that must repair what they
-leave, run on a copy), the partitioners, and `stable_topological_sort` where it changes the order. Nothing else is
+leave), the partitioners, and `stable_topological_sort` where it changes the order. Nothing else is
 changed: the passes get and give what they always did. At the end a report goes to standard error.
 """
 
-import copy
 import sys
 from contextlib import contextmanager
 
@@ -97,10 +96,16 @@ def watch(report=True):
         before = snapshot(module, "forward")
         result = function(module, *args, **kwargs)
         unrepaired = snapshot(module, "forward")
-        repaired = copy.copy(module)
-        repaired.graph = copy.deepcopy(module.graph)
-        getattr(stable_topological_sort, "__wrapped__", stable_topological_sort)(repaired.graph)
-        after = snapshot(repaired, "forward")
+        # What the pass leaves may be out of order; it cannot be copied then, so it is sorted and put back.
+        order = list(module.graph.nodes)
+        try:
+            getattr(stable_topological_sort, "__wrapped__", stable_topological_sort)(module.graph)
+            after = snapshot(module, "forward")
+        except Exception as error:
+            after = error
+        finally:
+            for node in order:
+                module.graph._root.prepend(node)
         if isinstance(unrepaired, Exception):
             after, unrepaired = unrepaired, None
         judged(function.__name__, "bucketing", given(before), given(after), unrepaired=unrepaired)

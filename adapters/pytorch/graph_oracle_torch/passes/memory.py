@@ -158,7 +158,19 @@ def comparable(storages):
 # The scheduler
 
 
-def stated(program, order, inputs, timing_peak=None):
+def modelled(rebuilt, callers_inputs):
+    """The program of a graph, where its buffers live as long as the scheduler's model says."""
+    program = Program(rebuilt.document, callers_inputs=callers_inputs)
+    if not program.nodes:
+        raise Refused("the graph calls nothing")
+    waited = {call.launch.name for call in program.storages.calls if call.launch is not None}
+    for call in program.storages.calls:
+        if call.is_launch and call.name not in waited:
+            raise Refused(f"{call.name} is never waited for: how long it holds its memory is not in the model")
+    return program
+
+
+def stated(program, order, inputs):
     """What the estimators say of an order."""
     kept = program.kept_bytes()
     slots, _ = memory.estimate_peak_memory(order, inputs, program.outputs)
@@ -180,9 +192,7 @@ def stated(program, order, inputs, timing_peak=None):
 
 
 def scheduled(rebuilt, method):
-    program = Program(rebuilt.document, callers_inputs=True)
-    if not program.nodes:
-        raise Refused("the graph calls nothing")
+    program = modelled(rebuilt, True)
     with program.entered():
         _, inputs = program.plan()
         with rebuilt.timing() as timing:
@@ -281,9 +291,7 @@ def incremental(rebuilt, method, options):
         raise Refused("the steps of a cluster have no live bytes of their own")
     claim, seconds = {}, 0.0
     for callers_inputs in (True, False):
-        program = Program(rebuilt.document, callers_inputs=callers_inputs)
-        if not program.nodes:
-            raise Refused("the graph calls nothing")
+        program = modelled(rebuilt, callers_inputs)
         swaps = Swaps(program.kept_bytes())
         with program.entered(), config_comms.patch(settings(options)):
             _, inputs = program.plan()
