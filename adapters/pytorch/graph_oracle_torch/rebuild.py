@@ -19,16 +19,12 @@ import sympy
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import groups, targets
+from . import fakes, groups, targets
 from .errors import PassFailed, Refused
-
-try:
-    from torch.fx.passes.shape_prop import _extract_tensor_metadata
-except ImportError:  # pragma: no cover
-    _extract_tensor_metadata = None
 
 # Keys of a document that say nothing about the graph itself.
 _VERSIONS = ("fxjson/1", "graph-oracle/1")
@@ -172,12 +168,13 @@ class _Builder:
             raise Refused("the last node is not the output")
         self.graph = fx.Graph()
         if self.with_values:
-            with rebuilt.mode:
-                for entry in entries:
-                    self.node(entry)
+            for entry in entries:
+                self.node(entry)
         else:
             self.unordered(entries)
-        rebuilt.module = fx.GraphModule(self.root, self.graph)
+        # Its Python code is generated when somebody asks for it: passes do not.
+        with _use_lazy_graph_module(True):
+            rebuilt.module = _make_graph_module(self.root, self.graph)
 
     def node(self, entry):
         """One node, whose arguments exist."""
@@ -194,8 +191,6 @@ class _Builder:
         else:
             value = self.run(entry, node)
         node.meta["val"] = value
-        if _extract_tensor_metadata is not None and isinstance(value, torch.Tensor):
-            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
 
     def create(self, entry, args, kwargs):
         """The fx node, with its tags and without a value."""
@@ -295,21 +290,7 @@ class _Builder:
         shape, stride = [self.size(n) for n in out["shape"]], [self.size(n) for n in out["stride"]]
         offset = self.size(out.get("offset", 0))
         try:
-            plain = torch.empty_strided(shape, stride, dtype=dtype, device=device)
-            own = plain.untyped_storage().nbytes()
-            number, recorded = out.get("storage"), out.get("storage_bytes")
-            recorded = own if recorded is None else self.size(recorded)
-            known = self.storages.get(number) if number is not None else None
-            if known is None and offset == 0 and _same(recorded, own):
-                value = plain
-            else:
-                if known is None:
-                    known = torch.empty(recorded, dtype=torch.uint8, device=device).untyped_storage()
-                elif not _same(known.nbytes(), recorded):
-                    raise Refused(f"{entry['name']} gives another size to the storage of an earlier input")
-                value = torch.empty(0, dtype=dtype, device=device).set_(known, offset, shape, stride)
-            if number is not None:
-                self.storages.setdefault(number, value.untyped_storage())
+            value = self.tensor(entry, shape, stride, offset, dtype, device)
         except Refused:
             raise
         except Exception as error:
@@ -319,6 +300,38 @@ class _Builder:
                 raise Refused(f"{entry['name']} is of {dtype} and requires grad")
             value.requires_grad_(True)
         self.compare(entry["name"], out, value)
+        return value
+
+    def tensor(self, entry, shape, stride, offset, dtype, device):
+        out, mode = entry["out"], self.rebuilt.mode
+        number, recorded = out.get("storage"), out.get("storage_bytes")
+        if not all(type(n) is int for n in (*shape, *stride, offset)):
+            # Symbolic: through the mode, whose tensors may have such sizes. Alone on a storage of its own size.
+            if number in self.storages or offset != 0:
+                raise Refused(f"{entry['name']} has symbolic sizes and a storage that it does not fill alone")
+            with mode:
+                value = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+            if recorded is not None and not _same(value.untyped_storage().nbytes(), self.size(recorded)):
+                raise Refused(f"{entry['name']} has symbolic sizes and a storage that it does not fill")
+            if number is not None:
+                self.storages[number] = None
+            return value
+        known = self.storages.get(number) if number is not None else None
+        if number is not None and number in self.storages and known is None:
+            raise Refused(f"{entry['name']} shares the storage of an input of symbolic size")
+        value = fakes.tensor(mode, shape, stride, dtype, device)
+        own = value.untyped_storage().nbytes()
+        recorded = own if recorded is None else self.size(recorded)
+        if known is not None or offset != 0 or recorded != own:
+            if known is None:
+                known = torch.empty(recorded, dtype=torch.uint8, device="meta").untyped_storage()
+            elif known.nbytes() != recorded:
+                raise Refused(f"{entry['name']} gives another size to the storage of an earlier input")
+            value = fakes.tensor(mode, shape, stride, dtype, device, offset=offset, storage=known)
+            if known.nbytes() != recorded:
+                raise Refused(f"{entry['name']} reaches beyond its storage")
+        if number is not None:
+            self.storages.setdefault(number, value.untyped_storage())
         return value
 
     def attribute(self, target, value):
@@ -341,11 +354,10 @@ class _Builder:
         """The operator on fake tensors."""
         name = entry["name"]
         try:
-            args, kwargs = fx.node.map_aggregate(node.args, _val), fx.node.map_aggregate(node.kwargs, _val)
-            with torch.no_grad():
-                value = node.target(*args, **kwargs)
-        except Refused:
-            raise
+            if node.target is operator.getitem:
+                value = node.args[0].meta["val"][node.args[1]]
+            else:
+                value = fakes.run(self.rebuilt.mode, node.target, node.args, node.kwargs)
         except Exception as error:
             raise Refused(f"{name} ({entry['target']}) does not run: {_first_line(error)}") from error
         if "out" in entry:
@@ -433,10 +445,6 @@ class _Builder:
         if self.rebuilt.shapes is None:
             raise Refused(f"size {value['sym']} is symbolic and the graph declares no symbols")
         return evaluate(value["sym"], self.rebuilt.symbols)
-
-
-def _val(value):
-    return value.meta["val"] if isinstance(value, fx.Node) else value
 
 
 def _same(a, b):

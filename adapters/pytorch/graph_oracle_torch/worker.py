@@ -101,6 +101,8 @@ class Worker:
             return None
         if kind == "run":
             return self.run(message, number)
+        if kind == "repro":
+            return self.repro(message, number)
         return fault(number, "BadMessage", f"unknown type {kind!r}")
 
     def hello(self, message):
@@ -113,6 +115,7 @@ class Worker:
             "version": self.version,
             "bakes_rank": True,
             "recycle_after": RECYCLE_AFTER,
+            "repro": True,
             "passes": {name: found.capabilities for name, found in self.offered.items()},
         }
 
@@ -163,6 +166,25 @@ class Worker:
             if self.served % 50 == 0:
                 gc.collect()
         return {"type": "outcome", "id": number, **outcome}
+
+
+    def repro(self, message, number):
+        """A script that shows the failure by itself (repro.py)."""
+        from . import repro
+        from .errors import Refused
+
+        if type(number) is not int or not isinstance(message.get("graph"), dict):
+            return fault(number if type(number) is int else None, "BadMessage", "a repro has an id and a graph")
+        try:
+            python = repro.write(
+                message["graph"], message.get("pass"), message.get("options") or {}, message.get("rank", 0),
+                message.get("rule") or "", message.get("title") or "",
+            )
+        except Refused as refused:
+            return {"type": "refused", "id": number, "reason": refused.reason}
+        except Exception as error:
+            return fault(number, "AdapterFault", describe(error), error)
+        return {"type": "repro", "id": number, "python": python}
 
 
 def unbuilt(graph, rank, *, request, progress):

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import torch
 import torch.distributed._functional_collectives  # noqa: F401  (registers waits as side effects)
 from torch._functorch import config, partitioners
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 from ..errors import PassFailed, Refused
 from ..options import choose, known, number, text, words, yes
@@ -71,6 +72,7 @@ def run(rebuilt, options):
     ):
         raise Refused("the graph has no tangents")
     refuse_random(rebuilt)
+    describe(rebuilt)
     patch = patches(options)
     function = partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
     try:
@@ -95,6 +97,14 @@ def run(rebuilt, options):
         "forward": part(rebuilt, forward, "forward"),
         "backward": part(rebuilt, backward, "backward"),
     }
+
+
+def describe(rebuilt):
+    """The partitioners tell tensors from tuples by `tensor_meta`, which tracing leaves on every tensor."""
+    for node in rebuilt.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
 
 
 def part(rebuilt, module, kind):

@@ -1,0 +1,481 @@
+"""Writes reproductions: a plain PyTorch script that shows the failure of a case by itself.
+
+    python -m graph_oracle_torch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
+
+The script needs torch alone. It builds the graph node by node, runs PyTorch's pass as every rank, and tells what fails:
+an exception of the pass, a graph that does not lint or reads before it defines, ranks that wait for one another, or
+other values than before (on real tensors, all ranks in one process). Exit status 1 if the failure shows, else 0.
+
+Refused are findings that none of these would show (policies, memory), and graphs with symbolic sizes or with inputs that
+share memory.
+"""
+
+import inspect
+import json
+import keyword
+import re
+import sys
+
+import torch
+
+from . import emulate, targets
+from .errors import Refused
+from .groups import members, world_size
+from .options import text
+
+_SILENT = ("policy", "memory", "estimate")
+
+
+def add_arguments(parser):
+    parser.add_argument("case", help="the graph before the pass, as exchange JSON")
+    parser.add_argument("--pass", dest="pass_", required=True, choices=["bucketing", "repair", "partition"])
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the pass")
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--rule", default="", help="the rule that is broken, for the head of the script")
+    parser.add_argument("--title", default="", help="one line about how, for the head of the script")
+
+
+def main(arguments):
+    with open(arguments.case) as file:
+        document = json.load(file)
+    options = dict(word.partition("=")[::2] for word in arguments.set)
+    try:
+        print(write(document, arguments.pass_, options, arguments.rank, arguments.rule, arguments.title), end="")
+    except Refused as refused:
+        print(f"graph_oracle_torch: {refused.reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def write(document, pass_, options, rank, rule, title):
+    """The text of the script."""
+    if any(word in rule for word in _SILENT):
+        raise Refused(f"a break of {rule} shows in no run")
+    if pass_ not in _PASSES:
+        raise Refused(f"there are no reproductions of {pass_}")
+    if document.get("symbols"):
+        raise Refused("a graph with symbolic sizes is not reproduced")
+    for key in ("renames", "clusters", "subgraphs"):
+        if document.get(key):
+            raise Refused(f"{key} are not reproduced")
+    from . import passes
+    from .rebuild import rebuild
+
+    # What cannot be rebuilt cannot be written either, and what the pass refuses is no failure.
+    rebuilt = rebuild(document, rank, values=pass_ != "repair")
+    passes.load()
+    imports, lines = _PASSES[pass_](rebuilt, options)
+    graph = _Graph(document, rebuilt)
+    settings = " ".join(f"{key}={text(value)}" for key, value in options.items())
+    head = [title.strip() or f"PyTorch's {pass_} pass fails on this graph."]
+    about = f"Pass {pass_}{' with ' + settings if settings else ''}, PyTorch {torch.__version__}"
+    head += ["", f"{about}{'; breaks ' + rule if rule else ''}.",
+             "Needs torch alone. Exit status 1 if the failure shows, else 0."]
+    groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
+    ranks = [r for r in range(world_size(document)) if set(members(document, r)) == set(rebuilt.groups)]
+    if len(ranks) != world_size(document):
+        # Ranks outside a group do not run this graph.
+        raise Refused("the graph uses groups that some ranks are not in")
+    body = _TEMPLATE
+    replacements = {
+        "HEAD": "\n".join(head).replace("\\", "\\\\").replace('"""', "'''"),
+        "IMPORTS": "\n".join(imports),
+        "WORLD": str(world_size(document)),
+        "GROUPS": json.dumps(groups),
+        "BUILD": "\n".join("    " + line for line in graph.lines()),
+        "PASS": "\n".join("    " + line for line in lines),
+        "CHECK": _CHECKS[pass_].strip("\n"),
+        "EMULATE": _source(),
+    }
+    for key, value in replacements.items():
+        body = body.replace(f"@{key}@", value)
+    return body
+
+
+def _source():
+    """The text of `emulate`, without its head and its imports."""
+    source = inspect.getsource(emulate)
+    return source[source.index("COLLECTIVES = {") :].rstrip()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The graph
+
+
+class _Graph:
+    def __init__(self, document, rebuilt):
+        self.document, self.rebuilt = document, rebuilt
+        self.variables, taken = {}, {"torch", "fx", "graph", "mode", "call", "placeholder", "inf", "nan"}
+        for entry in document["nodes"]:
+            name = re.sub(r"\W", "_", entry["name"])
+            if not name.isidentifier() or keyword.iskeyword(name):
+                name = f"node_{name}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            self.variables[entry["name"]] = name
+
+    def lines(self):
+        storages, lines, order = set(), [], {entry["name"]: i for i, entry in enumerate(self.document["nodes"])}
+        late = []
+        for index, entry in enumerate(self.document["nodes"]):
+            variable, out = self.variables[entry["name"]], entry.get("out")
+            args = [self.value(v) for v in entry.get("args") or []]
+            kwargs = {key: self.value(v) for key, v in (entry.get("kwargs") or {}).items()}
+            if entry["op"] == "placeholder":
+                lines.append(f"{variable} = placeholder(graph, mode, {entry['name']!r}{self.input(entry, storages)})")
+            elif entry["op"] == "get_attr":
+                raise Refused("attributes of the module are not reproduced")
+            elif entry["op"] == "output":
+                value = args[0] if len(args) == 1 else f"({', '.join(args)})"
+                if value.startswith("["):
+                    value = f"({value[1:-1]},)" if value != "[]" else "()"
+                lines.append(f"graph.output({value})")
+                continue
+            else:
+                forward = [r for r in _refs(entry) if order[r] > index]
+                target = self.target(entry["target"])
+                tail = f", {{{', '.join(f'{k!r}: {v}' for k, v in kwargs.items())}}}" if kwargs else ""
+                tuple_ = f"({', '.join(args)}{',' if len(args) == 1 else ''})"
+                if forward:
+                    # It reads a later node: the arguments are put in when that node exists.
+                    lines.append(f"{variable} = graph.create_node('call_function', {target}, (), {{}}, {entry['name']!r})")
+                    late.append(f"{variable}.args = {tuple_}")
+                    if kwargs:
+                        late.append(f"{variable}.kwargs = {tail[2:]}")
+                else:
+                    name = "" if tail else ", {}"
+                    lines.append(f"{variable} = call(graph, mode, {entry['name']!r}, {target}, {tuple_}{tail or name})")
+            for key, value in (entry.get("tags") or {}).items():
+                value = f"CheckpointPolicy.{value}" if key == "recompute" else repr(value)
+                lines.append(f"{variable}.meta[{key!r}] = {value}")
+            if entry.get("module"):
+                path = entry["module"]
+                lines.append(f"{variable}.meta['nn_module_stack'] = {{{path!r}: ({path!r}, 'torch.nn.Module')}}")
+        if late:
+            lines = lines[:-1] + late + lines[-1:]
+        return ["graph = fx.Graph()", *lines, "return fx.GraphModule(torch.nn.Module(), graph)"]
+
+    def input(self, entry, storages):
+        out = entry.get("out")
+        if out is None:
+            return ", None"
+        if out["t"] == "int":
+            return f", {out['value']}"
+        if out["t"] != "tensor":
+            raise Refused(f"input {entry['name']} is not reproduced")
+        number, value = out.get("storage"), self.rebuilt.nodes[entry["name"]].meta.get("val")
+        full = value is None or value.untyped_storage().nbytes() == out.get("storage_bytes", value.untyped_storage().nbytes())
+        if out.get("offset") or (number is not None and number in storages) or not full:
+            raise Refused(f"input {entry['name']} shares memory, or does not fill it")
+        storages.add(number)
+        row, stride = [], 1
+        for n in reversed(out["shape"]):
+            row.insert(0, stride)
+            stride *= max(n, 1)
+        strides = "" if out["stride"] == row else f", stride={out['stride']}"
+        return f", {out['shape']}, torch.{out['dtype']}, {out['device']!r}{strides}"
+
+    def target(self, name):
+        found = targets.resolve(name)
+        return f"torch.ops.{name}" if not isinstance(found, type(len)) and hasattr(found, "_schema") else name
+
+    def value(self, value):
+        if isinstance(value, dict):
+            if "ref" in value:
+                return self.variables[value["ref"]]
+            for key in ("dtype", "memory_format", "layout"):
+                if key in value:
+                    return f"torch.{value[key]}"
+            if "device" in value:
+                return f"torch.device({value['device']!r})"
+            if "float" in value:
+                return f"float({value['float']!r})"
+            if "slice" in value:
+                return f"slice({', '.join(self.value(v) for v in value['slice'])})"
+            raise Refused(f"an argument is {str(value)[:60]}, which is not reproduced")
+        if isinstance(value, list):
+            return f"[{', '.join(self.value(v) for v in value)}]"
+        return repr(value)
+
+
+def _refs(entry):
+    found = []
+
+    def walk(value):
+        if isinstance(value, dict):
+            if "ref" in value:
+                found.append(value["ref"])
+            else:
+                for v in value.values():
+                    walk(v)
+        elif isinstance(value, list):
+            for v in value:
+                walk(v)
+
+    walk(entry.get("args") or [])
+    walk(entry.get("kwargs") or {})
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The passes
+
+
+def _bucketing(rebuilt, options):
+    from .options import choose, megabytes, words
+    from .passes import bucketing
+
+    bucketing.plan(rebuilt, options)  # Refused where the worker refuses.
+    selection = choose("selection", options.get("selection", "adjacent"), bucketing.SELECTIONS)
+    if selection != "adjacent":
+        raise Refused(f"selection={selection} is not reproduced")
+    mode = text(options.get("mode", "default"))
+    kind = options.get("kind", options.get("kinds", "all"))
+    kinds = [] if text(kind) == "all" else words(kind)
+    filtered = text(options.get("filter", "none")) == "fsdp"
+    sizes = None if text(options.get("cap", "auto")) == "auto" else megabytes("cap", options["cap"])
+    imports = ["from torch._inductor.fx_passes import bucketing, fsdp" if filtered
+               else "from torch._inductor.fx_passes import bucketing",
+               "from torch._inductor.pattern_matcher import stable_topological_sort"]
+    lines = ["bucketing.deduplicate_wait_tensors(module.graph)"] if bucketing._DEDUPLICATES else []
+    if filtered and not kinds:
+        lines.append(f"fsdp.pre_bucket_fsdp_collectives(module, {mode!r}, {sizes[0] if sizes else None!r})")
+    else:
+        if sizes is None:
+            cap = "lambda index: 2000.0"
+        elif len(sizes) == 1:
+            cap = f"lambda index: {sizes[0]!r}"
+        else:
+            cap = f"lambda index: {sizes!r}[min(index, {len(sizes) - 1})]"
+        lines.append(f"cap = {cap}  # MB by bucket")
+        for kind in kinds or ["reduce_scatter", "all_reduce", "all_gather"]:
+            if filtered:
+                more = "" if kind == "all_reduce" else f", {mode!r}"
+                lines.append(f"fsdp.bucket_fsdp_{kind}(module, cap{more})")
+            else:
+                lines.append(f"bucketing.bucket_{kind}(module, cap, {mode!r})")
+    return imports, [*lines, "stable_topological_sort(module.graph)", "return [module]"]
+
+
+def _repair(rebuilt, options):
+    return (["from torch._inductor.pattern_matcher import stable_topological_sort"],
+            ["stable_topological_sort(module.graph)", "return [module]"])
+
+
+def _partition(rebuilt, options):
+    from .options import choose, known, yes
+    from .passes import partition
+
+    known(options, partition._KEYS)
+    method = choose("method", options.get("method", "default"), partition.METHODS)
+    if method == "replay":
+        raise Refused("method=replay is not reproduced")
+    outputs = partition.forward_outputs(rebuilt, options)
+    static = partition.static_inputs(rebuilt, options)
+    patch = {key: value for key, value in partition.patches(options).items()}
+    from torch._functorch import config
+
+    patch = {key: value for key, value in patch.items() if getattr(config, key) != value}
+    function = "default_partition" if method == "default" else "min_cut_rematerialization_partition"
+    lines = [
+        "for node in module.graph.nodes:",
+        "    if isinstance(node.meta.get('val'), torch.Tensor):",
+        "        node.meta['tensor_meta'] = _extract_tensor_metadata(node.meta['val'])",
+    ]
+    context = f"config.patch({patch!r}), mode"
+    if not yes("impure_random", options.get("impure_random", "no")):
+        context += ", torch._guards.tracing(torch._guards.TracingContext(mode))"
+    lines += [
+        f"with {context}:",
+        f"    return list(partitioners.{function}(",
+        f"        module, (), num_fwd_outputs={outputs}, static_lifetime_input_indices={static}",
+        "    ))",
+    ]
+    imports = ["import torch.distributed._functional_collectives", "from torch._functorch import config, partitioners",
+               "from torch.fx.passes.shape_prop import _extract_tensor_metadata"]
+    return imports, lines
+
+
+_PASSES = {"bucketing": _bucketing, "repair": _repair, "partition": _partition}
+
+_COMPARE = '''
+    inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
+    try:
+        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS)
+    except NotImplementedError as error:
+        return print(f"the graphs are well formed; their values are not compared: {error}")
+    expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
+'''
+
+_CHECKS = {
+    "bucketing": _COMPARE + '''
+    try:
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS)
+    except RuntimeError as error:
+        fail(f"after the pass the graph does not run: {error}")
+    compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
+''',
+    "repair": '''
+    return
+''',
+    "partition": _COMPARE + '''
+    copies = clones(inputs)
+    try:
+        forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS)
+        names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in after]
+        for given, saved, values in zip(copies, names, forward):
+            given.update({name: value for name, value in zip(saved, values) if name not in given})
+        backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS)
+    except (RuntimeError, KeyError) as error:
+        fail(f"after the pass the graphs do not run: {error}")
+    count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs), GROUPS), backward)]
+    found = [[*flat(f)[:n], *flat(b)] for f, b, n in zip(forward, backward, count)]
+    compare([out[: len(f)] for out, f in zip(expected, found)], found)
+''',
+}
+
+_TEMPLATE = '''"""@HEAD@
+"""
+
+import operator
+import sys
+import traceback
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed import distributed_c10d
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.checkpoint import CheckpointPolicy
+@IMPORTS@
+
+warnings.filterwarnings("ignore")
+WORLD = @WORLD@
+GROUPS = @GROUPS@
+
+
+def build(mode):
+    """The graph before the pass."""
+@BUILD@
+
+
+def run_pass(module, mode):
+    """PyTorch's pass, as PyTorch calls it."""
+@PASS@
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Tools
+
+
+def placeholder(graph, mode, name, shape, dtype=None, device=None, stride=None):
+    node = graph.placeholder(name)
+    if dtype is None:
+        node.meta["val"] = shape
+    else:
+        with mode:
+            fill = torch.empty_strided(shape, stride, dtype=dtype, device=device) if stride else None
+            node.meta["val"] = torch.empty(shape, dtype=dtype, device=device) if fill is None else fill
+    return node
+
+
+def call(graph, mode, name, target, args, kwargs):
+    node = graph.create_node("call_function", target, args, kwargs, name)
+    value = lambda a: a.meta.get("val") if isinstance(a, fx.Node) else a
+    known = [n for n in node.all_input_nodes if "val" in n.meta]
+    if len(known) == len(node.all_input_nodes):
+        with mode, torch.no_grad():
+            node.meta["val"] = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
+    return node
+
+
+def enter(rank):
+    """Makes this process a rank of the world: fake process groups, which resolve and do not communicate."""
+    from datetime import timedelta
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    store = FakeStore()
+    dist.init_process_group("fake", store=store, rank=rank, world_size=WORLD)
+    world = distributed_c10d._get_default_group()
+    taken = distributed_c10d._world.pg_names[world]
+    if taken in GROUPS and GROUPS[taken] != [list(range(WORLD))]:
+        distributed_c10d._unregister_process_group(taken)
+        distributed_c10d._world.pg_names[world] = "the world"
+    for name, instances in GROUPS.items():
+        ranks = next(instance for instance in instances if rank in instance)
+        if name != taken or GROUPS[taken] != [list(range(WORLD))]:
+            group, _ = distributed_c10d._new_process_group_helper(
+                len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
+            )
+            distributed_c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
+
+
+def fail(line):
+    print(f"FAILS: {line}")
+    sys.exit(1)
+
+
+def flat(value):
+    return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+def random_inputs(module, rank):
+    """Tensors for the placeholders, other ones on each rank."""
+    generator, found = torch.Generator().manual_seed(1000 + rank), {}
+    for node in module.graph.find_nodes(op="placeholder"):
+        value = node.meta["val"]
+        if isinstance(value, torch.Tensor):
+            numbers = torch.randint(-8, 9, value.shape, generator=generator) if value.dtype.is_floating_point else (
+                torch.randint(0, 2, value.shape, generator=generator))
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+            value = made.copy_(numbers / 4 if value.dtype.is_floating_point else numbers)
+        found[node.name] = value
+    return found
+
+
+def clones(inputs):
+    return [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items()} for given in inputs]
+
+
+def compare(expected, found):
+    for rank, (one, other) in enumerate(zip(expected, found)):
+        if len(one) != len(other):
+            fail(f"rank {rank} returns {len(other)} values instead of {len(one)}")
+        for index, (a, b) in enumerate(zip(one, other)):
+            same = type(a) is type(b) and (not isinstance(a, torch.Tensor) or a.shape == b.shape and a.dtype == b.dtype)
+            if same and isinstance(a, torch.Tensor):
+                same = torch.equal(a.nan_to_num(12345.0) if a.dtype.is_floating_point else a,
+                                   b.nan_to_num(12345.0) if b.dtype.is_floating_point else b)
+            if not same:
+                fail(f"value {index} of rank {rank} is {b}, and before the pass it was {a}".replace("\\n", " "))
+
+
+@EMULATE@
+
+
+def main():
+    before, after = [], []
+    for rank in range(WORLD):
+        enter(rank)
+        mode = FakeTensorMode()
+        before.append(build(mode))
+        try:
+            after.append(run_pass(build(mode), mode))
+        except Exception as error:
+            traceback.print_exc()
+            fail(f"the pass raises {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}")
+        for module in after[-1]:
+            try:
+                module.graph.lint()
+            except Exception as error:
+                fail(f"the graph after the pass does not lint: {str(error).strip().splitlines()[0]}")
+@CHECK@
+
+
+main()
+print("the failure does not show")
+'''

@@ -1,0 +1,298 @@
+"""The worker's parts, each against what PyTorch itself says."""
+
+import copy
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+
+from graph_oracle_torch import passes, worker
+from graph_oracle_torch.errors import Refused
+from graph_oracle_torch.rebuild import evaluate, rebuild
+
+from . import graphs
+
+
+class Silent:
+    def __init__(self):
+        self.sent = []
+
+    def send(self, message):
+        self.sent.append(message)
+
+
+def served():
+    return worker.Worker(Silent(), passes.load(), torch.__version__)
+
+
+def ask(pass_, document, options=None, rank=0, **more):
+    message = {"type": "run", "id": 5, "pass": pass_, "options": options or {}, "rank": rank, "graph": document, **more}
+    return served().answer(json.dumps(message))
+
+
+def bits(numbers):
+    return [struct.pack(">f", number).hex() for number in numbers]
+
+
+def numbers(result):
+    return [struct.unpack(">f", bytes.fromhex(digits))[0] for digits in result["bits"]]
+
+
+def targets(document):
+    return [node["target"] for node in document["nodes"]]
+
+
+class Rebuilding(unittest.TestCase):
+    def test_a_graph_comes_back_as_it_was(self):
+        before = graphs.two_gathers()
+        after = rebuild(before, 1).export()
+        self.assertEqual([n["name"] for n in after["nodes"]], [n["name"] for n in before["nodes"]])
+        self.assertEqual([n.get("args") for n in after["nodes"]], [n.get("args", None) for n in before["nodes"]])
+        self.assertEqual((after["world"], after["groups"]), (before["world"], before["groups"]))
+
+    def test_views_share_storage(self):
+        after = rebuild(graphs.document([
+            graphs.placeholder("x", [4]),
+            graphs.call("v", "aten.view.default", [graphs.ref("x"), [2, 2]]),
+            graphs.call("r", "aten.relu.default", [graphs.ref("v")]),
+            graphs.output("v", "r"),
+        ])).export()
+        x, v, r = (node["out"]["storage"] for node in after["nodes"][:3])
+        self.assertEqual(x, v)
+        self.assertNotEqual(x, r)
+
+    def test_what_is_remembered_is_what_the_operator_gives(self):
+        nodes = [
+            graphs.placeholder("x", [4, 6]),
+            graphs.call("t", "aten.t.default", [graphs.ref("x")]),
+            graphs.call("s", "aten.split.Tensor", [graphs.ref("t"), 4]),
+            graphs.call("i", "operator.getitem", [graphs.ref("s"), 1]),
+            graphs.call("a", "aten.add_.Tensor", [graphs.ref("i"), graphs.ref("i")]),
+            graphs.call("c", "aten.clone.default", [graphs.ref("i")]),
+            graphs.output("a", "c"),
+        ]
+        first, again = (rebuild(graphs.document(copy.deepcopy(nodes))).export() for _ in range(2))
+        self.assertEqual(first, again)
+        i, a = first["nodes"][3]["out"], first["nodes"][4]["out"]
+        self.assertEqual((i["offset"], i["storage"]), (4, first["nodes"][0]["out"]["storage"]))
+        self.assertEqual(i, a)
+
+    def test_inputs_keep_their_memory(self):
+        shared = graphs.document([
+            graphs.placeholder("x", [2], storage=7, offset=1, storage_bytes=40),
+            graphs.placeholder("y", [3], storage=7, offset=0, storage_bytes=40),
+            graphs.output("x", "y"),
+        ])
+        x, y = (node["out"] for node in rebuild(shared).export()["nodes"][:2])
+        self.assertEqual((x["storage"], x["offset"], x["storage_bytes"]), (y["storage"], 1, 40))
+
+    def test_tags_come_back(self):
+        document = graphs.joint()
+        tags = {"recompute": "MUST_SAVE", "ac_graph_id": 2, "partitioner_tag": "is_forward", "custom": {"a": [1]}}
+        document["nodes"][1]["tags"] = tags
+        self.assertEqual(rebuild(document).export()["nodes"][1]["tags"], tags)
+
+    def test_what_cannot_be_rebuilt_is_refused(self):
+        def change(edit):
+            document = graphs.two_gathers()
+            edit(document)
+            return document
+
+        cases = {
+            "is not an operator": lambda d: d["nodes"][2].update(target="aten.no_such_operator.default"),
+            "shape": lambda d: d["nodes"][2]["out"].update(shape=[5]),
+            "bfloat16": lambda d: d["nodes"][2]["out"].update(dtype="bfloat16"),
+            "strides": lambda d: d["nodes"][4]["out"].update(stride=[2]),
+            "ordering edges": lambda d: d["nodes"][3].update(after=["x"]),
+            "clusters": lambda d: d.update(clusters=[{"name": "c", "members": ["g0"]}]),
+            "no earlier node": lambda d: d["nodes"].reverse() or d["nodes"].append(d["nodes"].pop(0)),
+            "two nodes": lambda d: d["nodes"][1].update(name="x"),
+            "group tp": lambda d: d["nodes"][2].update(args=[graphs.ref("x"), 2, "tp"]),
+            "reaches beyond": lambda d: d["nodes"][0]["out"].update(storage=1, storage_bytes=4),
+        }
+        for words, edit in cases.items():
+            with self.subTest(words), self.assertRaisesRegex(Refused, words):
+                rebuild(change(edit))
+        with self.assertRaisesRegex(Refused, "rank 2 is not one of"):
+            rebuild(graphs.two_gathers(), 2)
+
+    def test_symbolic_sizes(self):
+        size = {"sym": "s0", "hint": 6}
+        out = {"t": "tensor", "shape": [size, 4], "dtype": "float32", "device": "cpu", "stride": [4, 1]}
+        document = graphs.document(
+            [
+                {"name": "x", "op": "placeholder", "target": "x", "out": out},
+                graphs.call("r", "aten.relu.default", [graphs.ref("x")], out),
+                graphs.call("f", "aten.view.default", [graphs.ref("r"), [-1]]),
+                graphs.output("f"),
+            ],
+            symbols={"s0": {"hint": 6, "range": ["2", "int_oo"], "unbacked": False}},
+        )
+        after = rebuild(document).export()
+        self.assertEqual(after["nodes"][1]["out"]["shape"], [size, 4])
+        self.assertEqual(after["nodes"][2]["out"]["shape"], [{"sym": "4*s0", "hint": 24}])
+
+    def test_expressions(self):
+        self.assertEqual(evaluate("2*a + (b//3) - 1", {"a": 5, "b": 7}), 11)
+        for text in ("a.b", "__import__('os')", "a**100", "c", "a[0]"):
+            with self.subTest(text), self.assertRaises(Refused):
+                evaluate(text, {"a": 5})
+
+
+class Passes(unittest.TestCase):
+    def test_two_gathers_become_one(self):
+        for mode in ("default", "custom_ops"):
+            answer = ask("bucketing", graphs.two_gathers(), {"mode": mode}, rank=1)
+            self.assertEqual(answer["type"], "outcome", answer)
+            gathers = [t for t in targets(answer["repaired"]) if "all_gather_into_tensor" in t]
+            self.assertEqual(len(gathers), 1, mode)
+
+    def test_a_limit_keeps_them_apart(self):
+        answer = ask("bucketing", graphs.two_gathers(), {"cap": "16B", "kind": ["all_gather"]})
+        self.assertEqual(targets(answer["repaired"]), targets(graphs.two_gathers()))
+
+    def test_the_rank_is_baked_in(self):
+        one, other = (ask("bucketing", graphs.two_gathers(), rank=rank)["repaired"]["nodes"] for rank in (0, 1))
+        self.assertNotEqual(one, other)
+
+    def test_options_are_refused_or_known(self):
+        for options in ({"mode": "functional"}, {"groups": "dp"}, {"cap": "x"}, {"rank": "1"}, {"selection": "spanning"}):
+            with self.subTest(options):
+                self.assertEqual(ask("bucketing", graphs.two_gathers(), options)["type"], "refused")
+
+    def test_repair_sorts(self):
+        document = graphs.two_gathers()
+        nodes = document["nodes"]
+        nodes[2], nodes[4] = nodes[4], nodes[2]
+        answer = ask("repair", document)
+        names = [node["name"] for node in answer["repaired"]["nodes"]]
+        self.assertLess(names.index("g0"), names.index("w0"))
+
+    def test_repair_declines_a_cycle(self):
+        document = graphs.two_gathers()
+        document["nodes"][2]["args"][0] = graphs.ref("w0")
+        answer = ask("repair", document)
+        self.assertEqual((answer["type"], answer["reason"]), ("refused", "the graph has a cycle"))
+        self.assertEqual(len(answer["left_behind"]["nodes"]), 7)
+
+    def test_partitions(self):
+        for method in ("default", "min-cut"):
+            answer = ask("partition", graphs.joint(), {"method": method})
+            self.assertEqual(answer["type"], "outcome", answer)
+            self.assertIn("aten.sin.default", targets(answer["forward"]))
+            self.assertIn("tangents_1", targets(answer["backward"]))
+
+    def test_an_exception_of_the_pass_is_an_error(self):
+        original, passes_ = passes.load()["repair"], passes._passes
+
+        def broken(rebuilt, options):
+            with rebuilt.timing():
+                raise AssertionError("a promise")
+
+        passes_["repair"] = passes.Pass("repair", broken, {}, True, False)
+        try:
+            answer = ask("repair", graphs.two_gathers())
+        finally:
+            passes_["repair"] = original
+        self.assertEqual((answer["error"], answer["message"]), ("AssertionError", "a promise"))
+        self.assertIn("broken", answer["traceback"])
+
+
+class Execution(unittest.TestCase):
+    def test_ranks_gather_from_each_other(self):
+        given = [{"x": [1, 2], "y": [3, 4, 5]}, {"x": [-1, -2], "y": [6, 7, 8]}]
+        inputs = [{k: {"dtype": "float32", "shape": [len(v)], "bits": bits(v)} for k, v in rank.items()} for rank in given]
+        answer = ask("execute", graphs.two_gathers(), inputs=inputs)
+        for results in answer["results"]:
+            self.assertEqual([numbers(r) for r in results], [[1, 2, -1, -2], [3, 4, 5, 6, 7, 8]])
+
+    def test_reductions(self):
+        document = graphs.document([
+            graphs.placeholder("x", [4]),
+            graphs.call("a", "_c10d_functional.all_reduce.default", [graphs.ref("x"), "sum", "dp"]),
+            graphs.call("s", "_c10d_functional.reduce_scatter_tensor.default", [graphs.ref("x"), "avg", 2, "dp"]),
+            graphs.output("a", "s"),
+        ])
+        inputs = [{"x": {"dtype": "float32", "shape": [4], "bits": bits(v)}} for v in ([1, 2, 3, 4], [10, 20, 30, 40])]
+        results = ask("execute", document, inputs=inputs)["results"]
+        self.assertEqual([[numbers(r) for r in rank] for rank in results],
+                         [[[11, 22, 33, 44], [5.5, 11]], [[11, 22, 33, 44], [16.5, 22]]])
+
+
+class Reproductions(unittest.TestCase):
+    def run_script(self, message):
+        answer = served().answer(json.dumps({"type": "repro", "id": 1, **message}))
+        self.assertEqual(answer["type"], "repro", answer)
+        self.assertNotIn("graph_oracle_torch", answer["python"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "repro.py")
+            with open(path, "w") as file:
+                file.write(answer["python"])
+            # In this process' torch: starting another takes seconds.
+            import contextlib
+            import io
+            import runpy
+
+            text = io.StringIO()
+            with contextlib.redirect_stdout(text):
+                try:
+                    runpy.run_path(path, run_name="__main__")
+                    status = 0
+                except SystemExit as end:
+                    status = end.code
+        # The script made its own process groups.
+        from graph_oracle_torch import groups
+
+        groups.leave()
+        return status, text.getvalue()
+
+    def test_a_sound_case_does_not_fail(self):
+        for pass_, document in (("bucketing", graphs.two_gathers()), ("partition", graphs.joint())):
+            status, text = self.run_script({"pass": pass_, "graph": document, "rule": "", "title": "nothing"})
+            self.assertEqual((status, text), (0, "the failure does not show\n"), pass_)
+
+    def test_a_lost_write_fails(self):
+        document = graphs.document([
+            graphs.placeholder("x", [2]),
+            graphs.placeholder("y", [2]),
+            graphs.call("b", "aten.empty.memory_format", [[4]],
+                        kwargs={"dtype": {"dtype": "float32"}, "device": {"device": "cpu"}, "pin_memory": False}),
+            graphs.call("g0", "_c10d_functional.all_gather_into_tensor_out.default",
+                        [graphs.ref("x"), 2, "dp"], kwargs={"out": graphs.ref("b")}),
+            graphs.gather("g1", "y", 2, "dp", [4]),
+            graphs.wait("w0", "g0", [4]),
+            graphs.wait("w1", "g1", [4]),
+            graphs.call("r", "aten.neg.default", [graphs.ref("b")]),
+            graphs.output("w0", "w1", "r"),
+        ])
+        status, text = self.run_script({"pass": "bucketing", "graph": document, "title": "the buffer is not written"})
+        self.assertEqual(status, 1)
+        self.assertRegex(text, "^FAILS: value 2 of rank 0 is tensor")
+
+
+class Process(unittest.TestCase):
+    def test_standard_output_is_the_protocol_s_alone(self):
+        script = (
+            "from graph_oracle_torch.worker import Channel; import os; c = Channel.take(); print('noise');"
+            "os.write(1, b'more'); c.send({'type': 'hello'})"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+        self.assertEqual(done.stdout, b'{"type":"hello"}\n')
+        self.assertTrue(b"noise" in done.stderr and b"more" in done.stderr, done.stderr)
+
+    def test_no_torch_is_one_line(self):
+        script = "import sys; sys.modules['torch'] = None; from graph_oracle_torch.__main__ import main; sys.exit(main(['worker']))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+        self.assertIn("torch", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
