@@ -6,3 +6,17 @@ Importing the package does not import torch: that takes seconds, and a missing t
 """
 
 __version__ = "0.1.0"
+
+# What is offered besides: check(before, after, pass_kind), watch(), recording(), and the classes of their answers.
+_OFFERED = {"check": "judge", "Verdict": "judge", "NoOracle": "judge", "watch": "watch", "recording": "capture"}
+
+
+def __getattr__(name):
+    if name not in _OFFERED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    # Importing a submodule binds its name here; the function of the same name is put in its place.
+    found = getattr(importlib.import_module(f"{__name__}.{_OFFERED[name]}"), name)
+    globals()[name] = found
+    return found

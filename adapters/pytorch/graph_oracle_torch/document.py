@@ -1,0 +1,165 @@
+"""An FX graph that nobody rebuilt, as exchange JSON: one of a running torch.compile, or of a program's own.
+
+    document(module, name="step", kind="forward")
+
+Tags (`recompute`, `ac_graph_id`, ...), origins (`stack_trace`, `nn_module_stack`) and the process groups that the graph
+names are taken along. A group of a device mesh is written with all its instances; of any other only that of this rank
+is known.
+"""
+
+import gc
+import types
+
+import torch
+import torch.distributed as dist
+from torch import fx
+
+from . import targets
+from .export import export
+
+
+def document(module, name="graph", kind="forward", **keys):
+    """The exchange JSON of a GraphModule or Graph, as this rank. `keys` are further keys of the document."""
+    graph = module if isinstance(module, fx.Graph) else module.graph
+    owner = graph.owning_module if isinstance(module, fx.Graph) else module
+    for node in graph.nodes:
+        if node.op == "get_attr" and "val" not in node.meta and owner is not None:
+            node.meta["val"] = _attribute(owner, node.target)
+        elif node.op == "call_function" and "val" not in node.meta and "example_value" in node.meta:
+            node.meta["val"] = node.meta["example_value"]
+    known = {"name": name, "kind": kind, "groups": groups_of(graph), "symbols": symbols_of(graph), "nodes": []}
+    if dist.is_initialized():
+        known["world"] = {"ranks": dist.get_world_size()}
+    source = types.SimpleNamespace(document=known, names={}, symbols={}, keeps_after=False)
+    written = export(graph, source, **keys)
+    used = {node.target for node in graph.nodes if node.op == "call_function"}
+    written["ops"] = {targets.name_of(target): targets.facts(target) for target in sorted(used, key=targets.name_of)}
+    for entry, node in zip(written["nodes"], graph.nodes):
+        _origin(entry, node)
+    return written
+
+
+def _attribute(owner, target):
+    found = owner
+    for part in target.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _origin(entry, node):
+    path = node.meta.get("nn_module_stack")
+    if isinstance(path, dict) and path:
+        last = list(path.values())[-1]
+        if isinstance(last, tuple) and isinstance(last[0], str):
+            entry["module"] = last[0]
+    desc = node.meta.get("desc")
+    if desc is not None and node.op == "placeholder":
+        entry["desc"] = str(desc)
+
+
+def symbols_of(graph):
+    """The symbols of all sizes in a graph."""
+    found = {}
+
+    def note(value):
+        if isinstance(value, torch.SymInt):
+            shapes = value.node.shape_env
+            for symbol in value.node.expr.free_symbols:
+                if str(symbol) in found:
+                    continue
+                limits = shapes.var_to_range.get(symbol) if hasattr(shapes, "var_to_range") else None
+                hint = None
+                for table in ("backed_var_to_val", "var_to_val"):
+                    hint = getattr(shapes, table, {}).get(symbol, hint)
+                low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
+                unbacked = str(symbol).startswith("u")
+                found[str(symbol)] = {
+                    "hint": int(hint) if hint is not None else None, "range": [low, high], "unbacked": unbacked,
+                }
+        elif isinstance(value, torch.Tensor):
+            for size in [*value.shape, *value.stride(), value.storage_offset()]:
+                if isinstance(size, torch.SymInt):
+                    note(size)
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                note(part)
+
+    for node in graph.nodes:
+        note(node.meta.get("val"))
+    return found
+
+
+def groups_of(graph):
+    """The process groups that the calls of a graph name, with their ranks."""
+    if not dist.is_initialized():
+        return {}
+    names = dict.fromkeys(
+        value
+        for node in graph.nodes
+        if node.op == "call_function"
+        for value in _strings([*node.args, *node.kwargs.values()])
+    )
+    meshes, found = None, {}
+    for name in names:
+        try:
+            group = dist.distributed_c10d._resolve_process_group(name)
+        except Exception:
+            continue
+        ranks = dist.get_process_group_ranks(group)
+        instances = [ranks]
+        if len(ranks) < dist.get_world_size():
+            meshes = _meshes() if meshes is None else meshes
+            instances = meshes.get(name, instances)
+        found[name] = {"size": len(ranks), "rank": dist.get_group_rank(group, dist.get_rank()), "ranks": instances}
+    return found
+
+
+def _strings(values):
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _strings(value)
+
+
+def _meshes():
+    """By group name the instances of the group, for the axes of all device meshes."""
+    from torch.distributed.device_mesh import DeviceMesh
+
+    found = {}
+    for mesh in [thing for thing in gc.get_objects() if type(thing) is DeviceMesh]:
+        for axis in range(mesh.mesh.ndim):
+            try:
+                name = mesh.get_group(axis).group_name
+            except Exception:
+                continue
+            ranks = mesh.mesh.swapdims(-1, axis).reshape(-1, mesh.mesh.size(axis))
+            if found.get(name, ()) == () or len(ranks) > len(found[name]):
+                found[name] = ranks.tolist()
+    return found
+
+
+def write(path, written):
+    """Writes a document; compressed if the name ends so. One node a line, as the recorded graphs are laid out."""
+    import gzip
+    import json
+
+    def text(value):
+        return json.dumps(value, separators=(",", ":"))
+
+    lines = []
+    for key, value in written.items():
+        if key == "ops":
+            inner = ",\n".join(f"{text(name)}:{text(facts)}" for name, facts in value.items())
+            lines.append(f'"ops":{{\n{inner}\n}}' if inner else '"ops":{}')
+        elif key == "nodes":
+            inner = ",\n".join(text(entry) for entry in value)
+            lines.append(f'"nodes":[\n{inner}\n]')
+        else:
+            lines.append(f"{text(key)}:{text(value)}")
+    whole = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    if str(path).endswith(".gz"):
+        # Without a time, so that the same graph gives the same file.
+        whole = gzip.compress(whole, 9, mtime=0)
+    with open(path, "wb") as file:
+        file.write(whole)

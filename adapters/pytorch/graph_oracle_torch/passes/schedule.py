@@ -1,0 +1,63 @@
+"""Communication scheduling: the passes of torch/_inductor/comms.py, on mock scheduler nodes (scheduler_nodes.py).
+
+Options, as in the cases of graph-oracle:
+
+- `method`: the name of the pass in comms.py;
+- `budget`: by what share of it the peak of memory may grow (the two iterative passes);
+- `runtime_mode`: whether the two iterative passes weigh estimated run times.
+
+PyTorch lets the iterative passes change the order of collectives (`reorder_iterative_unsafe_collectives_reorder`, on by
+default in 2.15), which is right only if all ranks have the same estimates. Here that is off.
+"""
+
+from torch._inductor import comms, config_comms
+
+from ..errors import Refused
+from ..scheduler_nodes import Program, reordered
+from . import register
+
+METHODS = [
+    "sink_waits",
+    "raise_comms",
+    "reorder_compute_for_overlap",
+    "reorder_communication_preserving_peak_memory",
+    "sink_waits_iterative",
+    "simple_overlap",
+]
+# Those that look at memory, and so need planning information.
+PLANNED = METHODS[3:]
+
+
+def settings(options):
+    """PyTorch's configuration for the options of a case."""
+    budget = float(options.get("budget", 0.2))
+    weighs = str(options.get("runtime_mode", "false")) == "true"
+    wanted = {
+        "reorder_iterative_peak_memory_budget": budget,
+        "sink_iterative_peak_memory_budget": budget,
+        "reorder_iterative_use_runtime_estimations": weighs,
+        "sink_iterative_use_runtime_estimations": weighs,
+        "reorder_iterative_unsafe_collectives_reorder": False,
+        "sink_waits_iterative_unsafe_collectives_reorder": False,
+    }
+    # Older versions lack some of them.
+    return {key: value for key, value in wanted.items() if hasattr(config_comms, key)}
+
+
+def method_of(options):
+    method = options.get("method", "sink_waits")
+    if method not in METHODS or not hasattr(comms, method):
+        raise Refused(f"this torch has no pass {method} in comms.py")
+    return method
+
+
+@register("schedule", options={"method": METHODS}, rebuilds=False, after=True)
+def run(rebuilt, options):
+    method = method_of(options)
+    program = Program(rebuilt.document)
+    with program.entered(), config_comms.patch(settings(options)):
+        if method in PLANNED:
+            program.plan()
+        with rebuilt.timing() as timing:
+            order = getattr(comms, method)(program.nodes)
+    return {"seconds": timing.seconds, "repaired": reordered(rebuilt.document, program.names(order))}
