@@ -34,6 +34,7 @@ pub(crate) mod tests;
 mod transcribe;
 mod values;
 
+pub use again::returned_names;
 pub use compose::{Composition, Draw, Origin, compose};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
