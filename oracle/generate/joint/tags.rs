@@ -36,6 +36,13 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
             set(joint, id, policy, None);
         }
     }
+    for &id in &forward {
+        let tagged = joint.writer.graph.tags(id).is_some_and(|tags| tags.recompute.is_some());
+        if tagged && joint.source.percent(joint.config.hook) {
+            let text = "{\"has_backward_hook\": true}";
+            joint.writer.retag(id, |graph, tags| tags.extra = Some(graph.intern(text)));
+        }
+    }
     // Communication is tagged as its wait is: saving what is in flight is no choice.
     for &wait in forward
         .iter()
@@ -59,7 +66,7 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
             joint.writer.graph.node_mut(item).tags = tags;
         }
     }
-    if method == "replay" {
+    if method == "replay" && config.get("first").is_none() {
         replayed(joint, &forward);
     }
 }
