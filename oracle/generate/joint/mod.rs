@@ -26,7 +26,6 @@ mod config;
 mod features;
 mod forward;
 mod graft;
-#[cfg(test)]
 pub(crate) mod naive;
 mod tags;
 #[cfg(test)]
