@@ -49,7 +49,11 @@ pub(crate) fn partition(
         }
     }
     let symbols = joint.has_expressions();
-    let is_symbol = |id: NodeId| matches!(joint.node(id).out, Out::SymInt(_) | Out::SymBool(_) | Out::Int(_));
+    let is_symbol = |id: NodeId| match joint.node(id).out {
+        Out::SymInt(_) | Out::SymBool(_) | Out::Int(_) => true,
+        Out::Other(name) => joint.text(name) == "SymFloat",
+        _ => false,
+    };
     let binds = |id: NodeId| symbols && joint.node(id).op == Op::Placeholder && is_symbol(id);
     let saved =
         |id: &NodeId| (needed[id.index()] || binds(*id)) && !late[id.index()] && !repeated[id.index()];

@@ -5,7 +5,7 @@
 //! refuses too.
 
 use super::super::{CannotJudge, Judgement, Options, refused};
-use super::replay::{StageGraphs, judge_replay};
+use super::replay::{StageGraphs, judge_replay, next_round};
 use super::{config, cut_network, judge_partition_with};
 use crate::candidates::{Candidate, Place, Reference, partition_config};
 use crate::case::PassConfig;
@@ -37,7 +37,12 @@ pub(in super::super) fn judge_candidate(
         return judge_replay(&first, None, candidate, pass, options);
     }
     let cut = Cut::by(joint, pass, candidate)?;
-    cut.judge(pass, candidate, &config, Further::default(), options)
+    let mut further = Further::default();
+    if let (true, Method::Replay, Some((forward, backward))) = (options.run_again, config.method, cut.parts())
+    {
+        further.again = next_round(joint, forward, backward, pass, candidate);
+    }
+    cut.judge(pass, candidate, &config, further, options)
 }
 
 /// A joint graph that a candidate has cut.

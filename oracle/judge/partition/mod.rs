@@ -10,6 +10,7 @@ pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
 
 use super::{CannotJudge, Judgement, Options, Values, undecided, verdict};
 use crate::analysis::validate::validate;
+use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -34,6 +35,9 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
     let mut further = Further::default();
     if config.promises.minimum_cut {
         further.network = Some(network(&case.graph, pass)?);
+    }
+    if options.run_again && config.method == crate::rules::partition::Method::Replay {
+        further.again = replay::next_round(&case.graph, &parts.forward, &parts.backward, pass, &Reference);
     }
     judge_partition_with(&case.graph, &parts.forward, &parts.backward, &config, further, options)
 }

@@ -104,8 +104,6 @@ pub fn forward_outputs(joint: &Graph, pass: &PassConfig) -> Result<usize, String
 struct Passes {
     first: PassConfig,
     second: PassConfig,
-    /// The second once more: what is checkpointed is already tagged.
-    third: PassConfig,
 }
 
 impl Passes {
@@ -118,7 +116,6 @@ impl Passes {
         Passes {
             first: without(&["first", "method", "checkpoint"]).with("method", first.name()),
             second: without(&["first", "budget"]),
-            third: without(&["first", "budget", "checkpoint"]),
         }
     }
 }
@@ -140,24 +137,29 @@ impl Pipeline<'_> {
             Some(parts) => Cut::given(joint, parts),
             None => Cut::by(joint, pass, self.candidate)?,
         };
-        let again = cut.parts().and_then(|(forward, backward)| self.again(joint, forward, backward, &config));
+        let again = cut
+            .parts()
+            .and_then(|(forward, backward)| next_round(joint, forward, backward, pass, self.candidate));
         let further = Further { earlier: Some(earlier), again, ..Further::default() };
         cut.judge(pass, self.candidate, &config, further, self.options)
     }
+}
 
-    /// What a further round saves, by name; `None` where there is none. Tracing keeps the names of forward.
-    fn again(
-        &self,
-        joint: &Graph,
-        forward: &Graph,
-        backward: &Graph,
-        config: &PartitionConfig,
-    ) -> Option<Vec<String>> {
-        let outputs = config.clone().or_from_file(joint).forward_outputs?;
-        let traced = self.candidate.trace_again(joint, forward, backward, outputs).ok()?;
-        let third = self.candidate.partition(&traced.second, &self.passes.third, Place::default()).ok()?;
-        Some(returned_names(&third.0, outputs))
-    }
+/// What a further round saves, by name; `None` where there is none. Tracing keeps the names of forward.
+pub(super) fn next_round(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    pass: &PassConfig,
+    candidate: &dyn Candidate,
+) -> Option<Vec<String>> {
+    let outputs = forward_outputs(joint, pass).ok()?;
+    let mut pass = pass.clone();
+    // What is checkpointed is tagged already.
+    pass.options.retain(|(key, _)| key != "checkpoint");
+    let traced = candidate.trace_again(joint, forward, backward, outputs).ok()?;
+    let next = candidate.partition(&traced.second, &pass, Place::default()).ok()?;
+    Some(returned_names(&next.0, outputs))
 }
 
 /// Both judgements as one; what is about the first partition says so.
