@@ -40,7 +40,8 @@ fn the_reference_is_sound_and_every_mutant_is_convicted() {
         let reference = judged(&case, &ReferenceCandidate);
         let violated = reference.as_ref().map(Judgement::violated_rules).unwrap_or_default();
         if !violated.is_empty() {
-            println!("case {index}: the reference violates {violated:?}");
+            let report = crate::report::text(reference.as_ref().unwrap(), &format!("\n{case}"), None, false);
+            println!("case {index}: the reference violates {violated:?}\n{report}");
             faults.push(index);
         }
         if !reference.is_some_and(|judgement| judgement.verdict == Verdict::Sound) {

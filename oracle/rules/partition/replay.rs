@@ -202,8 +202,7 @@ fn compare_with_earlier(
                 );
             }
         }
-        let were: FxHashSet<&str> =
-            returned_nodes(first, 0).into_iter().map(|id| first.name(id)).collect();
+        let were: FxHashSet<&str> = returned_nodes(first, 0).into_iter().map(|id| first.name(id)).collect();
         let was_saved = |id: NodeId| older.get(second.name(id)).is_some_and(|old| were.contains(old));
         for id in second.ids().filter(|id| saved.contains(id)) {
             let forced = |id: NodeId| is_to_be_saved(evidence, id) || cannot_be_recomputed(evidence, id);

@@ -385,7 +385,7 @@ fn ranks_decide_alike() {
 
 #[test]
 fn certificates_of_cuts() {
-    // primals_1 -> a -> (b) -> backward: a costs 5, primals_1 costs 7.
+    // Either mask or h is to be saved, and mask is.
     let edge = |from, to, capacity, saves: &str| CutEdge {
         from,
         to,
@@ -396,7 +396,7 @@ fn certificates_of_cuts() {
         vertices: 4,
         source: 0,
         sink: 3,
-        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "d")],
+        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "h")],
     };
     let texts = triple();
     let judged = |first, second| {
