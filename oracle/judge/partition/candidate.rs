@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::passes::partition::activation_checkpointing::checkpoint;
 use crate::passes::partition::run;
 use crate::rules::partition::{
-    Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
+    BudgetUse, Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
 };
 use std::borrow::Cow;
 
@@ -103,7 +103,7 @@ impl<'a> Cut<'a> {
         options: &Options,
     ) -> Result<Judgement, CannotJudge> {
         let config = config.clone().or_from_file(self.given);
-        let Some((forward, backward)) = self.parts.first() else {
+        let Some(own @ (forward, backward)) = self.parts.first() else {
             let reason = format!("{} gave no parts", candidate.name());
             return Ok(refused(self.refused.clone().unwrap_or(reason)));
         };
@@ -121,7 +121,7 @@ impl<'a> Cut<'a> {
         match budget {
             _ if !self.is_own => {}
             Some(budget) if budget > 0.0 && further.refused.is_none() => {
-                self.budgets(pass, candidate, &config, budget, (forward, backward), &mut further);
+                further.budgets = self.budgets(pass, candidate, &config, (budget, own));
             }
             None if config.method == Method::MinCut && candidate.keeps_promises() => {
                 let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
@@ -132,33 +132,57 @@ impl<'a> Cut<'a> {
         judge_partition_with(&self.joint, forward, backward, &config, further, options)
     }
 
-    /// What is saved with other budgets.
+    /// What is saved with other budgets. PyTorch spends the budget on values that it may keep, and then cuts by weight:
+    /// now and then it saves more than the budget. Where the reference does, nothing can be demanded of others.
     fn budgets(
         &self,
         pass: &PassConfig,
         candidate: &dyn Candidate,
         config: &PartitionConfig,
-        budget: f64,
-        own: (&Graph, &Graph),
-        further: &mut Further<'_>,
-    ) {
-        let bytes = |forward: &Graph, backward: &Graph| {
-            let composition = compose(&self.joint, forward, backward, config.forward_outputs?);
-            let evidence =
-                PartitionEvidence::new(&self.joint, forward, backward, &composition, config.clone());
-            saved_bytes(&evidence).map(|saved| saved.bytes)
-        };
+        own: (f64, &(Graph, Graph)),
+    ) -> BudgetUse {
+        let (budget, (forward, backward)) = own;
+        let nodes = self.joint.len();
+        let bytes = self.bytes(forward, backward, config);
+        let used = self.used(pass, candidate, config, (budget, bytes));
+        if used.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
+            return used;
+        }
+        let parts = Reference.partition(self.given, pass, Place::default());
+        let bytes = parts.ok().and_then(|(forward, backward)| self.bytes(&forward, &backward, config));
+        let allowed = self.used(pass, &Reference, config, (budget, bytes));
+        match allowed.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
+            true => used,
+            false => BudgetUse::default(),
+        }
+    }
+
+    /// What a candidate saves with other budgets; with its own it saves `own`.
+    fn used(
+        &self,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+        config: &PartitionConfig,
+        own: (f64, Option<i64>),
+    ) -> BudgetUse {
         let at = |budget: f64| {
             let mut pass = pass.clone();
             pass.options.retain(|(key, _)| key != "budget");
             let pass = pass.with("budget", budget.to_string());
             let (forward, backward) = candidate.partition(self.given, &pass, Place::default()).ok()?;
-            bytes(&forward, &backward)
+            self.bytes(&forward, &backward, config)
         };
-        further.budget_range = at(0.0).zip(at(1.0));
-        further.budgets.extend(bytes(own.0, own.1).map(|bytes| (budget, bytes)));
-        let others = BUDGETS.into_iter().filter(|&other| other != budget);
-        further.budgets.extend(others.filter_map(|budget| Some((budget, at(budget)?))));
+        let others = BUDGETS.into_iter().filter(|&other| other != own.0);
+        let others = others.filter_map(|budget| Some((budget, at(budget)?)));
+        let budgets = others.chain(own.1.map(|bytes| (own.0, bytes))).collect();
+        BudgetUse { budgets, range: at(0.0).zip(at(1.0)) }
+    }
+
+    /// Saved bytes of distinct storages, inputs that live anyway left out.
+    fn bytes(&self, forward: &Graph, backward: &Graph, config: &PartitionConfig) -> Option<i64> {
+        let composition = compose(&self.joint, forward, backward, config.forward_outputs?);
+        let evidence = PartitionEvidence::new(&self.joint, forward, backward, &composition, config.clone());
+        saved_bytes(&evidence).map(|saved| saved.bytes)
     }
 }
 

@@ -345,40 +345,59 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
     Checked::Findings(findings)
 }
 
+/// What several memory budgets save.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BudgetUse {
+    /// Saved bytes by budget: (budget, bytes).
+    pub budgets: Vec<(f64, i64)>,
+    /// Bytes with budget 0 (inputs only) and with budget 1.
+    pub range: Option<(i64, i64)>,
+}
+
+impl BudgetUse {
+    /// What is wrong: a title, what one budget saves, and what the other. `own` is the budget that was asked for, with
+    /// what it saves, of a joint graph of so many nodes.
+    pub fn faults(&self, own: Option<(f64, i64)>, nodes: usize) -> Vec<[String; 3]> {
+        let mut faults = Vec::new();
+        let mut budgets = self.budgets.clone();
+        budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for pair in budgets.windows(2) {
+            let saves = |(budget, bytes): (f64, i64)| format!("budget {budget} saves {bytes} bytes");
+            if pair[0].1 > pair[1].1 {
+                let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
+                faults.push([title, saves(pair[1]), saves(pair[0])]);
+            }
+        }
+        if let (Some((budget, bytes)), Some((low, high))) = (own, self.range)
+            && high > low
+        {
+            // The solver rounds the size of each candidate to a ten-thousandth.
+            let slack = nodes as f64 / 10_000.0;
+            let ratio = (bytes.saturating_sub(low)) as f64 / (high - low) as f64;
+            if ratio > budget + slack {
+                faults.push([
+                    format!("{bytes} bytes are saved, which is more than the budget"),
+                    format!("budget {budget} of the range from {low} to {high} bytes"),
+                    format!("{ratio:.4} of it is used"),
+                ]);
+            }
+        }
+        faults
+    }
+}
+
 /// The budget holds, and a smaller one never saves more.
 pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
-    const RULE: &str = "partition/budget-respected";
-    let mut findings = Vec::new();
-    let mut budgets = evidence.further.budgets.clone();
-    budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for pair in budgets.windows(2) {
-        if pair[0].1 > pair[1].1 {
-            let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
-            findings.push(evidence.finding(RULE, title).however(
-                format!("budget {} saves {} bytes", pair[1].0, pair[1].1),
-                format!("budget {} saves {} bytes", pair[0].0, pair[0].1),
-            ));
-        }
+    let used = &evidence.further.budgets;
+    let own = evidence.config.budget.zip(saved_bytes(evidence).map(|saved| saved.bytes));
+    if used.budgets.len() < 2 && (own.is_none() || used.range.is_none_or(|(low, high)| high <= low)) {
+        return Checked::NotChecked("what other budgets save is not known".into());
     }
-    let within = evidence.config.budget.zip(evidence.further.budget_range);
-    if let Some((budget, (low, high))) = within.filter(|(_, (low, high))| high > low)
-        && let Some(saved) = saved_bytes(evidence)
-    {
-        // The solver rounds the size of each candidate to a ten-thousandth.
-        let slack = evidence.joint.graph.len() as f64 / 10_000.0;
-        let ratio = (saved.bytes.saturating_sub(low)) as f64 / (high - low) as f64;
-        if ratio > budget + slack {
-            let title = format!("{} bytes are saved, which is more than the budget", saved.bytes);
-            findings.push(evidence.finding(RULE, title).however(
-                format!("budget {budget} of the range from {low} to {high} bytes"),
-                format!("{ratio:.4} of it is used"),
-            ));
-        }
-    }
-    match budgets.len() < 2 && within.is_none() {
-        true => Checked::NotChecked("what other budgets save is not known".into()),
-        false => Checked::Findings(findings),
-    }
+    let faults = used.faults(own, evidence.joint.graph.len());
+    let finding = |[title, fact, however]: [String; 3]| {
+        evidence.finding("partition/budget-respected", title).however(fact, however)
+    };
+    Checked::Findings(faults.into_iter().map(finding).collect())
 }
 
 /// Lines for people: what is saved.

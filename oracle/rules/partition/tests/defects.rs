@@ -6,7 +6,7 @@ use crate::graph::Graph;
 use crate::judge::partition::judge_partition_with;
 use crate::judge::{Options, Verdict};
 use crate::rules::Finding;
-use crate::rules::partition::{CutEdge, CutNetwork, Earlier, Further, Method, PartitionConfig};
+use crate::rules::partition::{BudgetUse, CutEdge, CutNetwork, Earlier, Further, Method, PartitionConfig};
 
 const JOINT: &str = r#"
 graph small joint
@@ -415,7 +415,10 @@ fn certificates_of_cuts() {
 fn budgets_variants_and_refusals() {
     let texts = triple();
     let judged = |further| violated(&texts, Method::MinCut, further);
-    let budgets = |a, b| Further { budgets: vec![(0.5, a), (1.0, b)], ..Further::default() };
+    let budgets = |a, b| {
+        let budgets = BudgetUse { budgets: vec![(0.5, a), (1.0, b)], range: None };
+        Further { budgets, ..Further::default() }
+    };
     assert_eq!(judged(budgets(10, 20)), [""; 0]);
     assert_eq!(judged(budgets(20, 10)), ["partition/budget-respected"]);
     let variant = |names: &[&str]| {
