@@ -339,6 +339,99 @@ fn a_joint_graph_is_cut_and_its_parts_are_sound() {
     }
 }
 
+/// Two partitions, one after the other: judged by `check --replay`, made by `run` with `first=`.
+#[test]
+fn two_partitions_are_made_and_judged() {
+    let check = program(&["check", "partition", "--replay", JOINT, "--values", "extents"]);
+    assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    assert!(text(&check.stdout).contains("in the first partition"), "{}", text(&check.stdout));
+
+    let scratch = Scratch::new("stages");
+    let folder = scratch.path("parts");
+    let run = program(&[
+        "run",
+        "partition",
+        JOINT,
+        "-o",
+        &folder,
+        "--set",
+        "method=replay",
+        "--set",
+        "first=default",
+    ]);
+    assert_eq!(status(&run), 0, "{}", text(&run.stderr));
+    for line in ["first partition: ", "second partition: ", " values saved, ", " storages"] {
+        assert!(text(&run.stdout).contains(line), "{}", text(&run.stdout));
+    }
+    let stage = |names: [&str; 3]| names.map(|name| scratch.path(&format!("parts/{name}.json"))).join(",");
+    let first =
+        format!("{JOINT},{},{}", scratch.path("parts/first_fw.json"), scratch.path("parts/first_bw.json"));
+    let second = stage(["joint", "fw", "bw"]);
+    let check = program(&["check", "partition", "--replay", &first, &second, "--values", "extents"]);
+    assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    // Parts of the first stage do not fit the second joint graph.
+    let mixed = stage(["joint", "first_fw", "first_bw"]);
+    let check = program(&["check", "partition", "--replay", &first, &mixed, "--values", "off"]);
+    assert_eq!(status(&check), 1, "{}{}", text(&check.stdout), text(&check.stderr));
+    let check = program(&["check", "partition", "--replay", "a,b", &second]);
+    assert_eq!(status(&check), 2, "{}", text(&check.stdout));
+    assert!(text(&check.stderr).contains("JOINT,FORWARD,BACKWARD"), "{}", text(&check.stderr));
+    let check = program(&["check", "bucketing", "--replay", JOINT]);
+    assert_eq!(status(&check), 2, "{}", text(&check.stdout));
+}
+
+/// A joint graph that cannot be cut is refused with the constraints involved, by origin.
+#[test]
+fn joint_graphs_that_cannot_be_cut() {
+    let scratch = Scratch::new("uncut");
+    let cut = |name: &str, lines: &str| {
+        let joint = scratch.write(&format!("{name}.graph"), format!("graph joint joint\n{lines}").as_bytes());
+        let set = ["--set", "method=min-cut", "--set", "num_fwd_outputs=1"];
+        let run = program(&[&["run", "partition", &joint, "-o", &scratch.path("parts")][..], &set].concat());
+        assert_eq!(status(&run), 2, "{name}: {}", text(&run.stdout));
+        assert!(run.stdout.is_empty(), "{name}");
+        text(&run.stderr)
+    };
+    let no_tangents = cut(
+        "no_tangents",
+        "primals_1 = input : f32[4]\ny = sin(primals_1) : f32[4]\ng = cos(primals_1) : f32[4]\noutput (y, g)\n",
+    );
+    assert!(no_tangents.contains("has no tangents"), "{no_tangents}");
+    assert!(no_tangents.contains("data dependence:\n    g: is a backward output"), "{no_tangents}");
+    let contradictory = cut(
+        "contradictory",
+        "primals_1 = input : f32[4]\ntangents_1 = input : f32[4]\ny = sin(primals_1) : f32[4]\n\
+         g = mul(tangents_1, y) : f32[4] {partitioner_tag: must_be_in_forward}\noutput (y, g)\n",
+    );
+    let lines: Vec<&str> = contradictory.lines().map(str::trim).collect();
+    assert!(lines[0].ends_with("g must be in forward and needs what only backward has"), "{lines:?}");
+    assert_eq!(
+        lines[1..],
+        [
+            "annotation:",
+            "g: must be in forward, says its tag",
+            "data dependence:",
+            "g: depends on tangents_1",
+            "tangents_1: is a tangent",
+        ]
+    );
+    let neither = cut(
+        "neither",
+        "primals_1 = input : f32[4]\ntangents_1 = input : f32[4]\n\
+         y = sin(primals_1) : f32[4] {recompute: MUST_RECOMPUTE}\nz = exp(y) : f32[4]\n\
+         n = add(primals_1, 1.0) : f32[4]\ng = mul(tangents_1, y) : f32[4]\n\
+         w = copy_(primals_1, n) : f32[4] {partitioner_tag: must_be_in_forward}\noutput (z, g)\n",
+    );
+    for words in [
+        "backward needs primals_1, which can be neither saved nor computed again",
+        "annotation:\n    y: must be computed again, says its tag",
+        "data dependence:\n    primals_1: cannot be computed again: is an input",
+        "primals_1: cannot be saved: is overwritten in forward after it was read",
+    ] {
+        assert!(neither.contains(words), "{words}: {neither}");
+    }
+}
+
 #[test]
 fn a_schedule_is_sound_until_a_node_moves_too_far() {
     let scratch = Scratch::new("schedule");

@@ -3,7 +3,7 @@
 
 #![allow(missing_docs)]
 
-use graph_oracle::candidates::{self, Candidate, Reference};
+use graph_oracle::candidates::{self, Candidate, Place, Reference};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::format::{json, text};
 use graph_oracle::graph::Graph;
@@ -81,6 +81,42 @@ fn decisions_on_captured_graphs() {
     for path in captured {
         let graph = json::read_path(&path).unwrap().into_graph().unwrap();
         check(&format!("decisions_{}", stem(&path)), &decisions(&graph, &PassConfig::new("bucketing")));
+    }
+}
+
+/// Captured joint graphs, and the inputs that were static there (oracle/passes/partition/tests/recorded.rs).
+const JOINTS: [(&str, &str); 7] = [
+    ("small_mlp", "1-99"),
+    ("small_cnn", "1-99"),
+    ("small_gpt", "0-28"),
+    ("small_mutation", "none"),
+    ("small_fsdp4", "none"),
+    ("small_fsdp12", "none"),
+    ("small_tp_allreduce", "1-99"),
+];
+
+/// What is saved, with its bytes, and what both sides compute.
+#[test]
+fn partitions_of_captured_graphs() {
+    for (name, inputs) in JOINTS {
+        let folders = ["corpus/real/partition", "corpus/real"];
+        let mut paths = folders.iter().map(|folder| root().join(format!("{folder}/{name}_joint.json.gz")));
+        let path = paths.find(|path| path.exists()).unwrap();
+        let joint = json::read_path(&path).unwrap().into_graph().unwrap();
+        for method in ["default", "min-cut"] {
+            let pass =
+                PassConfig::new("partition").with("method", method).with("static_inputs", inputs.to_string());
+            let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();
+            let saved = graph_oracle::report::partition::saved(&joint, &forward, &backward, &pass).unwrap();
+            let mut told = saved.text();
+            for (side, graph) in [("forward", &forward), ("backward", &backward)] {
+                let _ = writeln!(told, "{side}:");
+                for id in graph.ids() {
+                    let _ = writeln!(told, "  {}", text::node_line(graph, id));
+                }
+            }
+            check(&format!("partition_{name}_{}", method.replace('-', "_")), &told);
+        }
     }
 }
 

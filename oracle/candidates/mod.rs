@@ -10,9 +10,11 @@ pub mod schedule;
 pub mod worker;
 
 pub use reference::Reference;
+pub(crate) use reference::partition_config;
 
 use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
+use crate::passes::partition::two_stages::{TracedAgain, trace_again};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::Failure;
@@ -72,6 +74,15 @@ pub struct Reproduce<'a> {
     pub title: &'a str,
 }
 
+/// Where and when a candidate is asked to cut a joint graph: nothing of it should matter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// The global rank.
+    pub rank: u32,
+    /// How often it was asked for the same graph before.
+    pub turn: u32,
+}
+
 /// An implementation of one or more passes.
 pub trait Candidate: Sync {
     /// Its name on the command line and in expectations.
@@ -83,6 +94,11 @@ pub trait Candidate: Sync {
     /// Whether it keeps every promise of the selection that it is asked for. Of others only the promises that the
     /// options state are demanded.
     fn keeps_promises(&self) -> bool {
+        false
+    }
+
+    /// Whether it may decline any case: it cannot take every graph, and says so.
+    fn may_decline(&self) -> bool {
         false
     }
 
@@ -120,9 +136,33 @@ pub trait Candidate: Sync {
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
 
     /// Cuts a joint graph as `pass` says: the forward and the backward graph.
-    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
-        let _ = (joint, pass);
+    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
+        let _ = (joint, pass, place);
         Err(Refusal::new(format!("{} cuts no joint graphs", self.name())))
+    }
+
+    /// Cuts a joint graph at each of several places: the parts for each, or a single pair where they are known to be the
+    /// same everywhere.
+    fn partition_at(
+        &self,
+        joint: &Graph,
+        pass: &PassConfig,
+        places: &[Place],
+    ) -> Result<Vec<(Graph, Graph)>, Refusal> {
+        places.iter().take(1).map(|&place| self.partition(joint, pass, place)).collect()
+    }
+
+    /// Writes on the forward graph what it saves, and traces both parts again as one joint graph for a second
+    /// partition. `forward_outputs` of forward's outputs are the program's. The default is the reference's.
+    fn trace_again(
+        &self,
+        joint: &Graph,
+        forward: &Graph,
+        backward: &Graph,
+        forward_outputs: usize,
+    ) -> Result<TracedAgain, Refusal> {
+        trace_again(joint, forward, backward, forward_outputs)
+            .map_err(|error| Refusal::new(error.to_string()))
     }
 
     /// What it states about the memory of a graph.

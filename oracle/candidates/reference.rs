@@ -2,7 +2,7 @@
 
 use super::memory::reference_claim;
 use super::schedule::run_options;
-use super::{Candidate, Capabilities, Outcome, Refusal};
+use super::{Candidate, Capabilities, Outcome, Place, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
 use crate::ops::Collective;
@@ -50,7 +50,7 @@ impl Candidate for Reference {
         }
     }
 
-    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
+    fn partition(&self, joint: &Graph, pass: &PassConfig, _: Place) -> Result<(Graph, Graph), Refusal> {
         let config = partition_config(pass).map_err(Refusal::new)?;
         let parts = partition::run(joint, &config).map_err(|error| Refusal::new(error.to_string()))?;
         Ok((parts.forward, parts.backward))
@@ -125,7 +125,7 @@ pub(super) fn run_repair(
 }
 
 /// The partitioner's options of a pass; those for the judge are left out.
-fn partition_config(pass: &PassConfig) -> Result<partition::PartitionConfig, String> {
+pub(crate) fn partition_config(pass: &PassConfig) -> Result<partition::PartitionConfig, String> {
     let mut pass = pass.clone();
     pass.options.retain(|(key, _)| !crate::rules::partition::JUDGE_OPTIONS.contains(&key.as_str()));
     partition::PartitionConfig::from_pass(&pass)

@@ -1,4 +1,4 @@
-//! `graph-oracle check`: judge a pair, or a candidate.
+//! `graph-oracle check`: judge a pair, or a candidate, or two partitions one after the other.
 
 use super::files::{self, Input};
 use super::worker::WorkerOptions;
@@ -6,6 +6,7 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::Outcome;
 use crate::case::{Case, PassConfig};
 use crate::graph::Graph;
+use crate::judge::partition::{StageGraphs, judge_replay};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::report;
 use crate::report::memory::MemoryReport;
@@ -19,7 +20,7 @@ type Outcomes = Vec<(Option<u32>, Outcome)>;
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
-    /// The pass: bucketing or repair.
+    /// The pass: bucketing, repair, partition, schedule or memory.
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,
@@ -42,6 +43,11 @@ pub(super) struct Check {
     /// The most elements that execution may touch; beyond it values are proved symbolically only.
     #[arg(long, default_value_t = Options::default().element_limit, value_name = "N")]
     element_limit: u64,
+    /// Two partitions, one after the other: BEFORE is the first stage, AFTER the second. A stage is a joint graph, a
+    /// .graph case, or the files JOINT,FORWARD,BACKWARD. What is not given is made: parts by the candidate, the second
+    /// joint graph by tracing the first parts again.
+    #[arg(long)]
+    replay: bool,
     /// The order to run in, a name a line: what is counted for memory.
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
@@ -88,6 +94,11 @@ impl Check {
             return Err(CouldNotRun::new("--worker is run where there is no AFTER; give one or the other"));
         }
         let mut timing = Timing::new(self.timing);
+        if self.replay {
+            let (judgement, subject) = self.judge_stages()?;
+            timing.tell("reading and judging");
+            return self.report(&judgement, &subject, None, arguments, out);
+        }
         let (before, outcomes) = self.read();
         timing.tell("reading");
         let case = match before? {
@@ -110,14 +121,26 @@ impl Check {
         let options = self.judge_options();
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
         timing.tell("judging");
+        self.report(&judgement, &subject, counts, arguments, out)
+    }
+
+    /// Prints the judgement, and the counts of memory before it.
+    fn report(
+        &self,
+        judgement: &Judgement,
+        subject: &str,
+        counts: Option<(String, serde_json::Value)>,
+        arguments: &[String],
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         let replay = replay(arguments);
         let text = match self.format {
             ReportFormat::Text => {
                 let counts = counts.map_or(String::new(), |(text, _)| text + "\n");
-                counts + &report::text(&judgement, &subject, Some(&replay), self.verbose)
+                counts + &report::text(judgement, subject, Some(&replay), self.verbose)
             }
             ReportFormat::Json => {
-                let mut report = report::json(&judgement, &subject, Some(&replay));
+                let mut report = report::json(judgement, subject, Some(&replay));
                 if let (Some((_, counts)), Some(report)) = (counts, report.as_object_mut()) {
                     report.insert("memory".to_string(), counts);
                 }
@@ -130,6 +153,44 @@ impl Check {
             Verdict::Violated(_) => Status::Violated,
             Verdict::Refused(_) | Verdict::Undecided(_) => Status::Undecided,
         })
+    }
+
+    /// Judges two partitions, one after the other.
+    fn judge_stages(&self) -> Result<(Judgement, String), CouldNotRun> {
+        if self.pass != PassKind::Partition.name() {
+            return Err(CouldNotRun::new(format_args!(
+                "--replay: two stages are of a partition, not of {}",
+                self.pass
+            )));
+        }
+        let (first, pass) = stage(&self.before)?;
+        let second = match &self.after[..] {
+            [] => None,
+            [second] => Some(stage(second)?.0),
+            _ => return Err(CouldNotRun::new("--replay takes two stages: FIRST and SECOND")),
+        };
+        let mut pass = self.options.config(&self.pass, pass.as_ref())?;
+        // A case of the first stage says how that was cut.
+        if let Ok(Some(method)) = pass.word("method")
+            && method != "replay"
+        {
+            let method = method.to_string();
+            pass.options.retain(|(key, _)| key != "first");
+            pass = pass.with("first", method);
+        }
+        pass.options.retain(|(key, _)| key != "method");
+        let pass = pass.with("method", "replay");
+        let candidate = self.worker.or_named(|| self.candidate.clone())?;
+        candidate.check_options(&pass).map_err(CouldNotRun::new)?;
+        let before = self.before.display();
+        let judgement =
+            judge_replay(&first, second.as_ref(), candidate.as_ref(), &pass, &self.judge_options())
+                .map_err(|error| CouldNotRun::judging(&before, error))?;
+        let subject = match &self.after[..] {
+            [second] => format!("partition of {before}, replayed in {}", second.display()),
+            _ => format!("partition of {before}, and its replay by {}", candidate.name()),
+        };
+        Ok((judgement, subject))
     }
 
     /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
@@ -246,6 +307,32 @@ impl Check {
             }
         }
         Ok(outcomes)
+    }
+}
+
+/// A stage of two partitions, and the pass where a case names one: a file with a joint graph, or three files.
+fn stage(argument: &Path) -> Result<(StageGraphs, Option<PassConfig>), CouldNotRun> {
+    let text = argument.to_string_lossy();
+    let names: Vec<&str> = match argument.exists() {
+        true => vec![&text],
+        false => text.split(',').collect(),
+    };
+    let graph = |name: &str| files::read(Path::new(name))?.into_graph(Path::new(name));
+    match names[..] {
+        [joint] => match files::read(Path::new(joint))? {
+            Input::Case(case) => {
+                let parts = case.parts.map(|parts| (parts.forward, parts.backward));
+                Ok((StageGraphs { joint: case.graph, parts }, case.pass))
+            }
+            input => Ok((StageGraphs { joint: input.into_graph(argument)?, parts: None }, None)),
+        },
+        [joint, forward, backward] => {
+            let parts = Some((graph(forward)?, graph(backward)?));
+            Ok((StageGraphs { joint: graph(joint)?, parts }, None))
+        }
+        _ => Err(CouldNotRun::new(format_args!(
+            "{text}: a stage is a joint graph, or the three files JOINT,FORWARD,BACKWARD"
+        ))),
     }
 }
 

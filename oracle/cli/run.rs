@@ -3,11 +3,12 @@
 use super::files::{self, Input};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, Place};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::input_faults;
-use crate::report::partition;
+use crate::judge::partition::{forward_outputs, stages};
+use crate::report::partition::{self, SavedSet};
 use crate::rules::{Correspondence, PassKind, Side};
 use clap::Args;
 use std::io::Write;
@@ -20,7 +21,8 @@ pub(super) struct Run {
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,
     /// Where to write the result: .json, .json.gz or .graph; - for JSON on standard output. Of a partition, the folder
-    /// for fw.json and bw.json.
+    /// for fw.json and bw.json; of a replay with first=METHOD, for first_fw.json, first_bw.json and the second joint
+    /// graph joint.json too.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Where to write the graph as it is before the repair sort.
@@ -92,7 +94,7 @@ impl Run {
         Ok(Status::Sound)
     }
 
-    /// Cuts a joint graph, writes both parts, and says what is saved between them.
+    /// Cuts a joint graph, writes both parts, and says what is saved between them; twice where a first method is named.
     fn partition(
         &self,
         joint: &Graph,
@@ -103,22 +105,61 @@ impl Run {
     ) -> Result<Status, CouldNotRun> {
         let in_file =
             |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", self.before.display()));
-        let parts = candidate.partition(joint, config);
-        timing.tell("the pass");
-        let (forward, backward) = parts.map_err(|refusal| in_file(&refusal.reason))?;
         std::fs::create_dir_all(&self.output)
             .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.output.display())))?;
-        files::write_graph(&forward, &self.output.join("fw.json"), out)?;
-        files::write_graph(&backward, &self.output.join("bw.json"), out)?;
-        let saved = partition::saved(joint, &forward, &backward, config).map_err(CouldNotRun::new)?;
-        let text = match self.format {
-            ReportFormat::Text => saved.text(),
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&saved.json()).map_err(CouldNotRun::new)? + "\n"
+        let mut write = |graph: &Graph, name: &str| files::write_graph(graph, &self.output.join(name), out);
+        let cut = |joint: &Graph, config: &PassConfig| {
+            candidate.partition(joint, config, Place::default()).map_err(|refusal| in_file(&refusal.reason))
+        };
+        let Some((first, second)) = stages(config).map_err(CouldNotRun::new)? else {
+            let (forward, backward) = cut(joint, config)?;
+            timing.tell("the pass");
+            write(&forward, "fw.json")?;
+            write(&backward, "bw.json")?;
+            let saved = partition::saved(joint, &forward, &backward, config).map_err(CouldNotRun::new)?;
+            self.print_saved(&[("", saved)], out)?;
+            return Ok(Status::Sound);
+        };
+        let (forward, backward) = cut(joint, &first)?;
+        timing.tell("the first pass");
+        let one = partition::saved(joint, &forward, &backward, &first).map_err(CouldNotRun::new)?;
+        write(&forward, "first_fw.json")?;
+        write(&backward, "first_bw.json")?;
+        let outputs = forward_outputs(joint, &first).map_err(CouldNotRun::new)?;
+        let traced = candidate
+            .trace_again(joint, &forward, &backward, outputs)
+            .map_err(|refusal| in_file(&refusal.reason))?;
+        write(&traced.second, "joint.json")?;
+        timing.tell("tracing again");
+        let (forward, backward) = cut(&traced.second, &second)?;
+        timing.tell("the second pass");
+        write(&forward, "fw.json")?;
+        write(&backward, "bw.json")?;
+        let two = partition::saved(&traced.second, &forward, &backward, &second).map_err(CouldNotRun::new)?;
+        self.print_saved(&[("first", one), ("second", two)], out)?;
+        Ok(Status::Sound)
+    }
+
+    /// What each partition saves, with its name where there are several.
+    fn print_saved(&self, sets: &[(&str, SavedSet)], out: &mut dyn Write) -> Result<(), CouldNotRun> {
+        let text = match (self.format, sets) {
+            (ReportFormat::Text, [(_, saved)]) => saved.text(),
+            (ReportFormat::Text, _) => {
+                sets.iter().map(|(name, saved)| format!("{name} partition: {}", saved.text())).collect()
+            }
+            (ReportFormat::Json, _) => {
+                let json = match sets {
+                    [(_, saved)] => saved.json(),
+                    _ => sets
+                        .iter()
+                        .map(|(name, saved)| (name.to_string(), saved.json()))
+                        .collect::<serde_json::Map<_, _>>()
+                        .into(),
+                };
+                serde_json::to_string_pretty(&json).map_err(CouldNotRun::new)? + "\n"
             }
         };
-        print(out, &text)?;
-        Ok(Status::Sound)
+        print(out, &text)
     }
 }
 

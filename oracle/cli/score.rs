@@ -2,14 +2,14 @@
 
 use super::{CouldNotRun, Status, print};
 use crate::campaign::score;
-use crate::candidates::{mutants, pr158663::Pr158663};
+use crate::candidates::{Candidate, mutants, partition, pr158663::Pr158663};
 use crate::judge::Options;
 use clap::Args;
 use std::io::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Score {
-    /// Mutants to score; default: all of them, and the historic algorithm.
+    /// Mutants to score; default: all of bucketing and partitioning, and the historic algorithm.
     names: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -21,12 +21,16 @@ pub(super) struct Score {
 
 impl Score {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let all = mutants::all();
-        let known = |name: &String| name == "pr158663" || all.iter().any(|mutant| mutant.label() == name);
-        if let Some(name) = self.names.iter().find(|name| !known(name)) {
-            let names: Vec<&str> = all.iter().map(|mutant| mutant.label()).collect();
+        let bucketing = mutants::all();
+        let mut all: Vec<Planted> =
+            bucketing.iter().map(|m| (m.label(), m.about(), m.origin(), m as &dyn Candidate)).collect();
+        all.push(("pr158663", "the historic algorithm, five defects", "#158663", &Pr158663));
+        let cutting: Vec<_> = partition::mutants().collect();
+        all.extend(cutting.iter().map(|m| (m.name, m.about, m.origin, m as &dyn Candidate)));
+        if let Some(name) = self.names.iter().find(|name| !all.iter().any(|planted| planted.0 == **name)) {
+            let names: Vec<&str> = all.iter().map(|planted| planted.0).collect();
             return Err(CouldNotRun::new(format_args!(
-                "unknown mutant {name:?}; there are: {}, pr158663",
+                "unknown mutant {name:?}; there are: {}",
                 names.join(", ")
             )));
         }
@@ -37,19 +41,17 @@ impl Score {
             out,
             "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
         )?;
-        for mutant in all.iter().filter(|mutant| wanted(mutant.label())) {
-            let score = score(mutant, self.seeds, self.cases, &options);
+        for (name, about, origin, candidate) in all.into_iter().filter(|planted| wanted(planted.0)) {
+            let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
-            print(out, &row(mutant.label(), mutant.about(), mutant.origin(), &score))?;
-        }
-        if wanted("pr158663") {
-            let score = score(&Pr158663, self.seeds, self.cases, &options);
-            convicted &= score.worst().is_some();
-            print(out, &row("pr158663", "the historic algorithm, five defects", "#158663", &score))?;
+            print(out, &row(name, about, origin, &score))?;
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
     }
 }
+
+/// Name, what is wrong, after which reports, and who does it.
+type Planted<'a> = (&'a str, &'a str, &'a str, &'a dyn Candidate);
 
 fn row(name: &str, about: &str, origin: &str, score: &crate::campaign::Score) -> String {
     let number = |n: Option<u64>| n.map_or("none".to_string(), |n| n.to_string());

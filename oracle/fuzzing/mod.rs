@@ -12,6 +12,7 @@ pub mod lifecycle;
 pub mod memory_estimate;
 pub mod memory_orders;
 pub mod mutate;
+pub mod partition;
 pub mod reducer;
 pub mod repair;
 pub mod schedule;
@@ -55,6 +56,14 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("memory_orders", memory_orders::check),
     ("memory_orders_choices", memory_orders::check_choices),
     ("lifecycle", lifecycle::check),
+    ("partition_default", partition::check_default),
+    ("partition_default_choices", partition::check_default_choices),
+    ("partition_min_cut", partition::check_min_cut),
+    ("partition_min_cut_choices", partition::check_min_cut_choices),
+    ("partition_replay", partition::check_replay),
+    ("partition_replay_choices", partition::check_replay_choices),
+    ("cse", partition::check_cse),
+    ("cse_choices", partition::check_cse_choices),
 ];
 
 /// The body of a target.

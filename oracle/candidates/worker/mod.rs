@@ -24,7 +24,7 @@ pub use process::Limits;
 pub(crate) use serve::panic_message;
 pub use serve::serve;
 
-use super::{Candidate, Capabilities, Outcome, Refusal, Reproduce};
+use super::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
 use crate::case::{Case, PassConfig, Setting};
 use crate::graph::{Graph, Op};
 use crate::rules::PassKind;
@@ -481,9 +481,13 @@ impl Candidate for Worker {
         })
     }
 
-    fn partition(&self, joint: &Graph, pass: &PassConfig) -> Result<(Graph, Graph), Refusal> {
+    fn may_decline(&self) -> bool {
+        true
+    }
+
+    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
         self.takes(joint, pass)?;
-        self.exchange(self.run_request(pass, 0), joint, "outcome", &|message| {
+        self.exchange(self.run_request(pass, place.rank), joint, "outcome", &|message| {
             Ok((read_graph("forward", message.forward)?, read_graph("backward", message.backward)?))
         })
     }

@@ -8,7 +8,7 @@ use super::message::{Message, Offered, append_graph, graph as read_graph, line};
 use super::process::Limits;
 use super::{PROTOCOL, Refusal};
 use crate::analysis::validate::validate;
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, Place};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::PassKind;
@@ -124,7 +124,7 @@ fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, i
                 }
             }
             PassKind::Partition => {
-                let (forward, backward) = candidate.partition(graph, pass)?;
+                let (forward, backward) = candidate.partition(graph, pass, Place { rank, turn: 0 })?;
                 seconds += started.elapsed().as_secs_f64();
                 add("forward", &forward);
                 add("backward", &backward);

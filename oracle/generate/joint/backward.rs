@@ -54,6 +54,11 @@ impl<S: Source> Joint<'_, S> {
         };
         match step {
             Step::Unary { target, x, y } => {
+                // What forward has may be computed anew.
+                let y = match self.twin() {
+                    true => self.writer.like(target, &[Value::Node(x.node)], x),
+                    false => y,
+                };
                 let gradient = match target {
                     "aten.exp.default" => times(self, g.node, y.node, x),
                     "aten.sin.default" => {
@@ -231,6 +236,20 @@ impl<S: Source> Joint<'_, S> {
         self.writer.like("aten.cat.default", &[list, Value::Int(1)], x)
     }
 
+    /// Clears buffers before backward begins: they depend on no tangent, and nobody in backward reads them.
+    pub(super) fn clear_early(&mut self) {
+        for (buffer, cols) in self.buffers.clone() {
+            let is_written = self.forward_writes.iter().any(|write| write.0 == buffer);
+            if is_written || !self.source.percent(self.config.early_clear) {
+                continue;
+            }
+            self.writer.region = Region::Backward;
+            let out = self.writer.tensor(&[Dim::Static(cols)], Dtype::F32);
+            self.writer.call("aten.zero_.default", &[Value::Node(buffer)], out);
+            self.cleared.push(buffer);
+        }
+    }
+
     /// Writes to buffers, forward's and backward's.
     pub(super) fn writes(&mut self) {
         let copy = |writer: &mut Writer, region, buffer: NodeId, from: NodeId, cols: i64| {
@@ -245,6 +264,9 @@ impl<S: Source> Joint<'_, S> {
         for (buffer, cols) in self.buffers.clone() {
             let written = self.forward_writes.iter().any(|write| write.0 == buffer);
             let percent = if written { self.config.both_write } else { 100 };
+            if self.cleared.contains(&buffer) {
+                continue;
+            }
             if !self.source.percent(self.config.backward_write) || !self.source.percent(percent) {
                 continue;
             }

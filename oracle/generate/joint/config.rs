@@ -91,6 +91,17 @@ knobs! {
     /// Weight of a node that nobody reads.
     dead = 3 in 0..=1000, Half;
 
+    /// Weight of a product with a number that is computed from the symbol: whole, or a fraction.
+    scalar = 4 in 0..=1000, Half;
+    /// Weight of a product with a sum over rows: a reduction to a half or a quarter.
+    narrow = 3 in 0..=1000, Half;
+    /// Weight of integers to which 1 and 1.0 are added.
+    counted = 2 in 0..=1000, Half;
+
+    /// How often there is a second process group: of single ranks, or the other axis of a mesh of four.
+    second_group = 30 in 0..=100, Half;
+    /// How often a step writes equal nodes, or backward computes anew what forward has.
+    twin = 15 in 0..=100, Half;
     /// How often a gathered parameter is used again rather than another one gathered.
     shared = 40 in 0..=100, Often;
     /// How often backward gathers a parameter once more, beside forward's own gather.
@@ -103,6 +114,8 @@ knobs! {
     checkpoint = 40 in 0..=100, Half;
     /// How often a forward node gets a tag of its own.
     loose_tag = 8 in 0..=100, Half;
+    /// How often a tagged forward node has a backward hook.
+    hook = 4 in 0..=100, Half;
     /// How often a buffer is written at the end of forward.
     epilogue = 70 in 0..=100, Often;
     /// How often a buffer is written at the end of backward.
@@ -111,6 +124,8 @@ knobs! {
     both_write = 70 in 0..=100, Often;
     /// How often a backward write needs no gradient: it clears the buffer.
     cleared = 30 in 0..=100, Half;
+    /// How often a buffer that forward leaves alone is cleared before backward begins.
+    early_clear = 20 in 0..=100, Half;
     /// How often the first size is a symbol.
     symbolic = 25 in 0..=100, Half;
     /// How often a condition on that symbol is asserted.
@@ -131,6 +146,10 @@ knobs! {
     static_inputs = 60 in 0..=100, Keep;
     /// How often the method is the replay, and values carry tags of an earlier partition.
     replay = 30 in 0..=100, Keep;
+    /// How often a replay comes after a first partition of the same joint graph, rather than from tags.
+    two_stages = 30 in 0..=100, Keep;
+    /// How often the pass for activation checkpointing runs first, where nothing forbids it.
+    checkpoint_pass = 15 in 0..=100, Keep;
     /// How often the method is the default partition rather than the minimum cut.
     default_method = 40 in 0..=100, Keep;
     /// How often a minimum cut has a memory budget.

@@ -3,8 +3,9 @@
 use super::{forward_outputs, returned};
 use crate::analysis::{Collectives, Edges};
 use crate::case::Case;
-use crate::graph::{Graph, NodeId, Op, Out, Value};
+use crate::graph::{Dtype, Graph, NodeId, Op, Out, Value};
 use crate::ops::{Collective, Kind, Move, Ops};
+use std::collections::BTreeMap;
 
 macro_rules! features {
     ($($(#[doc = $doc:literal])+ $name:ident;)*) => {
@@ -106,6 +107,26 @@ features! {
     Replayed;
     /// A tag of an earlier partition with a list of items.
     ReplayedItems;
+    /// A second process group in use.
+    SecondGroup;
+    /// A whole number, computed from a symbol, that backward reads.
+    NumberCrosses;
+    /// A fraction, computed from a symbol, that backward reads.
+    FractionCrosses;
+    /// Equal nodes of forward.
+    Twins;
+    /// Equal nodes of forward with different tags.
+    UnequalTags;
+    /// A node of the backward region that is equal to one of forward.
+    TwinAcross;
+    /// A buffer that is cleared before the first reader of a tangent.
+    EarlyClear;
+    /// A sum over rows in forward.
+    Narrow;
+    /// Integers among the values.
+    Integers;
+    /// A backward hook.
+    Hook;
     /// The default method.
     Default;
     /// A minimum cut.
@@ -114,6 +135,10 @@ features! {
     Budget;
     /// A replay.
     Replay;
+    /// A replay of a first partition that is made first.
+    TwoStages;
+    /// The pass for activation checkpointing runs first.
+    CheckpointPass;
 }
 
 /// One look at a case.
@@ -239,6 +264,43 @@ impl Look<'_> {
 
     fn kind(&self, id: NodeId) -> Option<Kind> {
         self.ops.call(self.graph, id).map(|info| info.kind)
+    }
+
+    fn is_forward(&self, id: NodeId) -> bool {
+        self.region(id) == "is_forward"
+    }
+
+    /// Whether a number of this kind, computed in forward, is read in backward.
+    fn crosses(&self, kind: impl Fn(Out) -> bool) -> bool {
+        self.any(|id| {
+            let reads = |user: &NodeId| self.late[user.index()] && self.graph.node(*user).op == Op::Call;
+            self.graph.node(id).op == Op::Call
+                && kind(self.graph.node(id).out)
+                && self.users(id).iter().any(reads)
+        })
+    }
+
+    /// Whether two calls have one target and the same arguments, and are as `test` says, the earlier one first.
+    fn twins(&self, test: impl Fn(NodeId, NodeId) -> bool) -> bool {
+        let mut known: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+        for id in self.graph.ids().filter(|&id| self.graph.node(id).op == Op::Call) {
+            let key = format!("{} {:?}", self.graph.target(id), self.key(self.graph.args(id)));
+            let earlier = known.entry(key).or_default();
+            if earlier.iter().any(|&other| test(other, id)) {
+                return true;
+            }
+            earlier.push(id);
+        }
+        false
+    }
+
+    /// Arguments with their lists opened.
+    fn key(&self, values: &[Value]) -> Vec<Value> {
+        let open = |&value: &Value| match value {
+            Value::List(span) => self.graph.values(span).to_vec(),
+            value => vec![value],
+        };
+        values.iter().flat_map(open).collect()
     }
 
     fn long_chain(&self) -> bool {
@@ -369,10 +431,32 @@ impl Look<'_> {
             Feature::LongChain => self.long_chain(),
             Feature::Replayed => self.any(|id| self.custom(id, "ap_must_save\": true}")),
             Feature::ReplayedItems => self.any(|id| self.custom(id, "getitem_indices")),
+            Feature::SecondGroup => self.collectives.calls.iter().any(|call| call.group.to_string() == "tp"),
+            Feature::NumberCrosses => self.crosses(|out| matches!(out, Out::SymInt(_))),
+            Feature::FractionCrosses => self.crosses(|out| matches!(out, Out::Other(_))),
+            Feature::Twins => self.twins(|a, b| self.is_forward(a) && self.is_forward(b)),
+            Feature::UnequalTags => self.twins(|a, b| {
+                self.is_forward(a) && self.is_forward(b) && graph.node(a).tags != graph.node(b).tags
+            }),
+            Feature::TwinAcross => self.twins(|a, b| self.is_forward(a) && self.region(b) == "is_backward"),
+            Feature::EarlyClear => {
+                let first = graph.ids().find(|&id| self.late[id.index()] && graph.node(id).op == Op::Call);
+                first.is_some_and(|first| self.any(|id| self.is(id, "aten.zero_.default") && id < first))
+            }
+            Feature::Narrow => self.any(|id| self.is(id, "aten.sum.dim_IntList") && self.is_forward(id)),
+            Feature::Integers => {
+                self.any(|id| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::I64))
+            }
+            Feature::Hook => self.any(|id| {
+                let extra = graph.tags(id).and_then(|tags| tags.extra);
+                extra.is_some_and(|extra| graph.text(extra).contains("has_backward_hook"))
+            }),
             Feature::Default => self.method("default"),
             Feature::MinCut => self.method("min-cut"),
             Feature::Budget => self.option("budget"),
             Feature::Replay => self.method("replay"),
+            Feature::TwoStages => self.option("first"),
+            Feature::CheckpointPass => self.option("checkpoint"),
         }
     }
 }

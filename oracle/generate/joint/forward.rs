@@ -1,7 +1,7 @@
 //! The forward region: steps that compute values, and a tape of what they did, from which backward is written.
 
-use super::Joint;
 use super::writer::{Region, Var};
+use super::{Joint, Second};
 use crate::generate::Source;
 use crate::graph::{Dim, Dtype, NodeId, Out, Value};
 
@@ -24,7 +24,7 @@ pub(super) enum Step {
     Items { x: Var, y: Var, order: Vec<usize>, count: usize, width: i64 },
     /// A sum over ranks: its gradient passes as it is.
     Passed { x: Var, y: Var },
-    /// A product with a row that gets no gradient.
+    /// A product with a row, or a number, that gets no gradient.
     Scaled { x: Var, row: NodeId, y: Var },
 }
 
@@ -87,18 +87,30 @@ impl<S: Source> Joint<'_, S> {
             c.long_chain,
             c.constant,
             c.dead,
+            if self.symbol.is_some() { c.scalar } else { 0 },
+            c.narrow,
+            c.counted,
         ];
         let x = self.pick();
         match self.source.weighted(&weights) {
             0 => {
-                self.unary_of(x);
+                let target = self.source.one_of(&UNARY);
+                self.unary(target, x);
+                if self.twin() {
+                    self.unary(target, x);
+                }
             }
             1 => self.binary(x),
             2 => self.product(x, false),
             3 => self.product(x, true),
             4 => self.dropout(x),
             5 => self.mask(x),
-            6 => self.items(x),
+            6 => {
+                self.items(x);
+                if self.twin() {
+                    self.items(x);
+                }
+            }
             7 => self.reduced(x),
             8 => self.written(x),
             9 => self.scaled(x, true),
@@ -107,7 +119,10 @@ impl<S: Source> Joint<'_, S> {
                 (0..length).fold(x, |x, _| self.unary_of(x));
             }
             11 => self.scaled(x, false),
-            _ => self.dead(x),
+            12 => self.dead(x),
+            13 => self.scalar(x),
+            14 => self.narrow(x),
+            _ => self.counted(x),
         }
     }
 
@@ -118,6 +133,15 @@ impl<S: Source> Joint<'_, S> {
 
     fn unary_of(&mut self, x: Var) -> Var {
         let target = self.source.one_of(&UNARY);
+        self.unary(target, x)
+    }
+
+    /// Whether equal nodes are written.
+    pub(super) fn twin(&mut self) -> bool {
+        self.source.percent(self.config.twin)
+    }
+
+    fn unary(&mut self, target: &'static str, x: Var) -> Var {
         let y = self.writer.like(target, &[Value::Node(x.node)], x);
         self.keep(Step::Unary { target, x, y }, y);
         y
@@ -312,10 +336,15 @@ impl<S: Source> Joint<'_, S> {
         self.keep(Step::Items { x, y, order, count, width }, y);
     }
 
-    /// A sum over all ranks of a value.
+    /// A sum over the ranks of a group.
     pub(super) fn summed(&mut self, x: Var) -> Var {
+        let second = self.second != Second::None && self.source.percent(50);
+        self.summed_on(x, if second { "tp" } else { "dp" })
+    }
+
+    fn summed_on(&mut self, x: Var, group: &str) -> Var {
         let sum = Value::Str(self.writer.graph.intern("sum"));
-        let group = Value::Str(self.writer.graph.intern("dp"));
+        let group = Value::Str(self.writer.graph.intern(group));
         let target = "_c10d_functional.all_reduce.default";
         let started = self.writer.like(target, &[Value::Node(x.node), sum, group], x);
         Var { node: self.writer.wait(started.node, x.rows, x.cols, Dtype::F32), ..x }
@@ -324,11 +353,68 @@ impl<S: Source> Joint<'_, S> {
     fn reduced(&mut self, x: Var) {
         let y = self.summed(x);
         self.keep(Step::Passed { x, y }, y);
+        if self.twin() {
+            for group in ["dp", "tp"].into_iter().take(if self.second == Second::None { 1 } else { 2 }) {
+                let y = self.summed_on(x, group);
+                self.keep(Step::Passed { x, y }, y);
+            }
+        }
+    }
+
+    /// A product with a number that is computed from the symbol.
+    fn scalar(&mut self, x: Var) {
+        let Some(symbol) = self.symbol else { return };
+        let number = if self.source.percent(50) {
+            let out = match self.writer.symbol("2*s0", 2 * self.rows_hint()) {
+                Dim::Symbolic(expr) => Out::SymInt(expr),
+                Dim::Static(_) => return,
+            };
+            self.writer.call("operator.mul", &[Value::Node(symbol), Value::Int(2)], out)
+        } else {
+            let out = Out::Other(self.writer.graph.intern("SymFloat"));
+            self.writer.call("operator.truediv", &[Value::Node(symbol), Value::Int(2)], out)
+        };
+        self.untaggable.push(number);
+        let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(number)], x);
+        self.keep(Step::Scaled { x, row: number, y }, y);
+    }
+
+    /// What the symbol stands for.
+    fn rows_hint(&self) -> i64 {
+        self.inputs.first().map_or(1, |input| self.writer.graph.hint(input.rows).unwrap_or(1))
+    }
+
+    /// A product with the sum over its rows: a reduction to as many elements as there are columns.
+    fn narrow(&mut self, x: Var) {
+        let out = self.writer.tensor(&[Dim::Static(x.cols)], Dtype::F32);
+        let rows = self.writer.graph.int_list(&[0]);
+        let row = self.writer.call("aten.sum.dim_IntList", &[Value::Node(x.node), rows], out);
+        let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(row)], x);
+        self.keep(Step::Scaled { x, row, y }, y);
+    }
+
+    /// Integers plus 1 and plus 1.0: equal numbers of different types. One of the sums scales, the other is returned.
+    fn counted(&mut self, x: Var) {
+        let dims = [Dim::Static(x.cols)];
+        let out = self.writer.tensor(&dims, Dtype::I64);
+        let input = self.writer.primal(out);
+        let whole = self.writer.call("aten.add.Tensor", &[Value::Node(input), Value::Int(1)], out);
+        let out = self.writer.tensor(&dims, Dtype::F32);
+        let row = self.writer.call("aten.add.Tensor", &[Value::Node(input), Value::Float(1.0)], out);
+        let out = self.writer.tensor(&dims, Dtype::I64);
+        let count = self.writer.call("aten.neg.default", &[Value::Node(whole)], out);
+        self.counts.push(count);
+        let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(row)], x);
+        self.keep(Step::Scaled { x, row, y }, y);
     }
 
     /// A copy that is written in place; only what the write returns is used.
     fn written(&mut self, x: Var) {
         let copy = self.writer.like("aten.clone.default", &[Value::Node(x.node)], x);
+        if self.twin() {
+            let other = self.writer.like("aten.clone.default", &[Value::Node(x.node)], x);
+            self.keep(Step::Passed { x, y: other }, other);
+        }
         let y = self.writer.like("aten.add_.Tensor", &[Value::Node(copy.node), Value::Node(x.node)], x);
         self.untaggable.extend([copy.node, y.node]);
         self.keep(Step::Add { a: x, b: x, y }, y);

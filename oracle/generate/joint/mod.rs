@@ -26,7 +26,6 @@ mod config;
 mod features;
 mod forward;
 mod graft;
-#[cfg(test)]
 pub(crate) mod naive;
 mod tags;
 #[cfg(test)]
@@ -56,7 +55,13 @@ pub fn generate(source: &mut impl Source, config: &Config) -> Case {
     let config = config.clamped();
     source.step();
     let ranks = [2i64, 4].into_iter().rfind(|&n| n <= i64::from(config.ranks) && source.percent(60));
-    let mut joint = Joint::new(source, config, ranks.unwrap_or(2));
+    let ranks = ranks.unwrap_or(2);
+    let second = match source.percent(config.second_group) {
+        true if ranks == 2 && source.percent(40) => Second::Mesh,
+        true => Second::Alone,
+        false => Second::None,
+    };
+    let mut joint = Joint::new(source, config, ranks, second);
     joint.begin();
     let steps = joint.source.length(joint.config.steps.min(3), joint.config.steps);
     for _ in 0..steps {
@@ -68,11 +73,48 @@ pub fn generate(source: &mut impl Source, config: &Config) -> Case {
     joint.end()
 }
 
+/// The second process group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Second {
+    /// There is none.
+    None,
+    /// Every rank is alone in it.
+    Alone,
+    /// The other axis of a mesh: there are twice as many ranks as in the first group.
+    Mesh,
+}
+
+/// The process groups, `dp` and maybe `tp`. `size` ranks are in an instance of the first.
+fn world(size: i64, second: Second) -> World {
+    let group = |name: &str, instances: Vec<Vec<u32>>| Group {
+        name: name.into(),
+        size: instances.first().map_or(0, |instance| instance.len() as u32),
+        instances,
+        recorded_rank: None,
+    };
+    let size = size as u32;
+    let row = |first: u32| (first..first + size).collect::<Vec<u32>>();
+    match second {
+        Second::None => World { ranks: Some(size), groups: vec![group("dp", vec![row(0)])] },
+        Second::Alone => {
+            let alone = (0..size).map(|rank| vec![rank]).collect();
+            World { ranks: Some(size), groups: vec![group("dp", vec![row(0)]), group("tp", alone)] }
+        }
+        Second::Mesh => {
+            let columns = (0..size).map(|rank| vec![rank, rank + size]).collect();
+            let groups = vec![group("dp", vec![row(0), row(size)]), group("tp", columns)];
+            World { ranks: Some(2 * size), groups }
+        }
+    }
+}
+
 /// A joint graph being made.
 struct Joint<'a, S> {
     source: &'a mut S,
     config: Config,
+    /// Ranks in an instance of the first group.
     ranks: i64,
+    second: Second,
     writer: Writer,
     /// Values at hand.
     pool: Vec<Var>,
@@ -84,6 +126,10 @@ struct Joint<'a, S> {
     buffers: Vec<(NodeId, i64)>,
     /// Buffers that forward writes at its end, with what, and the number of elements.
     forward_writes: Vec<(NodeId, NodeId, i64)>,
+    /// Buffers that backward clears before it begins.
+    cleared: Vec<NodeId>,
+    /// Values that get no gradient and are returned.
+    counts: Vec<NodeId>,
     /// The symbol, as an input.
     symbol: Option<NodeId>,
     /// Gradients of inputs and parameters.
@@ -93,21 +139,21 @@ struct Joint<'a, S> {
 }
 
 impl<'a, S: Source> Joint<'a, S> {
-    fn new(source: &'a mut S, config: Config, ranks: i64) -> Joint<'a, S> {
-        let instance = (0..ranks as u32).collect();
-        let group =
-            Group { name: "dp".into(), size: ranks as u32, instances: vec![instance], recorded_rank: None };
+    fn new(source: &'a mut S, config: Config, ranks: i64, second: Second) -> Joint<'a, S> {
         Joint {
             source,
             config,
             ranks,
-            writer: Writer::new(World { ranks: Some(ranks as u32), groups: vec![group] }),
+            second,
+            writer: Writer::new(world(ranks, second)),
             pool: Vec::new(),
             tape: Vec::new(),
             weights: Vec::new(),
             inputs: Vec::new(),
             buffers: Vec::new(),
             forward_writes: Vec::new(),
+            cleared: Vec::new(),
+            counts: Vec::new(),
             symbol: None,
             gradients: BTreeMap::new(),
             untaggable: Vec::new(),
@@ -182,12 +228,14 @@ impl<'a, S: Source> Joint<'a, S> {
                 outputs.push(Value::Node(var.node));
             }
         }
+        outputs.extend(self.counts.iter().map(|&id| Value::Node(id)));
         if self.source.percent(self.config.returned_view) {
             let input = self.inputs[0];
             outputs.push(Value::Node(self.writer.transposed(input)));
         }
         let forward_outputs = outputs.len();
         if !no_tangent {
+            self.clear_early();
             self.differentiate(&returned);
         }
         self.writes();
@@ -248,6 +296,13 @@ impl<'a, S: Source> Joint<'a, S> {
         let mut config = PassConfig::new("partition")
             .with("method", method)
             .with("num_fwd_outputs", forward_outputs.to_string());
+        if replay && self.source.percent(self.config.two_stages) {
+            config = config.with("first", self.source.one_of(&["default", "min-cut"]));
+        }
+        // What reads or writes memory that is written must not be computed again, and the pass does not know it.
+        if self.untaggable.is_empty() && self.source.percent(self.config.checkpoint_pass) {
+            config = config.with("checkpoint", self.source.one_of(&["auto", "operators", "0.000001"]));
+        }
         if self.source.percent(self.config.static_inputs) {
             let lasting = |id: &NodeId| {
                 self.weights.iter().any(|weight| weight.primal == *id)

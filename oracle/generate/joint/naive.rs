@@ -1,4 +1,4 @@
-//! A partition that is right because it is simple, for tests: forward runs everything that needs no tangent, and
+//! A partition that is right because it is simple, for tests and fuzz targets: forward runs everything that needs no tangent, and
 //! backward gets everything that it reads. What is tagged to be recomputed, and what only shows gathered parameters
 //! that are, is computed again from what is saved.
 
@@ -49,7 +49,11 @@ pub(crate) fn partition(
         }
     }
     let symbols = joint.has_expressions();
-    let is_symbol = |id: NodeId| matches!(joint.node(id).out, Out::SymInt(_) | Out::SymBool(_) | Out::Int(_));
+    let is_symbol = |id: NodeId| match joint.node(id).out {
+        Out::SymInt(_) | Out::SymBool(_) | Out::Int(_) => true,
+        Out::Other(name) => joint.text(name) == "SymFloat",
+        _ => false,
+    };
     let binds = |id: NodeId| symbols && joint.node(id).op == Op::Placeholder && is_symbol(id);
     let saved =
         |id: &NodeId| (needed[id.index()] || binds(*id)) && !late[id.index()] && !repeated[id.index()];

@@ -16,7 +16,8 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
     let gathers: BTreeSet<NodeId> =
         joint.weights.iter().flat_map(|weight| weight.nodes.iter().copied()).collect();
     joint.source.step();
-    tag_gathers(joint, &method);
+    let from_tags = method == "replay" && ["first", "checkpoint"].iter().all(|key| config.get(key).is_none());
+    tag_gathers(joint, from_tags);
     let fixed: BTreeSet<NodeId> = gathers.iter().chain(&joint.untaggable).copied().collect();
     let forward: Vec<NodeId> = joint.writer.calls.clone();
     let in_forward = |joint: &Joint<S>, id: NodeId| {
@@ -34,6 +35,13 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
             let policy =
                 joint.source.one_of(&["MUST_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE", "PREFER_SAVE"]);
             set(joint, id, policy, None);
+        }
+    }
+    for &id in &forward {
+        let tagged = joint.writer.graph.tags(id).is_some_and(|tags| tags.recompute.is_some());
+        if tagged && joint.source.percent(joint.config.hook) {
+            let text = "{\"has_backward_hook\": true}";
+            joint.writer.retag(id, |graph, tags| tags.extra = Some(graph.intern(text)));
         }
     }
     // Communication is tagged as its wait is: saving what is in flight is no choice.
@@ -59,7 +67,7 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
             joint.writer.graph.node_mut(item).tags = tags;
         }
     }
-    if method == "replay" {
+    if method == "replay" && config.get("first").is_none() {
         replayed(joint, &forward);
     }
 }
@@ -71,13 +79,13 @@ fn set<S: Source>(joint: &mut Joint<S>, id: NodeId, policy: &str, region: Option
     });
 }
 
-/// Gathers that are to be repeated in backward, with what only views them. Tags that stop short are made for the
-/// replay only: the other partitions save what is not tagged, and with it the gather.
-fn tag_gathers<S: Source>(joint: &mut Joint<S>, method: &str) {
+/// Gathers that are to be repeated in backward, with what only views them. Tags that stop short are made for a
+/// replay of given tags only: whatever else chooses saves what is not tagged, and with it the gather.
+fn tag_gathers<S: Source>(joint: &mut Joint<S>, from_tags: bool) {
     if !joint.source.percent(joint.config.reshard) {
         return;
     }
-    let short = method == "replay" && joint.source.percent(joint.config.short_tags);
+    let short = from_tags && joint.source.percent(joint.config.short_tags);
     let policy = if joint.source.percent(80) { "MUST_RECOMPUTE" } else { "PREFER_RECOMPUTE" };
     for weight in joint.weights.clone() {
         let nodes = if short { &weight.communication } else { &weight.nodes };

@@ -2,8 +2,9 @@
 //!
 //! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream,
 //! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes
-//! with effects, draws of random numbers, uninitialised memory, values that share storage with an output, and
-//! buffers that a functionalized kernel writes to are never merged.
+//! with effects, draws of random numbers, uninitialised memory, values that share storage with an output, values
+//! that are written in place (PyTorch merges these), and buffers that a functionalized kernel writes to are never
+//! merged.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
 //! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
@@ -14,9 +15,9 @@ use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, retag, set_must_save};
 use super::min_cut::fusion::written;
 use super::policy::Policy;
-use crate::graph::{Graph, NodeId, Out, Span, Value};
+use crate::graph::{Graph, NodeId, Op, Out, Span, Value};
 use fixedbitset::FixedBitSet;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What no node is merged with: found once for a graph.
 pub struct Distinct(FixedBitSet);
@@ -27,10 +28,18 @@ impl Distinct {
         let mut distinct = FixedBitSet::with_capacity(joint.graph.len());
         let storages = super::storage::storages(joint);
         let outputs = nodes_of(&joint.forward_outputs).chain(nodes_of(&joint.backward_outputs));
-        let mut returned: Vec<u32> = outputs.filter_map(|id| storages[id.index()]).collect();
-        returned.sort_unstable();
+        let mut kept: Vec<u32> = outputs.filter_map(|id| storages[id.index()]).collect();
+        let of_inputs: FxHashSet<u32> = joint
+            .ids()
+            .filter(|&id| joint.graph.node(id).op == Op::Placeholder)
+            .filter_map(|id| storages[id.index()])
+            .collect();
+        let written_to =
+            joint.ids().filter(|&id| joint.target(id).mutable).filter_map(|id| storages[id.index()]);
+        kept.extend(written_to.filter(|storage| !of_inputs.contains(storage)));
+        kept.sort_unstable();
         for id in joint.ids() {
-            if storages[id.index()].is_some_and(|storage| returned.binary_search(&storage).is_ok()) {
+            if storages[id.index()].is_some_and(|storage| kept.binary_search(&storage).is_ok()) {
                 distinct.insert(id.index());
             }
             if joint.target(id).wrapper.is_some() {

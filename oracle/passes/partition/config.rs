@@ -1,5 +1,6 @@
 //! What a partitioner is asked to do.
 
+use super::activation_checkpointing::Stage;
 use super::joint::recorded_static_inputs;
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
@@ -107,6 +108,8 @@ impl StaticInputs {
 pub struct PartitionConfig {
     /// Which partitioner.
     pub method: Method,
+    /// Activation checkpointing before the joint graph is cut, with the size of its stages; `None`: no such pass.
+    pub checkpoint: Option<Stage>,
     /// How many of the outputs are forward outputs; `None`: what the graph's file says (`num_fwd_outputs`).
     pub num_forward_outputs: Option<usize>,
     /// Parameters and buffers.
@@ -149,6 +152,7 @@ impl Default for PartitionConfig {
     fn default() -> PartitionConfig {
         PartitionConfig {
             method: Method::Default,
+            checkpoint: None,
             num_forward_outputs: None,
             static_inputs: StaticInputs::Recorded,
             needs_tangents: true,
@@ -172,6 +176,10 @@ impl Default for PartitionConfig {
 
 const KEYS: &[(&str, &str)] = &[
     ("method", "default, min-cut, replay"),
+    (
+        "checkpoint",
+        "activation checkpointing first: no, auto, operators (no stages), or the GiB that a stage holds",
+    ),
     ("num_fwd_outputs", "how many outputs are forward outputs; without it, what the file says"),
     (
         "static_inputs",
@@ -244,6 +252,7 @@ impl PartitionConfig {
             let (key, value) = (key.as_str(), value.trim());
             match key {
                 "method" => config.method = choose(key, value, Method::ALL)?,
+                "checkpoint" => config.checkpoint = checkpoint(value)?,
                 "num_fwd_outputs" => config.num_forward_outputs = Some(number(key, value)?),
                 "static_inputs" => config.static_inputs = positions(key, value)?,
                 "needs_tangents" => config.needs_tangents = yes(key, value)?,
@@ -307,6 +316,22 @@ fn budget(value: &str) -> Result<f64, String> {
         true => Ok(budget),
         false => Err(format!("budget needs a number from 0 to 1, not {value:?}")),
     }
+}
+
+fn checkpoint(value: &str) -> Result<Option<Stage>, String> {
+    Ok(match value {
+        "no" => None,
+        "auto" => Some(Stage::Auto),
+        "operators" => Some(Stage::None),
+        _ => match value.parse() {
+            Ok(gib) if gib > 0.0 => Some(Stage::Gib(gib)),
+            _ => {
+                return Err(format!(
+                    "checkpoint cannot be {value:?}; it can be no, auto, operators, or a number of GiB"
+                ));
+            }
+        },
+    })
 }
 
 fn bans(value: &str) -> Result<Bans, String> {

@@ -54,12 +54,13 @@ pub mod retrace;
 pub mod storage;
 pub mod tagging;
 pub mod targets;
+pub mod two_stages;
 
 pub use config::{Bans, Method, PartitionConfig, Runtime, Solver, StaticInputs};
 pub use error::{Constraint, PartitionError, Problem};
 pub use joint::Joint;
 pub use policy::{Policy, Reference};
-pub use result::{Certificate, Partition, SavedValue};
+pub use result::{Certificate, Partition, Proof, SavedValue};
 
 use crate::graph::{Graph, NodeId, Value};
 use classes::Classes;
@@ -79,6 +80,11 @@ pub fn run_with(
     config: &PartitionConfig,
     policy: &dyn Policy,
 ) -> Result<Partition, PartitionError> {
+    let checkpointed = match config.checkpoint {
+        Some(stage) => Some(activation_checkpointing::checkpoint_with(graph, stage, policy)?),
+        None => None,
+    };
+    let graph = checkpointed.as_ref().unwrap_or(graph);
     let mut joint = Joint::new(graph.clone(), config)?;
     result::needs_tangents(&joint, config)?;
     let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());
@@ -162,7 +168,7 @@ impl Run<'_> {
         let mut extra: Vec<NodeId> = Vec::new();
         let tagged = self.joint.ids().any(|id| self.joint.tags(id).recomputes());
         loop {
-            let (mut saved, certificate) = self.decide(&hazards, tagged)?;
+            let (mut saved, proof) = self.decide(&hazards, tagged)?;
             let more = Saved::sorted(&self.joint, &extra);
             saved.values.extend(more.values);
             saved.objects.extend(more.objects);
@@ -203,7 +209,7 @@ impl Run<'_> {
             if extra.len() == known {
                 self.check(&modules, &hazards)?;
                 self.drop_dead_readers(&mut modules.backward, &hazards);
-                return self.finish(modules, tagged, certificate);
+                return self.finish(modules, tagged, proof);
             }
             if self.method == Method::MinCut {
                 // The cut chooses what is saved instead.
@@ -212,11 +218,7 @@ impl Run<'_> {
         }
     }
 
-    fn decide(
-        &self,
-        hazards: &Hazards,
-        tagged: bool,
-    ) -> Result<(Saved, Option<Certificate>), PartitionError> {
+    fn decide(&self, hazards: &Hazards, tagged: bool) -> Result<(Saved, Option<Proof>), PartitionError> {
         let joint = &self.joint;
         match self.method {
             Method::Default => Ok((default::saved(joint, tagged)?, None)),
@@ -228,7 +230,7 @@ impl Run<'_> {
                 let mut list = choice.saved;
                 list.extend(joint.ids().filter(|&id| self.is_read_after(hazards, id)));
                 list.sort_unstable();
-                Ok((Saved::sorted(joint, &list), choice.certificate))
+                Ok((Saved::sorted(joint, &list), choice.proof))
             }
         }
     }
@@ -376,7 +378,7 @@ impl Run<'_> {
         &self,
         mut modules: Modules,
         tagged: bool,
-        certificate: Option<Certificate>,
+        proof: Option<Proof>,
     ) -> Result<Partition, PartitionError> {
         let joint = &self.joint;
         if self.method == Method::Default {
@@ -394,7 +396,7 @@ impl Run<'_> {
         let symbols = modules.saved.symbols.len();
         let (forward, backward) = (modules.forward.build(joint), modules.backward.build(joint));
         let graphs = random::pair(forward, backward, &drawn, symbols, self.config.graph_safe_random)?;
-        Partition::new(self.graph, joint, &modules, graphs, self.method, certificate)
+        Partition::new(self.graph, joint, &modules, graphs, self.method, proof)
     }
 
     /// The draws that are tagged to be computed again, and are.

@@ -154,6 +154,11 @@ pub trait Policy {
         super::activation_checkpointing::every_other(products)
     }
 
+    /// Whether what the first partition saved is written on forward's nodes alone.
+    fn tags_forward_only(&self) -> bool {
+        true
+    }
+
     /// The tags that a node gets when the operator that has `tags` is traced again.
     fn carried(&self, tags: &Tags) -> Tags {
         tags.clone()

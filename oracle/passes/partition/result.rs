@@ -3,6 +3,7 @@
 use super::config::{Method, PartitionConfig};
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role, nodes_of};
+use super::max_flow::Network;
 use super::modules::Modules;
 use crate::graph::{Graph, NodeId};
 use rustc_hash::FxHashMap;
@@ -31,6 +32,16 @@ pub struct Certificate {
     pub cut: u128,
 }
 
+/// A minimum cut's value and the network that it cuts. Node `i` of the joint graph that was cut
+/// ([`Partition::joint`]) enters at vertex `2 + 2i` and leaves at `3 + 2i`; 0 is the source, 1 the sink.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The value.
+    pub certificate: Certificate,
+    /// The network, with the capacities that it had before anything flowed.
+    pub network: Network,
+}
+
 /// A joint graph cut in two.
 #[derive(Clone, Debug)]
 pub struct Partition {
@@ -54,7 +65,7 @@ pub struct Partition {
     /// Names of the nodes that both sides compute, in forward's order.
     pub recomputed: Vec<String>,
     /// The proof that the cut is minimal, where one was made.
-    pub certificate: Option<Certificate>,
+    pub proof: Option<Proof>,
 }
 
 impl Partition {
@@ -99,7 +110,7 @@ impl Partition {
         modules: &Modules,
         graphs: (Graph, Graph),
         method: Method,
-        certificate: Option<Certificate>,
+        proof: Option<Proof>,
     ) -> Result<Partition, PartitionError> {
         let storages = super::storage::storages(joint);
         let saved = |list: &[NodeId]| -> Result<Vec<SavedValue>, PartitionError> {
@@ -130,7 +141,7 @@ impl Partition {
                 .filter(both)
                 .map(|&id| joint.name(id).to_string())
                 .collect(),
-            certificate,
+            proof,
         })
     }
 }

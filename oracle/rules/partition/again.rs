@@ -54,6 +54,11 @@ fn saved_names(forward: &Graph, forward_outputs: usize) -> Vec<&str> {
     nodes.into_iter().map(|id| forward.name(id)).collect()
 }
 
+/// What a forward graph returns behind its first `forward_outputs` outputs, by name: what it saves.
+pub fn returned_names(forward: &Graph, forward_outputs: usize) -> Vec<String> {
+    saved_names(forward, forward_outputs).into_iter().map(str::to_string).collect()
+}
+
 /// Where two sequences part. Sizes may differ from rank to rank.
 fn first_mismatch(a: &Sequences, b: &Sequences) -> Option<String> {
     let groups = a.groups.iter().chain(&b.groups).map(|sequence| sequence.group.as_str());

@@ -48,13 +48,16 @@ pub struct Promises {
     pub distinct: bool,
     /// Every `getitem` stands behind its parent.
     pub getitems_raised: bool,
+    /// The saved values are the minimum cut of PyTorch's network that is closest to the sink.
+    pub minimum_cut: bool,
 }
 
 /// The names that `promises=` takes.
-const PROMISES: [&str; 5] = ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised"];
+const PROMISES: [&str; 6] =
+    ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised", "minimum_cut"];
 
 /// Options of a case that concern the judge and not the pass.
-pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises"];
+pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises", "first"];
 
 /// How a partition was asked for.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -66,6 +69,9 @@ pub struct PartitionConfig {
     /// Positions among the primals of those that live for the whole program (parameters and buffers): saving them
     /// costs nothing.
     pub static_inputs: Vec<RangeInclusive<usize>>,
+    /// How a first partition chose, where the joint graph is to be cut twice: by this method, then, tagged and traced
+    /// again, by the replay.
+    pub first: Option<Method>,
     /// The activation memory budget, 0 to 1.
     pub budget: Option<f64>,
     /// Whether every parameter gathered in the forward part is to be gathered again, tagged or not.
@@ -91,6 +97,15 @@ impl PartitionConfig {
             Some(name) => Method::parse(name)
                 .ok_or_else(|| format!("unknown method {name:?}; there are: default, min-cut, replay"))?,
         };
+        let first = match config.word("first").map_err(text)? {
+            None => None,
+            Some(_) if method != Method::Replay => {
+                return Err("first: only a replay has a partition before it (method=replay)".to_string());
+            }
+            Some("default") => Some(Method::Default),
+            Some("min-cut") => Some(Method::MinCut),
+            Some(name) => return Err(format!("first cannot be {name:?}; it can be default, min-cut")),
+        };
         let names = config.words("promises").map_err(text)?.unwrap_or_default();
         if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
@@ -105,6 +120,7 @@ impl PartitionConfig {
         let stated = stated.iter().flat_map(|words| words.split(',')).map(str::trim);
         Ok(PartitionConfig {
             method,
+            first,
             forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
             static_inputs: stated.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
             budget,
@@ -114,6 +130,7 @@ impl PartitionConfig {
                 no_dead_collectives: promised("no_dead_collectives"),
                 distinct: promised("distinct"),
                 getitems_raised: promised("getitems_raised"),
+                minimum_cut: promised("minimum_cut") && method == Method::MinCut,
             },
         })
     }

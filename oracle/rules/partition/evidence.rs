@@ -3,6 +3,7 @@
 use super::super::{Finding, NodeMention, Severity, Side, Stage};
 use super::compose::{Composition, Draw, is_generator_input, returned, wrapper};
 use super::config::PartitionConfig;
+use super::saved::BudgetUse;
 use super::tags::{NodeTags, Region};
 use super::terms::{Term, Terms, TermsOf};
 use super::values::PartitionValues;
@@ -112,10 +113,8 @@ pub struct Further<'a> {
     pub again: Option<Vec<String>>,
     /// Joint and backward graph after the forward graph was tagged.
     pub after_tagging: Option<(&'a Graph, &'a Graph)>,
-    /// Saved bytes by budget: (budget, bytes).
-    pub budgets: Vec<(f64, i64)>,
-    /// Bytes with budget 0 (inputs only) and with budget 1.
-    pub budget_range: Option<(i64, i64)>,
+    /// What other budgets save.
+    pub budgets: BudgetUse,
     /// Why the implementation refused, if it did.
     pub refused: Option<String>,
 }

@@ -34,12 +34,13 @@ pub(crate) mod tests;
 mod transcribe;
 mod values;
 
+pub use again::returned_names;
 pub use compose::{Composition, Draw, Origin, compose};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
-pub use saved::{SavedBytes, saved_bytes};
+pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, Recompute, Region};
 pub use terms::Term;
 pub use values::{AskedValues, Compared, PartitionValues};

@@ -8,7 +8,7 @@ use super::gathers::is_to_be_saved;
 use super::tags::{NodeTags, Recompute};
 use crate::analysis::bytes::Overlap;
 use crate::graph::{Graph, NodeId, Op};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Whether the replay contract was asked for.
@@ -185,19 +185,38 @@ fn compare_with_earlier(
         .collect();
     let mut findings = Vec::new();
     if !earlier.provenance.is_empty() {
+        let newer: FxHashMap<&str, &str> =
+            earlier.provenance.iter().map(|(old, new)| (old.as_str(), new.as_str())).collect();
+        let older: FxHashMap<&str, &str> = newer.iter().map(|(&old, &new)| (new, old)).collect();
         for &id in &nodes {
             let name = first.name(id);
-            let Some((_, new)) = earlier.provenance.iter().find(|pair| pair.0 == name) else { continue };
+            let Some(&new) = newer.get(name) else { continue };
             let twin = second.find(new);
             if twin.is_none_or(|twin| !saved.contains(&twin) && evidence.in_backward[twin.index()].is_some())
             {
                 findings.push(
                     evidence
                         .finding(RULE, format!("{new} was saved as {name} and is not saved now"))
-                        .nodes(evidence, [new.as_str()])
+                        .nodes(evidence, [new])
                         .however("the first partition saved it", "the second one does not"),
                 );
             }
+        }
+        let were: FxHashSet<&str> = returned_nodes(first, 0).into_iter().map(|id| first.name(id)).collect();
+        let was_saved = |id: NodeId| older.get(second.name(id)).is_some_and(|old| were.contains(old));
+        for id in second.ids().filter(|id| saved.contains(id)) {
+            let forced = |id: NodeId| is_to_be_saved(evidence, id) || cannot_be_recomputed(evidence, id);
+            let kept = forced(id) || item_of(second, id).is_some_and(|(parent, _)| forced(parent));
+            if kept || was_saved(id) || evidence.equal_nodes(id).iter().any(|&twin| was_saved(twin)) {
+                continue;
+            }
+            let name = second.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{name} is saved now and was not"))
+                    .nodes(evidence, [name])
+                    .however("the first partition did not save it", "the second one does"),
+            );
         }
         return Ok(findings);
     }

@@ -1,7 +1,7 @@
 //! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
 
 use super::super::Checked;
-use super::evidence::{BackwardInput, PartitionEvidence, ValueClass};
+use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
 use super::tags::Recompute;
 use crate::analysis::storages::StorageIndex;
@@ -228,29 +228,66 @@ pub(super) fn distinct(evidence: &PartitionEvidence) -> Checked {
     Checked::Findings(findings)
 }
 
+/// The minimum cut of a network that is closest to the sink, and its value.
+struct Closest<'a> {
+    flow: u64,
+    /// The names of what it saves.
+    saves: FxHashSet<&'a str>,
+}
+
+impl<'a> Closest<'a> {
+    /// `None` where no cut is finite.
+    fn of(given: &'a CutNetwork) -> Option<Closest<'a>> {
+        let mut network = Network::new(given.vertices);
+        for edge in &given.edges {
+            network.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED));
+        }
+        let flow = network.max_flow(given.source, given.sink)?;
+        let sink_side = network.reaches(given.sink);
+        let on_sink_side = |vertex: usize| sink_side.get(vertex).copied().unwrap_or(false);
+        let cut = given.edges.iter().filter(|edge| !on_sink_side(edge.from) && on_sink_side(edge.to));
+        Some(Closest { flow, saves: cut.filter_map(|edge| edge.saves.as_deref()).collect() })
+    }
+}
+
+/// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut says.
+fn saved_values<'a>(evidence: &'a PartitionEvidence) -> FxHashSet<&'a str> {
+    let own = evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol);
+    own.map(|saved| saved.name.as_str()).collect()
+}
+
+/// Whether a value that a cut saves is for backward to have: it computes it, so it should have been given it. What
+/// backward does not have at all is dropped when the parts are made, though the network asks for it.
+fn is_computed_instead(evidence: &PartitionEvidence, name: &str) -> bool {
+    let id = evidence.joint.graph.find(name);
+    id.is_some_and(|id| {
+        evidence.in_backward[id.index()].is_some() && class_of(evidence.joint.graph, id) != ValueClass::Symbol
+    })
+}
+
 /// The saved set is a minimum cut of the network that it is said to cut.
 pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/cut-certificate";
     let Some(given) = &evidence.further.network else {
         return Checked::NotChecked("the network that was cut is not known".into());
     };
-    let saved: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
-    let is_saved = |name: &Option<String>| name.as_deref().is_some_and(|name| saved.contains(name));
-    let mut network = Network::new(given.vertices);
+    let Some(closest) = Closest::of(given) else {
+        return Checked::Undecided("the network has no finite cut".into());
+    };
+    let saved = saved_values(evidence);
+    let is_taken = |name: &str| {
+        saved.contains(name) || (closest.saves.contains(name) && !is_computed_instead(evidence, name))
+    };
     let mut without = Network::new(given.vertices);
     let mut cost = 0u64;
     for edge in &given.edges {
-        let capacity = edge.capacity.unwrap_or(UNLIMITED);
-        network.edge(edge.from, edge.to, capacity);
-        if is_saved(&edge.saves) {
-            cost = cost.saturating_add(capacity);
-        } else {
-            without.edge(edge.from, edge.to, capacity);
+        match edge.saves.as_deref().is_some_and(is_taken) {
+            // What no cut may save and is saved all the same, such as memory after forward's last write to it, costs nothing.
+            true => cost = cost.saturating_add(edge.capacity.unwrap_or(0)),
+            false => without.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED)),
         }
     }
-    let Some(flow) = network.max_flow(given.source, given.sink) else {
-        return Checked::Undecided("the network has no finite cut".into());
-    };
+    let flow = closest.flow;
     let mut findings = Vec::new();
     if without.max_flow(given.source, given.sink) != Some(0) {
         let title = "what is saved does not separate backward from what cannot be recomputed";
@@ -269,48 +306,38 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
 
 /// Of all minimum cuts it is the one closest to the sink.
 pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/cut-sink-closest";
     let Some(given) = &evidence.further.network else {
         return Checked::NotChecked("the network that was cut is not known".into());
     };
-    let mut network = Network::new(given.vertices);
-    for edge in &given.edges {
-        network.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED));
-    }
-    if network.max_flow(given.source, given.sink).is_none() {
+    let Some(closest) = Closest::of(given) else {
         return Checked::Undecided("the network has no finite cut".into());
-    }
-    let sink_side = network.reaches(given.sink);
-    let on_sink_side = |vertex: usize| sink_side.get(vertex).copied().unwrap_or(false);
-    let cut = given.edges.iter().filter(|edge| !on_sink_side(edge.from) && on_sink_side(edge.to));
-    let expected: FxHashSet<&str> = cut.filter_map(|edge| edge.saves.as_deref()).collect();
-    let can_be_cut: FxHashSet<&str> = given.edges.iter().filter_map(|edge| edge.saves.as_deref()).collect();
-    let taken: FxHashSet<&str> = evidence
-        .saved
+    };
+    let can_be_cut: FxHashSet<&str> = given
+        .edges
         .iter()
-        .map(|saved| saved.name.as_str())
-        .filter(|name| can_be_cut.contains(name))
+        .filter(|edge| edge.capacity.is_some())
+        .filter_map(|edge| edge.saves.as_deref())
         .collect();
+    let saved = saved_values(evidence);
     let mut findings = Vec::new();
     for name in evidence.saved.iter().map(|saved| saved.name.as_str()) {
-        if taken.contains(name) && !expected.contains(name) {
+        if saved.contains(name) && can_be_cut.contains(name) && !closest.saves.contains(name) {
             findings.push(
                 evidence
-                    .finding("partition/cut-sink-closest", format!("{name} is saved"))
+                    .finding(RULE, format!("{name} is saved"))
                     .nodes(evidence, [name])
                     .however("the cut closest to the sink is the choice", "it does not save this value"),
             );
         }
     }
-    let used = |name: &str| {
-        let input = evidence.joint.graph.find(name);
-        input.is_some_and(|id| evidence.in_backward[id.index()].is_some())
-    };
-    let mut missing: Vec<&str> = expected.difference(&taken).copied().filter(|name| used(name)).collect();
+    let is_missing = |name: &&str| !saved.contains(*name) && is_computed_instead(evidence, name);
+    let mut missing: Vec<&str> = closest.saves.iter().copied().filter(is_missing).collect();
     missing.sort_unstable();
     for name in missing {
         findings.push(
             evidence
-                .finding("partition/cut-sink-closest", format!("{name} is not saved"))
+                .finding(RULE, format!("{name} is not saved"))
                 .nodes(evidence, [name])
                 .however("the cut closest to the sink saves it", "here it is recomputed"),
         );
@@ -318,40 +345,59 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
     Checked::Findings(findings)
 }
 
+/// What several memory budgets save.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BudgetUse {
+    /// Saved bytes by budget: (budget, bytes).
+    pub budgets: Vec<(f64, i64)>,
+    /// Bytes with budget 0 (inputs only) and with budget 1.
+    pub range: Option<(i64, i64)>,
+}
+
+impl BudgetUse {
+    /// What is wrong: a title, what one budget saves, and what the other. `own` is the budget that was asked for, with
+    /// what it saves, of a joint graph of so many nodes.
+    pub fn faults(&self, own: Option<(f64, i64)>, nodes: usize) -> Vec<[String; 3]> {
+        let mut faults = Vec::new();
+        let mut budgets = self.budgets.clone();
+        budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for pair in budgets.windows(2) {
+            let saves = |(budget, bytes): (f64, i64)| format!("budget {budget} saves {bytes} bytes");
+            if pair[0].1 > pair[1].1 {
+                let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
+                faults.push([title, saves(pair[1]), saves(pair[0])]);
+            }
+        }
+        if let (Some((budget, bytes)), Some((low, high))) = (own, self.range)
+            && high > low
+        {
+            // The solver rounds the size of each candidate to a ten-thousandth.
+            let slack = nodes as f64 / 10_000.0;
+            let ratio = (bytes.saturating_sub(low)) as f64 / (high - low) as f64;
+            if ratio > budget + slack {
+                faults.push([
+                    format!("{bytes} bytes are saved, which is more than the budget"),
+                    format!("budget {budget} of the range from {low} to {high} bytes"),
+                    format!("{ratio:.4} of it is used"),
+                ]);
+            }
+        }
+        faults
+    }
+}
+
 /// The budget holds, and a smaller one never saves more.
 pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
-    const RULE: &str = "partition/budget-respected";
-    let mut findings = Vec::new();
-    let mut budgets = evidence.further.budgets.clone();
-    budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for pair in budgets.windows(2) {
-        if pair[0].1 > pair[1].1 {
-            let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
-            findings.push(evidence.finding(RULE, title).however(
-                format!("budget {} saves {} bytes", pair[1].0, pair[1].1),
-                format!("budget {} saves {} bytes", pair[0].0, pair[0].1),
-            ));
-        }
+    let used = &evidence.further.budgets;
+    let own = evidence.config.budget.zip(saved_bytes(evidence).map(|saved| saved.bytes));
+    if used.budgets.len() < 2 && (own.is_none() || used.range.is_none_or(|(low, high)| high <= low)) {
+        return Checked::NotChecked("what other budgets save is not known".into());
     }
-    let within = evidence.config.budget.zip(evidence.further.budget_range);
-    if let Some((budget, (low, high))) = within.filter(|(_, (low, high))| high > low)
-        && let Some(saved) = saved_bytes(evidence)
-    {
-        // The solver rounds the size of each candidate to a ten-thousandth.
-        let slack = evidence.joint.graph.len() as f64 / 10_000.0;
-        let ratio = (saved.bytes.saturating_sub(low)) as f64 / (high - low) as f64;
-        if ratio > budget + slack {
-            let title = format!("{} bytes are saved, which is more than the budget", saved.bytes);
-            findings.push(evidence.finding(RULE, title).however(
-                format!("budget {budget} of the range from {low} to {high} bytes"),
-                format!("{ratio:.4} of it is used"),
-            ));
-        }
-    }
-    match budgets.len() < 2 && within.is_none() {
-        true => Checked::NotChecked("what other budgets save is not known".into()),
-        false => Checked::Findings(findings),
-    }
+    let faults = used.faults(own, evidence.joint.graph.len());
+    let finding = |[title, fact, however]: [String; 3]| {
+        evidence.finding("partition/budget-respected", title).however(fact, however)
+    };
+    Checked::Findings(faults.into_iter().map(finding).collect())
 }
 
 /// Lines for people: what is saved.

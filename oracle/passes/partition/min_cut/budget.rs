@@ -9,7 +9,7 @@ use super::super::classes::FAR;
 use super::super::config::{Bans, Runtime};
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
-use super::super::result::Certificate;
+use super::super::result::Proof;
 use super::bans::Ban;
 use super::context::Context;
 use super::network::{Cut, solve};
@@ -22,12 +22,12 @@ pub struct Choice {
     /// The values, in graph order.
     pub saved: Vec<NodeId>,
     /// The proof.
-    pub certificate: Option<Certificate>,
+    pub proof: Option<Proof>,
 }
 
 impl From<Cut> for Choice {
     fn from(cut: Cut) -> Choice {
-        Choice { saved: cut.saved, certificate: Some(cut.certificate) }
+        Choice { saved: cut.saved, proof: Some(cut.proof) }
     }
 }
 
@@ -159,7 +159,7 @@ pub fn without_memory(cx: &Context) -> Result<Option<Choice>, PartitionError> {
     };
     let fixed = cx.classes.in_order.iter().any(firm);
     if !fixed && !joint.ids().any(|id| cx.hazards.overwritten(id) || cx.hazards.is_forbidden(id)) {
-        return Ok(Some(Choice { saved: cx.classes.inputs.clone(), certificate: None }));
+        return Ok(Some(Choice { saved: cx.classes.inputs.clone(), proof: None }));
     }
     let bans = Bans {
         far_apart: false,

@@ -6,7 +6,7 @@ use super::super::config::Bans;
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::max_flow::{INFINITE, Network};
-use super::super::result::Certificate;
+use super::super::result::{Certificate, Proof};
 use super::bans::Ban;
 use super::context::{Context, Weight};
 use super::heuristics;
@@ -32,7 +32,7 @@ pub struct Cut {
     /// What it does not compute again, in the order of the bans.
     pub banned: Vec<NodeId>,
     /// The proof that it is minimal.
-    pub certificate: Certificate,
+    pub proof: Proof,
 }
 
 /// The bans of one solve.
@@ -154,7 +154,7 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
     let saved: Vec<NodeId> = joint.ids().filter(across).collect();
     let weight = |id: &NodeId| weights[id.index()].map_or(0, Weight::capacity);
     let certificate = Certificate { flow: cut.flow, cut: saved.iter().map(weight).sum() };
-    Ok(Cut { saved, banned: banned.order, certificate })
+    Ok(Cut { saved, banned: banned.order, proof: Proof { certificate, network } })
 }
 
 /// What stands against one another along a path that no cut can break.

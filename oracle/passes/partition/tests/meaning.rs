@@ -65,8 +65,9 @@ fn faults(joint: &Graph, partition: &Partition) -> Vec<String> {
     if given != saved.iter().copied().collect() {
         found.push(format!("saved {saved:?}, but backward takes {given:?}"));
     }
-    if partition.certificate.is_some_and(|certificate| certificate.flow != certificate.cut) {
-        found.push(format!("{:?}", partition.certificate));
+    let certificate = partition.proof.as_ref().map(|proof| proof.certificate);
+    if certificate.is_some_and(|certificate| certificate.flow != certificate.cut) {
+        found.push(format!("{certificate:?}"));
     }
     for value in partition.saved() {
         if joint.name(value.node) != value.name {

@@ -1,10 +1,13 @@
 //! The text cases of partitions are judged as they expect, and their texts are those that the printer prints.
 
-use crate::case::{Case, Expectation, Expected};
+use crate::candidates;
+use crate::case::{Case, Expectation, Expected, Subject};
 use crate::format::text;
 use crate::judge::partition::judge_recorded_parts;
-use crate::judge::{Options, Verdict};
+use crate::judge::{Judgement, Options, Verdict, judge};
+use crate::rules::RuleStatus;
 use crate::rules::partition::CATALOGUE;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 fn cases() -> Vec<(PathBuf, String, Case)> {
@@ -20,30 +23,53 @@ fn cases() -> Vec<(PathBuf, String, Case)> {
     files.into_iter().map(read).collect()
 }
 
+fn judged(case: &Case, of: &Subject) -> Judgement {
+    let options = Options { run_again: true, ..Options::default() };
+    let by = |name: &str| judge(case, candidates::find(name).unwrap().as_ref(), &options).unwrap();
+    match of {
+        Subject::Outcome => judge_recorded_parts(case, &options).unwrap(),
+        Subject::Reference => by("reference"),
+        Subject::Candidate(name) => by(name),
+    }
+}
+
+/// Each case is judged as it expects; and each rule has a case that violates it, and one in which it was applied and
+/// holds.
 #[test]
-fn every_case_is_judged_as_it_expects() {
-    let mut rules: Vec<String> = Vec::new();
+fn every_rule_has_an_accepting_and_a_rejecting_case() {
+    let (mut holds, mut rejected): (BTreeSet<&str>, BTreeSet<String>) = Default::default();
+    let mut wrong = Vec::new();
     for (path, _, case) in cases() {
-        let judgement = judge_recorded_parts(&case, &Options::default()).unwrap();
-        let found = judgement.violated_rules();
-        assert!(!case.expectations.is_empty(), "{}: expects nothing", path.display());
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if case.expectations.is_empty() {
+            wrong.push(format!("{name}: expects nothing"));
+        }
         for expectation in &case.expectations {
-            let Expectation::Verdict { is, .. } = expectation else { panic!("{}", path.display()) };
-            match is {
-                Expected::Sound => assert_eq!(judgement.verdict, Verdict::Sound, "{}", path.display()),
+            let Expectation::Verdict { of, is } = expectation else { panic!("{name}") };
+            let judgement = judged(&case, of);
+            let found = judgement.violated_rules();
+            let right = match is {
+                Expected::Sound => judgement.verdict == Verdict::Sound,
                 Expected::Violates(expected) => {
-                    rules.extend(expected.clone());
-                    let all = expected.iter().all(|rule| found.contains(&rule.as_str()));
-                    assert!(all, "{}: {found:?}", path.display());
+                    rejected.extend(expected.clone());
+                    expected.iter().all(|rule| found.contains(&rule.as_str()))
                 }
-                other => panic!("{}: {other:?}", path.display()),
+                Expected::Refused => matches!(judgement.verdict, Verdict::Refused(_)),
+                Expected::Undecided => matches!(judgement.verdict, Verdict::Undecided(_)),
+            };
+            if !right {
+                wrong.push(format!("{name}: {of:?} is not {is:?}, but {:?} {found:?}", judgement.verdict));
             }
+            let kept = judgement.rules.iter().filter(|(_, status)| *status == RuleStatus::Holds);
+            holds.extend(kept.map(|(id, _)| *id));
         }
     }
-    rules.sort();
-    rules.dedup();
-    assert!(rules.len() >= 18, "{rules:?}");
-    assert!(rules.iter().all(|rule| CATALOGUE.iter().any(|known| known.id == rule)), "{rules:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let lacking = |has: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        CATALOGUE.iter().map(|rule| rule.id).filter(|id| !has(id)).collect()
+    };
+    assert_eq!(lacking(&|id| holds.contains(id)), [""; 0], "rules that no case accepts");
+    assert_eq!(lacking(&|id| rejected.contains(id)), [""; 0], "rules that no case rejects");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::graph::Graph;
 use crate::judge::partition::judge_partition_with;
 use crate::judge::{Options, Verdict};
 use crate::rules::Finding;
-use crate::rules::partition::{CutEdge, CutNetwork, Earlier, Further, Method, PartitionConfig};
+use crate::rules::partition::{BudgetUse, CutEdge, CutNetwork, Earlier, Further, Method, PartitionConfig};
 
 const JOINT: &str = r#"
 graph small joint
@@ -385,7 +385,7 @@ fn ranks_decide_alike() {
 
 #[test]
 fn certificates_of_cuts() {
-    // primals_1 -> a -> (b) -> backward: a costs 5, primals_1 costs 7.
+    // Either mask or h is to be saved, and mask is.
     let edge = |from, to, capacity, saves: &str| CutEdge {
         from,
         to,
@@ -396,7 +396,7 @@ fn certificates_of_cuts() {
         vertices: 4,
         source: 0,
         sink: 3,
-        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "d")],
+        edges: vec![edge(0, 1, None, ""), edge(1, 2, Some(first), "mask"), edge(2, 3, Some(second), "h")],
     };
     let texts = triple();
     let judged = |first, second| {
@@ -415,7 +415,10 @@ fn certificates_of_cuts() {
 fn budgets_variants_and_refusals() {
     let texts = triple();
     let judged = |further| violated(&texts, Method::MinCut, further);
-    let budgets = |a, b| Further { budgets: vec![(0.5, a), (1.0, b)], ..Further::default() };
+    let budgets = |a, b| {
+        let budgets = BudgetUse { budgets: vec![(0.5, a), (1.0, b)], range: None };
+        Further { budgets, ..Further::default() }
+    };
     assert_eq!(judged(budgets(10, 20)), [""; 0]);
     assert_eq!(judged(budgets(20, 10)), ["partition/budget-respected"]);
     let variant = |names: &[&str]| {

@@ -1,8 +1,16 @@
 //! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
 
-use super::{CannotJudge, Judgement, Options, Values, declined, undecided, verdict};
+mod candidate;
+mod network;
+mod replay;
+
+pub(super) use candidate::judge_candidate;
+pub use network::{cut_network, network};
+pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
+
+use super::{CannotJudge, Judgement, Options, Values, undecided, verdict};
 use crate::analysis::validate::validate;
-use crate::candidates::Candidate;
+use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -11,20 +19,6 @@ use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, Parti
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
     PartitionConfig::from_pass(pass).map_err(CannotJudge::Pass)
-}
-
-/// Runs a candidate on a joint graph and judges what it gives.
-pub(super) fn judge_candidate(
-    joint: &Graph,
-    pass: &PassConfig,
-    candidate: &dyn Candidate,
-    options: &Options,
-) -> Result<Judgement, CannotJudge> {
-    let config = config(pass)?;
-    match candidate.partition(joint, pass) {
-        Ok((forward, backward)) => judge_partition(joint, &forward, &backward, &config, options),
-        Err(refusal) => Ok(declined(refusal)),
-    }
 }
 
 /// Judges the parts that are recorded in a case.
@@ -38,7 +32,14 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
     let Some(parts) = &case.parts else {
         return Err(CannotJudge::Pass("the case records no forward and backward".into()));
     };
-    judge_partition(&case.graph, &parts.forward, &parts.backward, &config, options)
+    let mut further = Further::default();
+    if config.promises.minimum_cut {
+        further.network = Some(network(&case.graph, pass)?);
+    }
+    if options.run_again && config.method == crate::rules::partition::Method::Replay {
+        further.again = replay::next_round(&case.graph, &parts.forward, &parts.backward, pass, &Reference);
+    }
+    judge_partition_with(&case.graph, &parts.forward, &parts.backward, &config, further, options)
 }
 
 /// Judges one triple.

@@ -1,0 +1,4 @@
+//! Glue; the body is `graph_oracle::fuzzing::partition::check_min_cut_choices`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::partition::check_min_cut_choices(data));

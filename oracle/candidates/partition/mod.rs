@@ -1,0 +1,210 @@
+//! Mutants of the partitioners: the reference with one ingredient replaced, from outside.
+//!
+//! Each replaces methods of [`Policy`]. Most cut as the reference does otherwise, wherever they are asked. Some decide
+//! differently on one rank, or when they are asked again, or lose tags on the way to the second partition; `Way` says
+//! which. The judge asks on several ranks and more than once, with several budgets, and for two partitions one after the
+//! other where a case says so; nothing here is told to it.
+//!
+//! Sources: K10 to K17, K21, K23, K27 and K32 of the bug benchmark.
+
+mod budget;
+mod cut;
+mod effects;
+mod merging;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+use super::{Candidate, Capabilities, Outcome, Place, Refusal};
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use crate::passes::partition::two_stages::{TracedAgain, trace_again_with};
+use crate::passes::partition::{self, Partition, PartitionConfig, PartitionError, Policy, Reference};
+use crate::rules::PassKind;
+use budget::*;
+use cut::*;
+use effects::*;
+use merging::*;
+use tags::*;
+
+/// A mutant of the partitioners.
+pub struct PartitionMutant {
+    /// Its name.
+    pub name: &'static str,
+    /// What it gets wrong.
+    pub about: &'static str,
+    /// The reports that it is derived from; a bare number is of pytorch/pytorch.
+    pub origin: &'static str,
+    /// The rules of which one must convict it.
+    pub convicted_by: &'static [&'static str],
+    policy: &'static (dyn Policy + Sync),
+    way: Way,
+}
+
+/// Where the policy of a mutant acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// In the partitioner.
+    Cut,
+    /// In the partitioner, on every rank but the first.
+    OtherRanks,
+    /// In the partitioner, whenever it is asked again.
+    LaterTurns,
+    /// In the pass that tags gathers of parameters: what it does not reach loses its tag.
+    Marked,
+    /// Where tags are carried to the second joint graph.
+    Carried,
+}
+
+const RANDOM: &[&str] =
+    &["partition/rng-paired", "partition/semantics-equal", "partition/recompute-terms-equal"];
+const WRITTEN: &[&str] = &[
+    "partition/saved-alias-is-current",
+    "partition/no-recompute-after-mutation",
+    "partition/semantics-equal",
+];
+const EFFECTS: &[&str] = &["partition/effects-once-in-order", "partition/semantics-equal"];
+const REPEATED: &[&str] = &["partition/no-saved-gather-exposed"];
+const MERGED: &[&str] = &["partition/semantics-equal", "partition/outputs-preserved"];
+const SPMD: &[&str] = &["comm/spmd-same-decision"];
+
+/// A line of the table.
+macro_rules! mutants {
+    ($($name:literal, $about:literal, $origin:literal, $rules:expr, $policy:expr, $way:ident;)*) => {
+        /// All of them.
+        pub static PARTITION_MUTANTS: &[PartitionMutant] = &[$(PartitionMutant {
+            name: $name, about: $about, origin: $origin, convicted_by: $rules, policy: &$policy, way: Way::$way,
+        }),*];
+    };
+}
+
+mutants! {
+    "K10a", "takes the minimum cut on the other side on one rank", "#147561", SPMD, SourceSide, OtherRanks;
+    "K10b", "weighs values by measurements of the rank", "#147561", SPMD, NoisyWeight, OtherRanks;
+    "K10c", "has another budget on one rank", "#147561", SPMD, HalfBudget, OtherRanks;
+    "K11a", "saves the inputs only under a budget of 0, and draws again", "#190758", RANDOM, InputsOnly, Cut;
+    "K11b", "takes bans of draws back for the budget", "#190758", RANDOM, UnbansDraws, Cut;
+    "K11c", "draws again like any other operator", "#190758", RANDOM, RepeatsDraws, Cut;
+    "K11d", "draws again from another state", "#190758", RANDOM, UnpairedDraws, Cut;
+    "K12", "saves or recomputes what forward has overwritten", "#197039", WRITTEN, IgnoresWrites, Cut;
+    "K13a", "moves a write of backward to where its operands are", "#127561", EFFECTS, WritesByOperands, Cut;
+    "K13b", "loses what backward does before the first tangent", "#155353", EFFECTS, TangentsOnly, Cut;
+    "K14a", "saves the inputs and what is tagged, tuples too", "#188014",
+        &["partition/saved-kinds", "partition/signature-match"], InputsAndTagged, Cut;
+    "K14b", "takes bans of MUST_SAVE back for the budget", "#188014, #141684",
+        &["partition/must-save-honoured"], UnbansTagged, Cut;
+    "K15a", "saves what is tagged although backward does not read it", "#149652",
+        &["partition/no-dead-saved"], SavesTagged, Cut;
+    "K15b", "replays the tag on nodes of backward", "autoparallel#531",
+        &["partition/replay-saves-match"], SavesBackward, Cut;
+    "K16a", "repeats slices of a gathered parameter, no other views", "autoparallel#410, autoparallel#469",
+        REPEATED, SlicesOnly, Marked;
+    "K16b", "repeats a gather and its wait, no views", "autoparallel#469", REPEATED, WaitOnly, Marked;
+    "K17a", "loses annotations when traced again", "autoparallel#531, torchtitan#3530",
+        &["partition/replay-saves-match", "partition/replay-index-fidelity"], LosesCustom, Carried;
+    "K17b", "loses recompute tags when traced again", "autoparallel#480, #177396",
+        &["partition/no-saved-gather-exposed", "partition/must-save-honoured"], LosesRecompute, Carried;
+    "K17c", "loses the side when traced again", "autoparallel#295", EFFECTS, LosesPlacement, Carried;
+    "K17d", "loses the tags of merged copies", "autoparallel#480",
+        &["partition/cse-tag-merge", "partition/replay-saves-match", "partition/replay-index-fidelity"],
+        LosesMerged, Cut;
+    "K17e", "writes the tags of forward on the other graphs too", "#177396",
+        &["partition/tag-locality", "partition/replay-saves-match"], SharesTags, Cut;
+    "K21a", "merges what shares memory with an output or is written", "#188280", MERGED, MergesReturned, Cut;
+    "K21b", "merges 1 and 1.0", "#119567", MERGED, NumbersByValue, Cut;
+    "K21c", "merges what backward computes for itself with what only forward needs", "#188280",
+        &["partition/cut-certificate"], MergesSides, Cut;
+    "K21d", "merges communication of different groups", "thunder#2203", MERGED, AnyGroup, Cut;
+    "K21e", "merges draws", "thunder#2203", &["partition/semantics-equal", "partition/rng-paired"],
+        MergesDraws, Cut;
+    "K23a", "gives all of the budget to each half", "#197871", &["partition/budget-respected"], SplitBudget,
+        Cut;
+    "K23b", "counts the memory of a predecessor twice", "#196914", &["partition/budget-respected"], CountsTwice,
+        Cut;
+    "K27a", "takes symbols as replaced, and binds none", "#185473",
+        &["partition/symbols-bound", "partition/signature-match"], BindsNothing, Cut;
+    "K27b", "leaves outputs without a tangent out of backward", "#96653",
+        &["partition/total", "partition/outputs-preserved", "partition/bw-closed", "partition/semantics-equal"],
+        TangentOutputs, Cut;
+    "K32", "counts products over all layers", "torchtitan#3397", &["partition/metamorphic-stable"], CountsOn,
+        LaterTurns;
+}
+
+/// The mutants as candidates.
+pub fn mutants() -> impl Iterator<Item = &'static PartitionMutant> {
+    PARTITION_MUTANTS.iter()
+}
+
+impl PartitionMutant {
+    /// The mutant with this name.
+    pub fn named(name: &str) -> Option<&'static PartitionMutant> {
+        PARTITION_MUTANTS.iter().find(|mutant| mutant.name == name)
+    }
+
+    /// The parts that it makes of a joint graph.
+    fn cut(
+        &self,
+        joint: &Graph,
+        config: &PartitionConfig,
+        place: Place,
+    ) -> Result<Partition, PartitionError> {
+        match self.way {
+            Way::OtherRanks if place.rank == 0 => partition::run(joint, config),
+            Way::LaterTurns if place.turn == 0 => partition::run(joint, config),
+            Way::Cut | Way::OtherRanks | Way::LaterTurns => partition::run_with(joint, config, self.policy),
+            Way::Marked => partition::run(&marked(joint, self.policy)?, config),
+            Way::Carried => partition::run(&carried(joint, self.policy), config),
+        }
+    }
+}
+
+impl Candidate for &'static PartitionMutant {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Partition], bakes_rank: self.way == Way::OtherRanks }
+    }
+
+    fn keeps_promises(&self) -> bool {
+        true
+    }
+
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        super::reference::partition_config(pass).map(|_| ())
+    }
+
+    fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        Err(Refusal::new(format!("{} gives no single graph", pass.name)))
+    }
+
+    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
+        let config = super::reference::partition_config(pass).map_err(Refusal::new)?;
+        let parts = self.cut(joint, &config, place).map_err(|error| Refusal::new(error.to_string()))?;
+        Ok((parts.forward, parts.backward))
+    }
+
+    fn partition_at(
+        &self,
+        joint: &Graph,
+        pass: &PassConfig,
+        places: &[Place],
+    ) -> Result<Vec<(Graph, Graph)>, Refusal> {
+        let alike = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
+        let asked = places.iter().take(if alike { 1 } else { places.len() });
+        asked.map(|&place| self.partition(joint, pass, place)).collect()
+    }
+
+    fn trace_again(
+        &self,
+        joint: &Graph,
+        forward: &Graph,
+        backward: &Graph,
+        forward_outputs: usize,
+    ) -> Result<TracedAgain, Refusal> {
+        let policy: &dyn Policy = if self.way == Way::Cut { self.policy } else { &Reference };
+        trace_again_with(joint, forward, backward, forward_outputs, policy)
+            .map_err(|error| Refusal::new(error.to_string()))
+    }
+}

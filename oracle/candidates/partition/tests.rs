@@ -1,0 +1,69 @@
+//! Every mutant is convicted by the judge, which is told nothing, and the reference is not.
+
+use super::*;
+use crate::candidates::Reference as ReferenceCandidate;
+use crate::case::Case;
+use crate::format::text::print_graph;
+use crate::generate::joint;
+use crate::judge::{self, Judgement, Options, Verdict};
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn judged(case: &Case, candidate: &dyn Candidate) -> Option<Judgement> {
+    judge::judge(case, candidate, &Options::default()).ok()
+}
+
+/// Whether a mutant does somewhere what the reference does not: only then a verdict is worth its time.
+fn differs(case: &Case, mutant: &'static PartitionMutant) -> bool {
+    let pass = case.pass.as_ref().unwrap();
+    let budgeted = pass.word("budget").ok().flatten().is_some();
+    if budgeted || pass.word("first").ok().flatten().is_some() {
+        return true;
+    }
+    let config = super::super::reference::partition_config(pass).unwrap();
+    let place = Place { rank: 1, turn: 1 };
+    let text = |parts: Partition| (print_graph(&parts.forward), print_graph(&parts.backward));
+    let own = mutant.cut(&case.graph, &config, place).map(text).ok();
+    own != partition::run(&case.graph, &config).map(text).ok()
+}
+
+/// Generated cases convict every mutant, and never the reference.
+#[test]
+fn the_reference_is_sound_and_every_mutant_is_convicted() {
+    let cases = number("PARTITION_CASES", 400);
+    let mut convicted: Vec<Option<(u64, &str)>> = vec![None; PARTITION_MUTANTS.len()];
+    let mut faults = Vec::new();
+    for index in 0..cases {
+        let case = joint::case(&joint::Config::default(), 81, index);
+        let reference = judged(&case, &ReferenceCandidate);
+        let violated = reference.as_ref().map(Judgement::violated_rules).unwrap_or_default();
+        if !violated.is_empty() {
+            let report = crate::report::text(reference.as_ref().unwrap(), &format!("\n{case}"), None, false);
+            println!("case {index}: the reference violates {violated:?}\n{report}");
+            faults.push(index);
+        }
+        if !reference.is_some_and(|judgement| judgement.verdict == Verdict::Sound) {
+            continue;
+        }
+        for (i, mutant) in mutants().enumerate() {
+            if convicted[i].is_some() || !differs(&case, mutant) {
+                continue;
+            }
+            let rules = judged(&case, &mutant).map(|judgement| judgement.violated_rules());
+            let by = mutant.convicted_by.iter().find(|rule| rules.as_ref().is_some_and(|r| r.contains(rule)));
+            convicted[i] = by.map(|rule| (index + 1, *rule));
+        }
+    }
+    assert_eq!(faults, [0u64; 0], "cases in which the reference is at fault");
+    for (mutant, found) in mutants().zip(&convicted) {
+        match found {
+            Some((cases, rule)) => println!("{} after {cases} cases by {rule}", mutant.name),
+            None => println!("{} lives on: it {}", mutant.name, mutant.about),
+        }
+    }
+    let alive: Vec<&str> =
+        mutants().zip(&convicted).filter(|(_, found)| found.is_none()).map(|(m, _)| m.name).collect();
+    assert_eq!(alive, [""; 0], "these live on");
+}

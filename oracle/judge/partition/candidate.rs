@@ -1,0 +1,216 @@
+//! Judging a candidate that cuts joint graphs: what it gives at one place, and whether that holds elsewhere.
+//!
+//! It is asked on two ranks and twice, and where the case has a memory budget, with other budgets too; where the case
+//! says so, for two partitions one after the other ([`super::replay`]). A refusal is an answer only where the reference
+//! refuses too, or where the candidate is one that may decline.
+
+use super::super::{CannotJudge, Judgement, Options, Ranks, declined, refused};
+use super::replay::{StageGraphs, judge_replay, next_round};
+use super::{config, cut_network, judge_partition_with};
+use crate::candidates::{Candidate, Place, Reference, Refusal, partition_config};
+use crate::case::PassConfig;
+use crate::graph::Graph;
+use crate::passes::partition::activation_checkpointing::checkpoint;
+use crate::passes::partition::run;
+use crate::rules::partition::{
+    BudgetUse, Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
+};
+use std::borrow::Cow;
+
+/// Where a candidate is asked: the first answer is judged, the others are held against it.
+const PLACES: [Place; 3] =
+    [Place { rank: 0, turn: 0 }, Place { rank: 1, turn: 0 }, Place { rank: 0, turn: 1 }];
+
+/// Budgets that are compared with the case's.
+const BUDGETS: [f64; 4] = [0.1, 0.25, 0.6, 0.9];
+
+/// Runs a candidate on a joint graph and judges what it gives.
+pub(in super::super) fn judge_candidate(
+    joint: &Graph,
+    pass: &PassConfig,
+    candidate: &dyn Candidate,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let config = config(pass)?;
+    if config.first.is_some() {
+        let first = StageGraphs { joint: joint.clone(), parts: None };
+        return judge_replay(&first, None, candidate, pass, options);
+    }
+    let cut = Cut::by(joint, pass, candidate)?;
+    let mut further = Further::default();
+    if let (true, Method::Replay, Some((forward, backward))) = (options.run_again, config.method, cut.parts())
+    {
+        further.again = next_round(joint, forward, backward, pass, candidate);
+    }
+    cut.judge(pass, candidate, &config, further, options)
+}
+
+/// A joint graph that a candidate has cut.
+pub(super) struct Cut<'a> {
+    /// The joint graph that was given.
+    given: &'a Graph,
+    /// The joint graph with the tags that the pass sets before it cuts.
+    joint: Cow<'a, Graph>,
+    /// Whether the candidate made them.
+    is_own: bool,
+    /// The parts at each place; where the candidate refused, those of the reference, if there are any.
+    parts: Cow<'a, [(Graph, Graph)]>,
+    /// The reason of a refusal.
+    refused: Option<String>,
+    /// A refusal that is an answer, or a failure.
+    declined: Option<Refusal>,
+}
+
+impl<'a> Cut<'a> {
+    /// Asks a candidate everywhere.
+    pub(super) fn by(
+        joint: &'a Graph,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+    ) -> Result<Cut<'a>, CannotJudge> {
+        let tagged = checkpointed(joint, pass)?;
+        let cut = |parts, refused, declined| Cut {
+            given: joint,
+            joint: tagged,
+            is_own: true,
+            parts,
+            refused,
+            declined,
+        };
+        Ok(match candidate.partition_at(joint, pass, &PLACES) {
+            Ok(parts) => cut(Cow::Owned(parts), None, None),
+            Err(refusal) if refusal.failure.is_some() || candidate.may_decline() => {
+                cut(Cow::Owned(Vec::new()), None, Some(refusal))
+            }
+            Err(refusal) => {
+                let parts = Reference.partition(joint, pass, Place::default());
+                cut(Cow::Owned(parts.into_iter().collect()), Some(refusal.reason), None)
+            }
+        })
+    }
+
+    /// Parts that were given.
+    pub(super) fn given(joint: &'a Graph, parts: &'a (Graph, Graph)) -> Cut<'a> {
+        Cut {
+            given: joint,
+            joint: Cow::Borrowed(joint),
+            is_own: false,
+            parts: Cow::Borrowed(std::slice::from_ref(parts)),
+            refused: None,
+            declined: None,
+        }
+    }
+
+    /// The parts at the first place.
+    pub(super) fn parts(&self) -> Option<&(Graph, Graph)> {
+        self.parts.first().filter(|_| self.refused.is_none())
+    }
+
+    /// Judges the parts at the first place, with what the other places, and other budgets, give.
+    pub(super) fn judge<'s>(
+        &'s self,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+        config: &PartitionConfig,
+        mut further: Further<'s>,
+        options: &Options,
+    ) -> Result<Judgement, CannotJudge> {
+        if let Some(refusal) = &self.declined {
+            return Ok(declined(refusal.clone()));
+        }
+        let config = config.clone().or_from_file(self.given);
+        let Some(own @ (forward, backward)) = self.parts.first() else {
+            let reason = format!("{} gave no parts", candidate.name());
+            return Ok(refused(self.refused.clone().unwrap_or(reason)));
+        };
+        further.refused = self.refused.clone();
+        for (place, (forward, backward)) in PLACES.iter().zip(&*self.parts).skip(1) {
+            match place.turn {
+                0 => further.ranks.push((place.rank, forward, backward)),
+                _ => {
+                    let names = returned_names(forward, config.forward_outputs.unwrap_or(0));
+                    further.variants.push(("the same joint graph, asked for once more".into(), names));
+                }
+            }
+        }
+        let budget = config.budget.filter(|&budget| config.method == Method::MinCut && budget < 1.0);
+        match budget {
+            _ if !self.is_own => {}
+            // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
+            Some(budget) if budget > 0.0 && further.refused.is_none() && options.ranks == Ranks::All => {
+                further.budgets = self.budgets(pass, candidate, &config, (budget, own));
+            }
+            None if config.method == Method::MinCut && candidate.keeps_promises() => {
+                let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
+                further.network = run(self.given, &asked).ok().as_ref().and_then(cut_network);
+            }
+            _ => {}
+        }
+        judge_partition_with(&self.joint, forward, backward, &config, further, options)
+    }
+
+    /// What is saved with other budgets. PyTorch spends the budget on values that it may keep, and then cuts by weight:
+    /// now and then it saves more than the budget. Where the reference does, nothing can be demanded of others.
+    fn budgets(
+        &self,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+        config: &PartitionConfig,
+        own: (f64, &(Graph, Graph)),
+    ) -> BudgetUse {
+        let (budget, (forward, backward)) = own;
+        let nodes = self.joint.len();
+        let bytes = self.bytes(forward, backward, config);
+        let used = self.used(pass, candidate, config, (budget, bytes));
+        if used.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
+            return used;
+        }
+        let parts = Reference.partition(self.given, pass, Place::default());
+        let bytes = parts.ok().and_then(|(forward, backward)| self.bytes(&forward, &backward, config));
+        let allowed = self.used(pass, &Reference, config, (budget, bytes));
+        match allowed.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
+            true => used,
+            false => BudgetUse::default(),
+        }
+    }
+
+    /// What a candidate saves with other budgets; with its own it saves `own`.
+    fn used(
+        &self,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+        config: &PartitionConfig,
+        own: (f64, Option<i64>),
+    ) -> BudgetUse {
+        let at = |budget: f64| {
+            let mut pass = pass.clone();
+            pass.options.retain(|(key, _)| key != "budget");
+            let pass = pass.with("budget", budget.to_string());
+            let (forward, backward) = candidate.partition(self.given, &pass, Place::default()).ok()?;
+            self.bytes(&forward, &backward, config)
+        };
+        let others = BUDGETS.into_iter().filter(|&other| other != own.0);
+        let others = others.filter_map(|budget| Some((budget, at(budget)?)));
+        let budgets = others.chain(own.1.map(|bytes| (own.0, bytes))).collect();
+        BudgetUse { budgets, range: at(0.0).zip(at(1.0)) }
+    }
+
+    /// Saved bytes of distinct storages, inputs that live anyway left out.
+    fn bytes(&self, forward: &Graph, backward: &Graph, config: &PartitionConfig) -> Option<i64> {
+        let composition = compose(&self.joint, forward, backward, config.forward_outputs?);
+        let evidence = PartitionEvidence::new(&self.joint, forward, backward, &composition, config.clone());
+        saved_bytes(&evidence).map(|saved| saved.bytes)
+    }
+}
+
+/// The joint graph with the tags of activation checkpointing, where the pass asks for it.
+fn checkpointed<'a>(joint: &'a Graph, pass: &PassConfig) -> Result<Cow<'a, Graph>, CannotJudge> {
+    let config = partition_config(pass).map_err(CannotJudge::Pass)?;
+    match config.checkpoint {
+        None => Ok(Cow::Borrowed(joint)),
+        Some(stage) => match checkpoint(joint, stage) {
+            Ok(graph) => Ok(Cow::Owned(graph)),
+            Err(error) => Err(CannotJudge::Pass(error.to_string())),
+        },
+    }
+}

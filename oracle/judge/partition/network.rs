@@ -1,0 +1,37 @@
+//! The network that a minimum cut has to cut, as evidence: PyTorch's, as the reference builds it.
+
+use super::super::CannotJudge;
+use crate::candidates::partition_config;
+use crate::case::PassConfig;
+use crate::graph::{Graph, NodeId};
+use crate::passes::partition::max_flow::INFINITE;
+use crate::passes::partition::{Partition, run};
+use crate::rules::partition::{CutEdge, CutNetwork};
+
+/// The network of the joint graph that `pass` cuts.
+///
+/// # Errors
+/// Options that make no sense, a joint graph that the reference refuses, or one in which it found nothing to cut.
+pub fn network(joint: &Graph, pass: &PassConfig) -> Result<CutNetwork, CannotJudge> {
+    let config = partition_config(pass).map_err(CannotJudge::Pass)?;
+    let parts = run(joint, &config).map_err(|error| CannotJudge::Pass(error.to_string()))?;
+    cut_network(&parts)
+        .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
+}
+
+/// The network that a partition cut; `None` where none was.
+pub fn cut_network(parts: &Partition) -> Option<CutNetwork> {
+    let network = &parts.proof.as_ref()?.network;
+    let edges = network.edges().map(|(from, to, capacity)| {
+        // A node is the edge from its entry to its exit.
+        let saves = (from >= 2 && from % 2 == 0 && to == from + 1)
+            .then(|| parts.joint.name(NodeId((from - 2) / 2)).to_string());
+        CutEdge {
+            from: from as usize,
+            to: to as usize,
+            capacity: (capacity < INFINITE).then(|| u64::try_from(capacity).unwrap_or(u64::MAX)),
+            saves,
+        }
+    });
+    Some(CutNetwork { vertices: network.vertices(), source: 0, sink: 1, edges: edges.collect() })
+}

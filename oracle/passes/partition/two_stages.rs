@@ -1,0 +1,62 @@
+//! Two partitions, one after the other: what the first one saves is written on its forward graph, both parts are traced
+//! again as one joint graph, and that is cut by the replay.
+//!
+//! AutoParallel compiles twice: its own partition comes first, and `torch.compile` over the result gives the second joint
+//! graph. The steps are [`tag_forward`], [`retrace_with`], maybe
+//! [activation checkpointing](super::activation_checkpointing), and the replay, which repeats the choice of the first
+//! partition ([`super::replay`]).
+
+use super::error::PartitionError;
+use super::policy::{Policy, Reference};
+use super::retrace::{Retraced, Side, retrace_with};
+use super::tagging::{saved_by, tag_forward, tag_saved};
+use crate::graph::Graph;
+
+/// A first partition, tagged and traced again.
+#[derive(Clone, Debug)]
+pub struct TracedAgain {
+    /// The first joint graph after tagging: as before, if tagging is right.
+    pub joint: Graph,
+    /// The first forward graph, tagged.
+    pub forward: Graph,
+    /// The first backward graph after tagging: as before, if tagging is right.
+    pub backward: Graph,
+    /// The second joint graph.
+    pub second: Graph,
+    /// The names of the first forward graph's nodes, and those that they have in the second joint graph.
+    pub names: Vec<(String, String)>,
+}
+
+/// Tags a first partition and traces it again. Of forward's outputs the first `forward_outputs` are the program's.
+pub fn trace_again(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    forward_outputs: usize,
+) -> Result<TracedAgain, PartitionError> {
+    trace_again_with(joint, forward, backward, forward_outputs, &Reference)
+}
+
+/// [`trace_again`] by another policy.
+pub fn trace_again_with(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    forward_outputs: usize,
+    policy: &dyn Policy,
+) -> Result<TracedAgain, PartitionError> {
+    let (mut joint, mut backward) = (joint.clone(), backward.clone());
+    if !policy.tags_forward_only() {
+        let saved = saved_by(forward);
+        tag_saved(&mut joint, &saved);
+        tag_saved(&mut backward, &saved);
+    }
+    let forward = tag_forward(forward);
+    let Retraced { joint: second, origins } = retrace_with(&forward, &backward, forward_outputs, policy)?;
+    let names = second.ids().zip(&origins).filter_map(|(id, origin)| match origin {
+        Some((Side::Forward, from)) => Some((forward.name(*from).to_string(), second.name(id).to_string())),
+        _ => None,
+    });
+    let names = names.collect();
+    Ok(TracedAgain { joint, forward, backward, second, names })
+}
