@@ -143,7 +143,7 @@ impl Check {
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect();
         let graph = crate::rules::memory::reordered(&case.graph, &order)
             .map_err(|why| CouldNotRun::new(format_args!("{name}: {why}")))?;
-        Ok(Case { graph, outcome: None, ..case })
+        Ok(Case { graph, outcome: None, claim: None, ..case })
     }
 
     /// Both counts of the memory of a graph, for people and for machines.
@@ -186,13 +186,14 @@ impl Check {
         let before = self.before.display();
         let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
         let Some(outcomes) = outcomes else {
-            if case.outcome.is_some() && self.candidate == "reference" {
+            let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
+            if is_recorded && self.candidate == "reference" {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
             let candidate = candidates::find(&self.candidate).map_err(CouldNotRun::new)?;
-            let case = Case { pass: Some(config), outcome: None, ..case };
+            let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
         };

@@ -55,7 +55,7 @@ impl Candidate for Mutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        Config::from_pass(pass).map(|_| ())
+        super::config_of(pass).map(|_| ())
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
