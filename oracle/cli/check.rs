@@ -8,7 +8,9 @@ use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::report;
 use crate::report::memory::MemoryReport;
+use crate::report::schedule::ScheduleReport;
 use crate::rules::PassKind;
+use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ type Outcomes = Vec<(Option<u32>, Outcome)>;
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
-    /// The pass: bucketing or repair.
+    /// The pass: bucketing, repair, partition, schedule or memory.
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,
@@ -97,7 +99,18 @@ impl Check {
             false => None,
         };
         let options = self.judge_options();
+        let schedule = match self.pass == PassKind::Schedule.name() && case.programs.is_empty() {
+            true => Some((case.graph.clone(), self.scheduled(&case, outcomes.as_ref(), &config))),
+            false => None,
+        };
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
+        let counts = match schedule {
+            Some((before, Some((after, estimates)))) if !order_is_broken(&judgement) => {
+                let report = ScheduleReport::new(&before, &after, &estimates);
+                Some((report.text(), report.json()))
+            }
+            _ => counts,
+        };
         let replay = replay(arguments);
         let text = match self.format {
             ReportFormat::Text => {
@@ -107,7 +120,7 @@ impl Check {
             ReportFormat::Json => {
                 let mut report = report::json(&judgement, &subject, Some(&replay));
                 if let (Some((_, counts)), Some(report)) = (counts, report.as_object_mut()) {
-                    report.insert("memory".to_string(), counts);
+                    report.insert(self.pass.clone(), counts);
                 }
                 serde_json::to_string_pretty(&report).map_err(CouldNotRun::new)? + "\n"
             }
@@ -156,6 +169,25 @@ impl Check {
         let report =
             MemoryReport::new(graph).map_err(|fault| CouldNotRun::new(format_args!("{before}: {fault}")))?;
         Ok((report.text(), report.json()))
+    }
+
+    /// The graph of the first rank after a schedule, with the estimates that all ranks agree on; `None` where there is none.
+    fn scheduled(
+        &self,
+        case: &Case,
+        outcomes: Option<&Result<Outcomes, CouldNotRun>>,
+        config: &PassConfig,
+    ) -> Option<(Graph, Estimates)> {
+        let tables = Estimates::of_ranks(&config.estimates).ok()?;
+        let estimates = Estimates::agreed(&tables).ok()?;
+        let after = match (outcomes, &case.outcome) {
+            (Some(outcomes), _) => outcomes.as_ref().ok()?.first()?.1.repaired.clone(),
+            (None, Some(recorded)) if self.candidate == "reference" => {
+                recorded.entries().first()?.1.repaired.clone()
+            }
+            (None, _) => candidates::find(&self.candidate).ok()?.run(&case.graph, config, 0).ok()?.repaired,
+        };
+        Some((after, estimates))
     }
 
     fn judge_options(&self) -> Options {
@@ -234,6 +266,12 @@ impl Check {
         }
         Ok(outcomes)
     }
+}
+
+/// Whether the result is no permutation, or is out of order: figures of it would mean nothing.
+fn order_is_broken(judgement: &Judgement) -> bool {
+    let broken = ["order/permutation", "order/producer-before-reader"];
+    judgement.violated_rules().iter().any(|rule| broken.contains(rule))
 }
 
 /// The command line, quoted for a shell where needed.

@@ -102,7 +102,7 @@ fn graphs_of_ranks<'g>(graph: &'g Graph, programs: &'g [Program]) -> Result<Vec<
 const MOST_RANKS: u32 = 4096;
 
 /// Judges the orders that a case records. Where ranks have graphs of their own, what is recorded for one rank holds for
-/// all that have its graph and no record of their own.
+/// all that have its graph and no record of their own; ranks of whose graph nothing is recorded keep it.
 pub(super) fn judge_recorded(
     graph: &Graph,
     programs: &[Program],
@@ -130,14 +130,15 @@ pub(super) fn judge_recorded(
         };
         ranks.push((rank.iter().copied().collect(), graph, &outcome.repaired));
     }
+    let recorded = ranks.len();
     for (rank, &graph) in (0..).zip(&of_rank) {
         if outcomes.iter().any(|(recorded, _)| *recorded == Some(rank)) {
             continue;
         }
-        let first = ranks.iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph));
-        let first =
-            first.ok_or_else(|| CannotJudge::Pass(format!("the case records no outcome of rank {rank}")))?;
-        first.0.push(rank);
+        match ranks[..recorded].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
+            Some(alike) => alike.0.push(rank),
+            None => ranks.push((vec![rank], graph, graph)),
+        }
     }
     check_ranks(&ranks)?;
     let mut evidence = Evidence::per_rank(&ranks, promises);
