@@ -1,7 +1,6 @@
 //! The schedulers that are broken, each after a bug that has happened: the reference with one ingredient replaced.
 
 use super::{Scheduler, run_options, run_with};
-use crate::analysis::Dependences;
 use crate::analysis::origin::{Hazard, Origin};
 use crate::candidates::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
@@ -233,13 +232,11 @@ fn hashed_order(graph: &Graph) -> Vec<NodeId> {
         })
     };
     let facts = Facts::new(graph);
-    let (ops, edges, storages) = (&facts.ops, &facts.edges, &facts.storages);
-    let dependences = Dependences::new(graph, ops, edges, storages, &facts.collectives, Default::default());
     let moves =
         |id: NodeId| graph.node(id).op == Op::Call && matches!(Kind::of(&facts, id), Kind::Compute { .. });
     for at in 1..order.len() {
         let (a, b) = (order[at - 1], order[at]);
-        let is_free = moves(a) && moves(b) && !dependences.before(b).any(|(before, _)| before == a);
+        let is_free = moves(a) && moves(b) && !facts.dependences.before(b).any(|(before, _)| before == a);
         if is_free && hash(b) < hash(a) {
             order.swap(at - 1, at);
         }
