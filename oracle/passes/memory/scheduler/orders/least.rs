@@ -1,74 +1,82 @@
 //! The least of many values that change, over any stretch of them: a segment tree.
+//!
+//! Each inner place stands for eight below it, which lie side by side: a change looks at few places that are far apart,
+//! and that is what it costs where the tree is larger than a cache.
 
 /// Values in fixed places; a place may be empty.
 pub(super) struct Least {
-    leaves: usize,
-    /// The least value below each inner place, then the values; [`NONE`] where there is none.
-    tree: Vec<u128>,
+    /// The values, then the least of every eight of them, and so on up to one; [`NONE`] where there is none.
+    levels: Vec<Vec<u128>>,
 }
 
 const NONE: u128 = u128::MAX;
 
+/// Places that one place above stands for.
+const WIDTH: usize = 8;
+
 impl Least {
     /// Empty places.
     pub(super) fn new(places: usize) -> Least {
-        let leaves = places.next_power_of_two();
-        Least { leaves, tree: vec![NONE; 2 * leaves] }
+        let mut levels = vec![vec![NONE; places.max(1).next_multiple_of(WIDTH)]];
+        while let Some(last) = levels.last().filter(|last| last.len() > 1) {
+            let above = match last.len() / WIDTH {
+                1 => 1,
+                blocks => blocks.next_multiple_of(WIDTH),
+            };
+            levels.push(vec![NONE; above]);
+        }
+        Least { levels }
     }
 
     /// Puts a value into a place, or empties it.
     pub(super) fn set(&mut self, place: usize, value: Option<u128>) {
-        let mut at = self.leaves + place;
-        self.tree[at] = value.unwrap_or(NONE);
-        while at > 1 {
-            at /= 2;
-            let least = self.tree[2 * at].min(self.tree[2 * at + 1]);
-            if self.tree[at] == least {
-                break;
+        let (mut at, mut least) = (place, value.unwrap_or(NONE));
+        for level in &mut self.levels {
+            if std::mem::replace(&mut level[at], least) == least {
+                return;
             }
-            self.tree[at] = least;
+            at /= WIDTH;
+            let block = level.iter().skip(at * WIDTH).take(WIDTH);
+            least = block.copied().fold(NONE, u128::min);
         }
     }
 
     /// Whether a place is empty.
     pub(super) fn is_empty(&self, place: usize) -> bool {
-        self.tree[self.leaves + place] == NONE
+        self.levels[0][place] == NONE
     }
 
     /// The least value of all.
     pub(super) fn least(&self) -> Option<u128> {
-        Some(self.tree[1]).filter(|&least| least != NONE)
+        self.levels.last().map(|top| top[0]).filter(|&least| least != NONE)
     }
 
     /// The least value of the places `from..to`.
     pub(super) fn of(&self, from: usize, to: usize) -> Option<u128> {
-        let (mut from, mut to) = (from + self.leaves, to + self.leaves);
+        let (mut from, mut to) = (from, to);
         let mut found = NONE;
-        while from < to {
-            if from % 2 == 1 {
-                found = found.min(self.tree[from]);
-                from += 1;
+        for level in &self.levels {
+            if from >= to {
+                break;
             }
-            if to % 2 == 1 {
-                to -= 1;
-                found = found.min(self.tree[to]);
-            }
-            from /= 2;
-            to /= 2;
+            // What no place above stands for, at either end.
+            let up = from.next_multiple_of(WIDTH).min(to);
+            let down = (to / WIDTH * WIDTH).max(up);
+            found = level[from..up].iter().chain(&level[down..to]).copied().fold(found, u128::min);
+            (from, to) = (up.div_ceil(WIDTH), down / WIDTH);
         }
         Some(found).filter(|&found| found != NONE)
     }
 
     /// The first place that is not empty.
     pub(super) fn first(&self) -> Option<usize> {
-        if self.tree[1] == NONE {
-            return None;
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            let block = level.iter().skip(at).take(WIDTH);
+            at = (at + block.take_while(|&&value| value == NONE).count()) * WIDTH;
         }
-        let mut at = 1;
-        while at < self.leaves {
-            at = 2 * at + usize::from(self.tree[2 * at] == NONE);
-        }
-        Some(at - self.leaves)
+        // Where everything is empty the top says so.
+        self.least().map(|_| at / WIDTH)
     }
 }
 
