@@ -131,8 +131,11 @@ fn splits(graph: &Graph, call: &CollectiveCall) -> Option<[Vec<i64>; 2]> {
 
 /// The first two members of a group between which an all-to-all does not fit: (from, to, elements sent, elements
 /// expected). `splits` holds for each member what it sends to each and what it expects from each; members without
-/// are not compared. A size that is missing is 0.
-pub fn unequal_parts(splits: &[Option<&[Vec<i64>; 2]>]) -> Option<(usize, usize, i64, i64)> {
+/// are not compared, nor are pairs that `compares` leaves out. A size that is missing is 0.
+pub fn unequal_parts(
+    splits: &[Option<&[Vec<i64>; 2]>],
+    compares: impl Fn(usize, usize) -> bool,
+) -> Option<(usize, usize, i64, i64)> {
     // Equal parts everywhere are the rule, and need no look at every pair.
     let mut all = splits.iter().flatten().flat_map(|both| both.iter());
     let part = all.clone().find_map(|parts| parts.first());
@@ -142,7 +145,7 @@ pub fn unequal_parts(splits: &[Option<&[Vec<i64>; 2]>]) -> Option<(usize, usize,
     let at = |parts: &[i64], member: usize| parts.get(member).copied().unwrap_or(0);
     let members = || splits.iter().enumerate().filter_map(|(i, both)| Some((i, (*both)?)));
     members().find_map(|(from, [sent, _])| {
-        members().find_map(|(to, [_, expected])| {
+        members().filter(|&(to, _)| compares(from, to)).find_map(|(to, [_, expected])| {
             let (sent, expected) = (at(sent, to), at(expected, from));
             (sent != expected).then_some((from, to, sent, expected))
         })
@@ -234,6 +237,35 @@ mod tests {
 r0 = all_reduce(x, 'sum', tp)
 g1 = all_gather(x, dp)
 output (g0, r0, g1)";
+
+    #[test]
+    fn what_is_sent_is_what_is_expected() {
+        let of = |body: &str| sequences(&format!("{body}\noutput a")).of("tp")[0].clone();
+        // Three rows of the first rank's four go to the second, which sends it one of its own.
+        let first = of("a = all_to_all(x, [1, 1], [1, 3], tp) : f32[2]");
+        let second = of("a = all_to_all(x, [3, 3], [1, 3], tp) : f32[6]");
+        let wrong = of("a = all_to_all(x, [2, 3], [1, 3], tp) : f32[5]");
+        assert_eq!(first.splits, Some([vec![1, 3], vec![1, 1]]));
+        assert!(first.meets(&second) && first.meets(&wrong));
+        let parts =
+            |a: &Launch, b: &Launch| unequal_parts(&[a.splits.as_ref(), b.splits.as_ref()], |_, _| true);
+        assert_eq!(parts(&first, &second), None);
+        assert_eq!(parts(&first, &wrong), Some((0, 1, 3, 2)));
+        assert_eq!(unequal_parts(&[first.splits.as_ref(), wrong.splits.as_ref()], |a, b| a == b), None);
+        assert_eq!(unequal_parts(&[first.splits.as_ref(), None], |_, _| true), None);
+        // Sizes that are not numbers are not known.
+        assert_eq!(of("a = all_to_all(x, [sym(\"u0\"), 1], [1, 3], tp) : f32[2]").splits, None);
+    }
+
+    #[test]
+    fn a_barrier_is_on_its_group_and_has_no_size() {
+        let barriers = sequences(
+            "y = relu(x)\nz = view(y, [2, 2])\na = c10d.barrier.default(x, \"dp\", [0]) : ?\n\
+             b = c10d.barrier.default(z, \"dp\", [0]) : ?\noutput y",
+        );
+        let [a, b] = barriers.of("dp") else { panic!("{barriers:?}") };
+        assert!(a.meets(b) && a.kind == Collective::Barrier);
+    }
 
     #[test]
     fn groups_apart_each_in_list_order() {

@@ -240,8 +240,8 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
     found
 }
 
-/// The first all-to-all of every communicator in which a rank sends another one what that does not expect. It takes the
-/// ranks, not the classes: ranks of one program need not fit each other.
+/// The first all-to-all of every communicator in which a rank sends another one what that does not expect. Ranks with one
+/// program are not compared: its sizes are those of the rank that it was recorded on.
 fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, found: &mut Vec<Mismatch>) {
     let all_to_all = |program: &Program, group: &str| -> Vec<Option<usize>> {
         let launches =
@@ -276,11 +276,13 @@ fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, 
             let operation = |member: usize, index: usize| {
                 launches(member)[index].map(|at| &programs.programs[of[member]].operations[at])
             };
+            let is_alone = |member: usize| of.iter().filter(|&&program| program == of[member]).count() == 1;
+            let compares = |a: usize, b: usize| of[a] != of[b] || (a == b && is_alone(a));
             let wrong = (0..least).find_map(|index| {
                 let splits: Vec<_> = (0..of.len())
                     .map(|member| operation(member, index).and_then(|o| o.splits.as_ref()))
                     .collect();
-                unequal_parts(&splits).map(|parts| (index, parts))
+                unequal_parts(&splits, compares).map(|parts| (index, parts))
             });
             let Some((index, (from, to, sent, expected))) = wrong else { continue };
             // What does not meet at all before that is the cause.

@@ -95,21 +95,24 @@ fn comments_stay_where_they_stand() {
          # of the peak\npeak 8  # bytes\nlife x 8  # whole\n# the end\n",
         GRAPH.replace("x = ", "pass memory\n# figures\nestimates {x: 1.0}  # all\nx = ")
     );
-    assert_eq!(parse(&text).to_string(), text.replacen("world", "world", 1));
+    assert_eq!(parse(&text).to_string(), text.replace("x = input :", "x = input:"));
 }
 
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
     let wrong = |rest: &str| errors(&format!("{GRAPH}{rest}"));
     for (rest, told) in [
-        ("--- rank", "4:9: expected a rank, found the end of the line"),
+        ("--- rank", "4:9: expected a rank, found the end of the file"),
         ("--- rank x\n", "4:10: expected a rank, found `x`"),
         ("--- rank 3 to 1\n", "4:10: the range 3 to 1 is empty"),
         ("--- rank 0 to 4294967295\n", "4:10: more than 1048576 ranks in lists"),
         ("--- rank 1 1\n", "4:1: rank 1 is given a graph for the second time"),
         ("--- rank 1\n--- rank 2 to 3 1\n", "5:1: rank 1 is given a graph for the second time"),
         ("--- claim\n--- claim\n", "5:1: this section stands here for the second time"),
-        ("--- claim rank 1\n", "4:11: expected the end of the line, found `rank`"),
+        (
+            "--- claim rank 1\n",
+            "4:1: a section is `--- after`, `--- unrepaired`, `--- forward`, `--- backward`, `--- rank N` or `--- claim`",
+        ),
         ("--- claim\npeak\n", "5:5: expected bytes, found the end of the line"),
         ("--- claim\npeak 1\npeak 2\n", "6:1: `peak` stands here for the second time"),
         ("--- claim\npeek 1\n", "5:1: a claim has no line \"peek\""),
@@ -118,7 +121,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("--- claim\nlife x 8\nlives []\n", "6:1: `lives` stands here for the second time"),
         ("--- claim\nlife x 99999999999999999999\n", "5:8: an integer that does not fit 64 bits"),
         ("--- claim\nlife x 8 from -1\n", "5:15: expected a step, found -1"),
-        ("--- claim\nsteps [(1, 2), (3\n", "6:1: expected `,`, found the end of the file"),
+        ("--- claim\nsteps [(1, 2), (3\n", "5:18: expected `,`, found the end of the line"),
         ("--- claim\noffset x 0 in place y\n", "5:21: expected `of`, found `y`"),
         (
             "--- claim\nincrement order [] steps [] foresees 1\n",

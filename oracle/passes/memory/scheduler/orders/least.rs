@@ -3,58 +3,69 @@
 //! Each inner place stands for eight below it, which lie side by side: a change looks at few places that are far apart,
 //! and that is what it costs where the tree is larger than a cache.
 
-/// Values in fixed places; a place may be empty.
-pub(super) struct Least {
-    /// The values, then the least of every eight of them, and so on up to one; [`NONE`] where there is none.
-    levels: Vec<Vec<u128>>,
+/// A value, and what stands for none: a value larger than any other.
+pub(super) trait Key: Copy + Ord {
+    const NONE: Self;
 }
 
-const NONE: u128 = u128::MAX;
+impl Key for u64 {
+    const NONE: u64 = u64::MAX;
+}
+
+impl Key for u128 {
+    const NONE: u128 = u128::MAX;
+}
+
+/// Values in fixed places; a place may be empty.
+pub(super) struct Least<K> {
+    /// The values, then the least of every eight of them, and so on up to one.
+    levels: Vec<Vec<K>>,
+}
 
 /// Places that one place above stands for.
 const WIDTH: usize = 8;
 
-impl Least {
+impl<K: Key> Least<K> {
     /// Empty places.
-    pub(super) fn new(places: usize) -> Least {
-        let mut levels = vec![vec![NONE; places.max(1).next_multiple_of(WIDTH)]];
+    pub(super) fn new(places: usize) -> Least<K> {
+        let mut levels = vec![vec![K::NONE; places.max(1).next_multiple_of(WIDTH)]];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
             let above = match last.len() / WIDTH {
                 1 => 1,
                 blocks => blocks.next_multiple_of(WIDTH),
             };
-            levels.push(vec![NONE; above]);
+            levels.push(vec![K::NONE; above]);
         }
         Least { levels }
     }
 
     /// Puts a value into a place, or empties it.
-    pub(super) fn set(&mut self, place: usize, value: Option<u128>) {
-        let (mut at, mut least) = (place, value.unwrap_or(NONE));
+    pub(super) fn set(&mut self, place: usize, value: Option<K>) {
+        let (mut at, mut least) = (place, value.unwrap_or(K::NONE));
         for level in &mut self.levels {
             if std::mem::replace(&mut level[at], least) == least {
                 return;
             }
             at /= WIDTH;
-            let block = level.iter().skip(at * WIDTH).take(WIDTH);
-            least = block.copied().fold(NONE, u128::min);
+            let block = level.get(at * WIDTH..(at + 1) * WIDTH).unwrap_or(level);
+            least = block.iter().copied().fold(K::NONE, K::min);
         }
     }
 
     /// Whether a place is empty.
     pub(super) fn is_empty(&self, place: usize) -> bool {
-        self.levels[0][place] == NONE
+        self.levels[0][place] == K::NONE
     }
 
     /// The least value of all.
-    pub(super) fn least(&self) -> Option<u128> {
-        self.levels.last().map(|top| top[0]).filter(|&least| least != NONE)
+    pub(super) fn least(&self) -> Option<K> {
+        self.levels.last().map(|top| top[0]).filter(|&least| least != K::NONE)
     }
 
     /// The least value of the places `from..to`.
-    pub(super) fn of(&self, from: usize, to: usize) -> Option<u128> {
+    pub(super) fn of(&self, from: usize, to: usize) -> Option<K> {
         let (mut from, mut to) = (from, to);
-        let mut found = NONE;
+        let mut found = K::NONE;
         for level in &self.levels {
             if from >= to {
                 break;
@@ -62,10 +73,10 @@ impl Least {
             // What no place above stands for, at either end.
             let up = from.next_multiple_of(WIDTH).min(to);
             let down = (to / WIDTH * WIDTH).max(up);
-            found = level[from..up].iter().chain(&level[down..to]).copied().fold(found, u128::min);
+            found = level[from..up].iter().chain(&level[down..to]).copied().fold(found, K::min);
             (from, to) = (up.div_ceil(WIDTH), down / WIDTH);
         }
-        Some(found).filter(|&found| found != NONE)
+        Some(found).filter(|&found| found != K::NONE)
     }
 
     /// The first place that is not empty.
@@ -73,7 +84,7 @@ impl Least {
         let mut at = 0;
         for level in self.levels.iter().rev() {
             let block = level.iter().skip(at).take(WIDTH);
-            at = (at + block.take_while(|&&value| value == NONE).count()) * WIDTH;
+            at = (at + block.take_while(|&&value| value == K::NONE).count()) * WIDTH;
         }
         // Where everything is empty the top says so.
         self.least().map(|_| at / WIDTH)
@@ -92,9 +103,9 @@ mod tests {
             (state >> 33) as usize % below
         };
         for places in [1, 2, 3, 7, 8, 33] {
-            let (mut tree, mut plain) = (Least::new(places), vec![None; places]);
+            let (mut tree, mut plain) = (Least::<u64>::new(places), vec![None; places]);
             for _ in 0..300 {
-                let (place, value) = (draw(places), draw(20) as u128);
+                let (place, value) = (draw(places), draw(20) as u64);
                 let value = Some(value).filter(|&value| value > 6);
                 tree.set(place, value);
                 plain[place] = value;
