@@ -66,7 +66,21 @@ pub(super) fn judge_candidate(
         .zip(of_rank.iter().zip(&found))
         .map(|(rank, (&graph, &at))| (vec![rank], graph, &after[at].2))
         .collect();
-    judge_ranks(&ranks, promised)
+    check_ranks(&ranks)?;
+    let evidence = Evidence::per_rank(&ranks, promised);
+    check_programs(&evidence)?;
+    Ok(judgement(&evidence))
+}
+
+/// Whether the programs of all ranks, all of which are known, finish before the pass has done anything.
+fn check_programs(evidence: &Evidence) -> Result<(), CannotJudge> {
+    match evidence.unfinished() {
+        None => Ok(()),
+        Some(mut why) => {
+            why.insert(0, "the programs of the ranks do not finish as they stand".to_string());
+            Err(CannotJudge::Input(why))
+        }
+    }
 }
 
 /// How many ranks have figures of their own; one where they share them.
@@ -142,6 +156,9 @@ pub(super) fn judge_recorded(
     }
     check_ranks(&ranks)?;
     let mut evidence = Evidence::per_rank(&ranks, promises);
+    if !programs.is_empty() {
+        check_programs(&evidence)?;
+    }
     if is_exact(pass)? && programs.is_empty() {
         evidence.expected_order = expected(graph, &config);
     }
