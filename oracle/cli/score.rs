@@ -2,14 +2,14 @@
 
 use super::{CouldNotRun, Status, print};
 use crate::campaign::score;
-use crate::candidates::{mutants, pr158663::Pr158663};
+use crate::candidates::{self, Candidate, mutants, pr158663::Pr158663};
 use crate::judge::Options;
 use clap::Args;
 use std::io::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Score {
-    /// Mutants to score; default: all of them, and the historic algorithm.
+    /// Candidates to score; default: all mutants of bucketing and repair, and the historic algorithm.
     names: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -22,14 +22,15 @@ pub(super) struct Score {
 impl Score {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let all = mutants::all();
-        let known = |name: &String| name == "pr158663" || all.iter().any(|mutant| mutant.label() == name);
-        if let Some(name) = self.names.iter().find(|name| !known(name)) {
-            let names: Vec<&str> = all.iter().map(|mutant| mutant.label()).collect();
-            return Err(CouldNotRun::new(format_args!(
-                "unknown mutant {name:?}; there are: {}, pr158663",
-                names.join(", ")
-            )));
-        }
+        let is_bucketing =
+            |name: &String| name == "pr158663" || all.iter().any(|mutant| mutant.label() == name);
+        let others: Vec<Box<dyn Candidate>> = self
+            .names
+            .iter()
+            .filter(|name| !is_bucketing(name))
+            .map(|name| candidates::find(name))
+            .collect::<Result<_, _>>()
+            .map_err(CouldNotRun::new)?;
         let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
         let options = Options::default();
         let mut convicted = true;
@@ -46,6 +47,13 @@ impl Score {
             let score = score(&Pr158663, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
             print(out, &row("pr158663", "the historic algorithm, five defects", "#158663", &score))?;
+        }
+        for candidate in others {
+            let score = score(candidate.as_ref(), self.seeds, self.cases, &options);
+            convicted &= score.worst().is_some();
+            let passes = candidate.capabilities().passes;
+            let passes: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+            print(out, &row(candidate.name(), &passes.join(", "), "", &score))?;
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
     }
