@@ -5,6 +5,10 @@
 //! implementation. The text form is in [`format::text`](crate::format::text); `Debug` and `Display` of a case
 //! print it.
 
+mod claim;
+
+pub use claim::{Claim, ClaimedLife, Increment, Offset};
+
 use crate::graph::Graph;
 
 /// A graph, a pass, and what is expected.
@@ -12,6 +16,8 @@ use crate::graph::Graph;
 pub struct Case {
     /// The graph as it stands before the pass, with its world.
     pub graph: Graph,
+    /// The graphs of ranks that run another one than `graph`, as under pipeline parallelism.
+    pub programs: Vec<Program>,
     /// The pass; `None` where a file holds a graph alone.
     pub pass: Option<PassConfig>,
     /// What should be found, in file order.
@@ -20,6 +26,8 @@ pub struct Case {
     pub outcome: Option<Recorded>,
     /// The outcome of a partition, where that is what was recorded.
     pub parts: Option<Box<RecordedParts>>,
+    /// What was claimed about memory, where that is what was recorded. A graph that came out of it is `outcome`.
+    pub claim: Option<Box<Claim>>,
     /// The comments of the file.
     pub comments: Vec<Comment>,
 }
@@ -39,8 +47,9 @@ impl PartialEq for Case {
             let recorded =
                 outcome.flat_map(|(rank, g)| [(rank, g.unrepaired.as_ref()), (rank, Some(&g.repaired))]);
             let parts = case.parts.iter().flat_map(|parts| [&parts.forward, &parts.backward]);
-            let parts = parts.map(|graph| (None, Some(graph)));
-            std::iter::once((None, Some(&case.graph))).chain(recorded).chain(parts).collect()
+            let programs = case.programs.iter().map(|program| &program.graph);
+            let more = parts.chain(programs).map(|graph| (None, Some(graph)));
+            std::iter::once((None, Some(&case.graph))).chain(recorded).chain(more).collect()
         }
         fn comments(case: &Case) -> Vec<&Comment> {
             let mut comments: Vec<&Comment> = case.comments.iter().collect();
@@ -52,6 +61,8 @@ impl PartialEq for Case {
             && self.expectations == other.expectations
             && self.outcome.is_some() == other.outcome.is_some()
             && self.parts.is_some() == other.parts.is_some()
+            && self.claim == other.claim
+            && self.programs.iter().map(|p| &p.ranks).eq(other.programs.iter().map(|p| &p.ranks))
             && a.len() == b.len()
             && a.iter().zip(&b).all(|(a, b)| {
                 a.0 == b.0
@@ -62,6 +73,15 @@ impl PartialEq for Case {
             })
             && comments(self) == comments(other)
     }
+}
+
+/// A graph that some ranks run.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The ranks.
+    pub ranks: Vec<u32>,
+    /// Their graph before the pass. Its world is that of the case.
+    pub graph: Graph,
 }
 
 /// A recorded outcome.
@@ -148,7 +168,39 @@ pub struct PassConfig {
     pub name: String,
     /// Options in file order; keys are distinct.
     pub options: Vec<(String, Setting)>,
+    /// How long nodes take: an explicit input of passes that schedule.
+    pub estimates: Vec<EstimateTable>,
 }
+
+/// How long nodes take, as one rank or every rank estimates it. What it leaves out is left to whoever reads it.
+#[derive(Clone, Debug, Default)]
+pub struct EstimateTable {
+    /// The rank whose figures these are; `None`: those of all ranks.
+    pub rank: Option<u32>,
+    /// Bytes per second of memory.
+    pub memory: Option<f64>,
+    /// Bytes per second of a link.
+    pub link: Option<f64>,
+    /// Seconds to start a collective.
+    pub latency: Option<f64>,
+    /// Node names and seconds, in file order.
+    pub seconds: Vec<(String, f64)>,
+}
+
+/// Numbers are equal if they are the same bits, so that every table equals itself.
+impl PartialEq for EstimateTable {
+    fn eq(&self, other: &EstimateTable) -> bool {
+        let bits = |figure: Option<f64>| figure.map(f64::to_bits);
+        let model = |table: &EstimateTable| [table.memory, table.link, table.latency].map(bits);
+        let same = |(a, b): (&(String, f64), &(String, f64))| a.0 == b.0 && a.1.to_bits() == b.1.to_bits();
+        self.rank == other.rank
+            && model(self) == model(other)
+            && self.seconds.len() == other.seconds.len()
+            && self.seconds.iter().zip(&other.seconds).all(same)
+    }
+}
+
+impl Eq for EstimateTable {}
 
 /// The value of an option, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -176,7 +228,7 @@ pub struct SettingError {
 impl PassConfig {
     /// A pass without options.
     pub fn new(name: impl Into<String>) -> PassConfig {
-        PassConfig { name: name.into(), options: Vec::new() }
+        PassConfig { name: name.into(), ..PassConfig::default() }
     }
 
     /// The same with one more option.
@@ -188,6 +240,12 @@ impl PassConfig {
     /// An option as written.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.options.iter().find(|(k, _)| k == key).map(|(_, setting)| setting)
+    }
+
+    /// The same without some options.
+    pub fn without(mut self, keys: &[&str]) -> PassConfig {
+        self.options.retain(|(key, _)| !keys.contains(&key.as_str()));
+        self
     }
 
     /// The options that are not among `known`.
@@ -223,6 +281,11 @@ impl PassConfig {
     /// An option as a number.
     pub fn number(&self, key: &str) -> Result<Option<f64>, SettingError> {
         self.read(key, "a number", Setting::number)
+    }
+
+    /// An option as numbers; one number counts as a list of one.
+    pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, SettingError> {
+        self.read(key, "a list of numbers", |setting| setting.items().iter().map(Setting::number).collect())
     }
 
     /// An option as `true` or `false`.
@@ -332,8 +395,12 @@ pub enum Place {
     World,
     /// The line with the pass.
     Pass,
+    /// An estimate table, by index.
+    Estimates(usize),
     /// A section line.
     Section(Part),
+    /// A line of the claim.
+    Claim(ClaimLine),
     /// A node, by name.
     Node(Part, String),
     /// A cluster, by name.
@@ -349,6 +416,8 @@ pub enum Place {
 pub enum Part {
     /// The graph before the pass.
     Before,
+    /// The graph before the pass of ranks with a program of their own: an index into [`Case::programs`].
+    Program(usize),
     /// The outcome before its repair; for one rank or for all.
     Unrepaired(Option<u32>),
     /// The outcome; for one rank or for all.
@@ -357,4 +426,37 @@ pub enum Part {
     Forward,
     /// The backward graph of a partition.
     Backward,
+    /// The claim about memory: no graph, but lines of its own.
+    Claim,
+}
+
+/// One line of a claim about memory; lines that may stand several times by index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ClaimLine {
+    /// The order to run in.
+    Order,
+    /// The peak.
+    Peak,
+    /// Live bytes before the first step.
+    Before,
+    /// Live bytes of the steps.
+    Steps,
+    /// There are no lives.
+    NoLives,
+    /// A life.
+    Life(usize),
+    /// An estimate of the peak.
+    Estimate(usize),
+    /// There are no increments.
+    NoIncrements,
+    /// A swap of an incremental tracker.
+    Increment(usize),
+    /// There are no offsets.
+    NoOffsets,
+    /// The place of a storage in the arena.
+    Offset(usize),
+    /// There are no runs.
+    NoRuns,
+    /// A run of a verifier.
+    Run(usize),
 }

@@ -6,11 +6,11 @@
 #![allow(missing_docs)]
 
 use graph_oracle::candidates::{self, Outcome};
-use graph_oracle::case::{Case, Expectation, Expected, Subject};
+use graph_oracle::case::{Case, Expectation, Expected, Program, Recorded, RecordedGraphs, Subject};
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Judgement, Options, Verdict};
-use graph_oracle::rules::{CATALOGUE, PassKind};
+use graph_oracle::rules::{CATALOGUE, PassKind, RuleStatus, memory, schedule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +117,7 @@ fn every_graph_is_its_own_sound_outcome() {
         let Some(pass) = &case.pass else { continue };
         let kind = PassKind::parse(&pass.name).unwrap();
         // The outcome of these is no single graph.
-        if matches!(kind, PassKind::Partition | PassKind::Memory) {
+        if matches!(kind, PassKind::Partition | PassKind::Memory | PassKind::Schedule) {
             continue;
         }
         let sorted = graph_oracle::analysis::topological::violations(
@@ -191,4 +191,76 @@ fn every_rule_has_an_accepting_and_a_rejecting_case() {
     };
     assert_eq!(lacking(&holds), [""; 0], "rules that no case accepts");
     assert_eq!(lacking(&violated), [""; 0], "rules that no case rejects");
+}
+
+/// A schedule that moves nothing is sound on all ranks, whatever their graphs; so is a claim about memory that says
+/// nothing but that the graph stays as it is.
+#[test]
+fn nothing_done_is_sound() {
+    let mut judged = 0;
+    for path in files_of(&["memory", "schedule"]) {
+        let case = read(&path);
+        let recorded =
+            |graph: &Graph| RecordedGraphs { unrepaired: None, repaired: graph.clone(), refused: None };
+        let outcome = match case.programs.is_empty() {
+            true => Recorded::Same(Box::new(recorded(&case.graph))),
+            false => {
+                let of = |program: &Program| (program.ranks[0], recorded(&program.graph));
+                Recorded::PerRank(case.programs.iter().map(of).collect())
+            }
+        };
+        let pass = case.pass.clone().map(|pass| pass.without(schedule::JUDGE_OPTIONS));
+        let same = Case { pass, outcome: Some(outcome), claim: None, ..case };
+        let judgement = judge::judge_recorded(&same, &Options::default()).unwrap();
+        let report = graph_oracle::report::text(&judgement, "identity", None, false);
+        assert_eq!(judgement.verdict, Verdict::Sound, "{}:\n{report}", path.display());
+        judged += 1;
+    }
+    assert!(judged >= 60, "only {judged} cases");
+}
+
+fn files_of(families: &[&str]) -> Vec<PathBuf> {
+    let folders: Vec<PathBuf> =
+        families.iter().map(|family| root().join("tests/cases").join(family)).collect();
+    case_files().into_iter().filter(|path| folders.iter().any(|folder| path.starts_with(folder))).collect()
+}
+
+/// Each rule about memory and schedules has a case that violates it and a case in which it was applied and holds.
+#[test]
+fn every_rule_about_memory_and_schedules_has_an_accepting_and_a_rejecting_case() {
+    for (family, ids) in [
+        ("memory", memory::CATALOGUE.iter().map(|rule| rule.id).collect::<Vec<_>>()),
+        ("schedule", schedule::CATALOGUE.iter().map(|rule| rule.id).collect()),
+    ] {
+        let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut violated: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in files_of(&[family]) {
+            let case = read(&path);
+            for expectation in &case.expectations {
+                let Expectation::Verdict { of, is } = expectation else { continue };
+                let judgement = match of {
+                    Subject::Outcome => judge::judge_recorded(&case, &options()),
+                    Subject::Reference => judge_candidate(&case, "reference"),
+                    Subject::Candidate(name) => judge_candidate(&case, name),
+                };
+                let Ok(judgement) = judgement else { continue };
+                for (id, status) in &judgement.rules {
+                    match (status, is) {
+                        (RuleStatus::Holds, Expected::Sound) => *holds.entry(id).or_default() += 1,
+                        (RuleStatus::Violated(_), Expected::Violates(rules))
+                            if rules.iter().any(|r| r == id) =>
+                        {
+                            *violated.entry(id).or_default() += 1
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        let lacking = |counts: &BTreeMap<&str, usize>| -> Vec<&str> {
+            ids.iter().copied().filter(|id| !counts.contains_key(id)).collect()
+        };
+        assert_eq!(lacking(&holds), [""; 0], "rules that no case of {family} accepts");
+        assert_eq!(lacking(&violated), [""; 0], "rules that no case of {family} rejects");
+    }
 }

@@ -529,3 +529,48 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
     let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);
     assert_eq!((status(&window), text(&window.stderr).contains("windows of graphs")), (2, true));
 }
+
+/// Exit status 2 and a line that contains `words`.
+fn refuses_schedule(scratch: &Scratch, case: &str, words: &str) {
+    let path = scratch.write("case.graph", case.as_bytes());
+    let output = program(&["check", "schedule", &path]);
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{case}\n{}{message}", text(&output.stdout));
+    assert!(message.contains(words), "expected {words:?} in {message:?}");
+}
+
+#[test]
+fn schedules_that_cannot_be_judged_are_told() {
+    let scratch = Scratch::new("schedules");
+    let head = "world 2 ranks, groups pp = [0 1]\npass schedule\n";
+    let send = "x = input : f32[4]\ny = send(x, 1, 0, pp)\nz = wait(y)\noutput x\n";
+    let other = "x = input : f32[4]\nb = relu(x)\noutput b\n";
+    let no_peer = "rank 0 sends y to rank 1 on pp, which has no receive for it";
+    refuses_schedule(&scratch, &format!("{head}{send}--- rank 1\n{other}"), no_peer);
+    let outside = send.replace("(x, 1", "(x, 7");
+    let told = "the peer of y on rank 0 is 7, but process group \"pp\" has 2 ranks";
+    refuses_schedule(&scratch, &format!("{head}{outside}--- rank 1\n{other}"), told);
+    let told = "there is no rank 9: the world has 2 ranks";
+    refuses_schedule(&scratch, &format!("{head}{other}--- rank 9\n{other}"), told);
+    let estimates = |line: &str| format!("{head}{line}\n{other}");
+    refuses_schedule(&scratch, &estimates("estimates {b: nan}"), "the estimate for b is NaN seconds");
+    refuses_schedule(&scratch, &estimates("estimates rank 1 {b: 1.0}"), "rank 0 has no estimates");
+    refuses_schedule(&scratch, &estimates("estimates link=0"), "the estimated link is 0");
+    let promise = estimates("").replace("pass schedule", "pass schedule promises=[speed]");
+    refuses_schedule(&scratch, &promise, "unknown promise \"speed\"; there are: all, peak");
+    let world = format!("world 2 ranks, groups pp = [0 5]\npass schedule\n{other}");
+    refuses_schedule(&scratch, &world, "process group \"pp\" lists rank 5");
+}
+
+#[test]
+fn a_schedule_is_told_with_what_it_is_worth() {
+    let output =
+        program(&["check", "schedule", "tests/cases/schedule/exposed_time_hidden.graph", "--format", "json"]);
+    assert_eq!(status(&output), 0, "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schedule"]["exposed_nanoseconds"], serde_json::json!({"before": 10000, "after": 0}));
+    assert_eq!(report["schedule"]["moved_nodes"], 3);
+    let output = program(&["simulate", "tests/cases/schedule/pipeline.graph"]);
+    assert_eq!(status(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("all ranks finish"), "{}", text(&output.stdout));
+}

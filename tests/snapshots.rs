@@ -6,8 +6,11 @@
 use graph_oracle::candidates::{self, Candidate, Place, Reference};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::format::{json, text};
-use graph_oracle::graph::Graph;
+use graph_oracle::graph::{Graph, NodeId};
 use graph_oracle::judge::{self, Options};
+use graph_oracle::passes::memory::{Devices, replay};
+use graph_oracle::passes::schedule::{self, Config, Pass};
+use graph_oracle::report::memory::MemoryReport;
 use graph_oracle::rules::{Correspondence, Side};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -123,7 +126,14 @@ fn partitions_of_captured_graphs() {
 #[test]
 fn explanations() {
     let mut told = 0;
-    for folder in ["corpus", "tests/cases/bucket", "tests/cases/comm", "tests/cases/order"] {
+    for (folder, family) in [
+        ("corpus", ""),
+        ("tests/cases/bucket", ""),
+        ("tests/cases/comm", ""),
+        ("tests/cases/order", ""),
+        ("tests/cases/memory", "memory_"),
+        ("tests/cases/schedule", "schedule_"),
+    ] {
         for path in files(folder, ".graph") {
             let case: Case = text::parse(std::fs::read(&path).unwrap()).unwrap();
             for expectation in &case.expectations {
@@ -137,10 +147,61 @@ fn explanations() {
                     }
                 };
                 let report = graph_oracle::report::text(&judgement.unwrap(), &stem(&path), None, false);
-                check(&format!("explanation_{}", stem(&path)), &report);
+                let of = match of {
+                    Subject::Candidate(name) if !family.is_empty() => format!("_{name}"),
+                    _ => String::new(),
+                };
+                check(&format!("explanation_{family}{}{of}", stem(&path)), &report);
                 told += 1;
             }
         }
     }
-    assert!(told >= 20, "only {told} explanations");
+    assert!(told >= 60, "only {told} explanations");
+}
+
+/// What is live step by step, counted in PyTorch's way and as it is.
+#[test]
+fn memory_of_captured_graphs() {
+    for path in files("corpus/real", ".json.gz") {
+        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        let report = MemoryReport::new(&graph).unwrap();
+        let mut told = report.text();
+        let replay =
+            replay::replay(&graph, replay::Options { devices: Devices::All, ..Default::default() }).unwrap();
+        let _ = writeln!(
+            told,
+            "live bytes, of all devices, after the allocations and after the frees of each step"
+        );
+        let _ = writeln!(told, "{:>12} {:>12}  before", "", replay.steps.before);
+        for step in &replay.steps.steps {
+            let _ = writeln!(told, "{:>12} {:>12}  {}", step.peak, step.after, graph.name(step.node));
+        }
+        check(&format!("memory_{}", stem(&path)), &told);
+    }
+}
+
+/// Which nodes each pass moves, and where to.
+#[test]
+fn schedules_of_captured_graphs() {
+    let mut moved = 0;
+    for path in files("corpus/real", ".json.gz") {
+        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        let mut told = String::new();
+        for &pass in Pass::ALL {
+            let _ = writeln!(told, "{}:", pass.name());
+            match schedule::schedule(&graph, &Config::new(pass)) {
+                Err(refusal) => drop(writeln!(told, "  refused: {refusal}")),
+                Ok(scheduled) => {
+                    let other = |(place, id): &(usize, NodeId)| id.index() != *place;
+                    let places = scheduled.order.iter().copied().enumerate().filter(other);
+                    for (place, id) in places {
+                        moved += 1;
+                        let _ = writeln!(told, "  {} from #{} to #{place}", graph.name(id), id.0);
+                    }
+                }
+            }
+        }
+        check(&format!("schedules_{}", stem(&path)), &told);
+    }
+    assert!(moved > 10, "{moved}");
 }

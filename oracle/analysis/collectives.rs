@@ -51,6 +51,9 @@ pub struct CollectiveCall<'a> {
     pub reduce_op: Option<&'a str>,
     /// Source or destination rank of a broadcast, send or receive.
     pub peer: Option<i64>,
+    /// What an all-to-all sends to each member of its group and what it expects from each, in rows of its tensors; `None`
+    /// where that is not stated or not known.
+    pub splits: Option<[Vec<i64>; 2]>,
 }
 
 /// The communication of one graph, in list order, with the waits.
@@ -153,6 +156,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         group_size: None,
         reduce_op: None,
         peer: None,
+        splits: None,
     };
     let Some(schema) = &info.schema else { return Some(call) };
     let Ok(bound) = Bound::new(graph, node, schema) else { return Some(call) };
@@ -169,7 +173,8 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
                 call.coalesced = true;
                 call.in_place |= param.write;
             }
-            ("group_name" | "tag", _) => {
+            // A barrier takes the group itself.
+            ("group_name" | "tag" | "process_group", _) => {
                 call.group = match value {
                     Some(Value::Str(name)) => GroupName::Text(graph.text(name)),
                     Some(Value::Node(node)) => GroupName::Node(node),
@@ -186,6 +191,10 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
             (name @ ("src" | "dst"), _) => call.peer = bound.int(name),
             _ => {}
         }
+    }
+    if kind == Collective::AllToAll {
+        let (sent, expected) = (bound.ints("input_split_sizes"), bound.ints("output_split_sizes"));
+        call.splits = sent.zip(expected).map(|(sent, expected)| [sent, expected]);
     }
     Some(call)
 }

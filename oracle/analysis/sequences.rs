@@ -2,7 +2,8 @@
 //!
 //! Ranks of a group meet launch by launch. So the launches of one group, in order, must be the same on all its
 //! ranks: kind, reduction, dtype, sizes in and out, and the root of a broadcast. The peer of a send or receive is
-//! another on every rank and is not compared.
+//! another on every rank and is not compared. Nor are the sizes of an all-to-all: what rank `a` sends to `b` must be
+//! what `b` expects from `a` ([`unequal_parts`]). A barrier has no size.
 //!
 //! A [`Sequences`] owns its data, so that graphs can be compared after one of them is gone.
 
@@ -30,6 +31,8 @@ pub struct Launch {
     pub numel_out: Option<i64>,
     /// Source of a broadcast.
     pub root: Option<i64>,
+    /// Of an all-to-all the elements that go to each member of the group, and those that are expected from each.
+    pub splits: Option<[Vec<i64>; 2]>,
 }
 
 /// The launches on one group.
@@ -100,14 +103,53 @@ impl Launch {
             numel_out: sum(results.iter().map(|&t| graph.numel(graph.tensor(t))).collect())
                 .filter(|_| !results.is_empty()),
             root: call.peer.filter(|_| call.kind == Collective::Broadcast),
+            splits: splits(graph, call),
         }
     }
 
-    /// Whether two ranks that launch these two meet.
+    /// Whether two ranks that launch these two meet, as far as their places in the group do not matter.
     pub fn meets(&self, other: &Launch) -> bool {
-        let of = |l: &Launch| (l.kind, l.reduce_op.clone(), l.dtype, l.numel_in, l.numel_out, l.root);
-        of(self) == of(other)
+        let sizes = |l: &Launch| match l.kind {
+            Collective::AllToAll => (l.dtype, None, None),
+            Collective::Barrier => (None, None, None),
+            _ => (l.dtype, l.numel_in, l.numel_out),
+        };
+        (self.kind, &self.reduce_op, self.root) == (other.kind, &other.reduce_op, other.root)
+            && sizes(self) == sizes(other)
     }
+}
+
+/// The elements that an all-to-all sends to each member of its group, and those that it expects from each.
+fn splits(graph: &Graph, call: &CollectiveCall) -> Option<[Vec<i64>; 2]> {
+    let [sent, expected] = call.splits.as_ref()?;
+    let tensor = graph.tensor_of(*call.inputs.first()?)?;
+    let row = graph.dims(tensor.shape).get(1..)?.iter();
+    let row = row.map(|dim| graph.hint(*dim)).try_fold(1i64, |n, dim| n.checked_mul(dim?))?;
+    let elements = |rows: &[i64]| rows.iter().map(|n| n.checked_mul(row)).collect::<Option<Vec<i64>>>();
+    Some([elements(sent)?, elements(expected)?])
+}
+
+/// The first two members of a group between which an all-to-all does not fit: (from, to, elements sent, elements
+/// expected). `splits` holds for each member what it sends to each and what it expects from each; members without
+/// are not compared, nor are pairs that `compares` leaves out. A size that is missing is 0.
+pub fn unequal_parts(
+    splits: &[Option<&[Vec<i64>; 2]>],
+    compares: impl Fn(usize, usize) -> bool,
+) -> Option<(usize, usize, i64, i64)> {
+    // Equal parts everywhere are the rule, and need no look at every pair.
+    let mut all = splits.iter().flatten().flat_map(|both| both.iter());
+    let part = all.clone().find_map(|parts| parts.first());
+    if all.all(|parts| parts.len() == splits.len() && parts.iter().all(|n| Some(n) == part)) {
+        return None;
+    }
+    let at = |parts: &[i64], member: usize| parts.get(member).copied().unwrap_or(0);
+    let members = || splits.iter().enumerate().filter_map(|(i, both)| Some((i, (*both)?)));
+    members().find_map(|(from, [sent, _])| {
+        members().filter(|&(to, _)| compares(from, to)).find_map(|(to, [_, expected])| {
+            let (sent, expected) = (at(sent, to), at(expected, from));
+            (sent != expected).then_some((from, to, sent, expected))
+        })
+    })
 }
 
 impl fmt::Display for Launch {
@@ -195,6 +237,35 @@ mod tests {
 r0 = all_reduce(x, 'sum', tp)
 g1 = all_gather(x, dp)
 output (g0, r0, g1)";
+
+    #[test]
+    fn what_is_sent_is_what_is_expected() {
+        let of = |body: &str| sequences(&format!("{body}\noutput a")).of("tp")[0].clone();
+        // Three rows of the first rank's four go to the second, which sends it one of its own.
+        let first = of("a = all_to_all(x, [1, 1], [1, 3], tp) : f32[2]");
+        let second = of("a = all_to_all(x, [3, 3], [1, 3], tp) : f32[6]");
+        let wrong = of("a = all_to_all(x, [2, 3], [1, 3], tp) : f32[5]");
+        assert_eq!(first.splits, Some([vec![1, 3], vec![1, 1]]));
+        assert!(first.meets(&second) && first.meets(&wrong));
+        let parts =
+            |a: &Launch, b: &Launch| unequal_parts(&[a.splits.as_ref(), b.splits.as_ref()], |_, _| true);
+        assert_eq!(parts(&first, &second), None);
+        assert_eq!(parts(&first, &wrong), Some((0, 1, 3, 2)));
+        assert_eq!(unequal_parts(&[first.splits.as_ref(), wrong.splits.as_ref()], |a, b| a == b), None);
+        assert_eq!(unequal_parts(&[first.splits.as_ref(), None], |_, _| true), None);
+        // Sizes that are not numbers are not known.
+        assert_eq!(of("a = all_to_all(x, [sym(\"u0\"), 1], [1, 3], tp) : f32[2]").splits, None);
+    }
+
+    #[test]
+    fn a_barrier_is_on_its_group_and_has_no_size() {
+        let barriers = sequences(
+            "y = relu(x)\nz = view(y, [2, 2])\na = c10d.barrier.default(x, \"dp\", [0]) : ?\n\
+             b = c10d.barrier.default(z, \"dp\", [0]) : ?\noutput y",
+        );
+        let [a, b] = barriers.of("dp") else { panic!("{barriers:?}") };
+        assert!(a.meets(b) && a.kind == Collective::Barrier);
+    }
 
     #[test]
     fn groups_apart_each_in_list_order() {

@@ -4,7 +4,7 @@
 //! reference masters. The number of cases it took is the score; the median over the seeds is what docs/score.md lists.
 
 use crate::candidates::{Candidate, Reference};
-use crate::generate::{self, Config, joint};
+use crate::generate::{self, Config, joint, memory, schedule};
 use crate::judge::{self, Options, Verdict};
 use crate::rules::PassKind;
 use rayon::prelude::*;
@@ -51,12 +51,14 @@ fn convict(
     options: &Options,
 ) -> Option<(u64, &'static str)> {
     let passes = candidate.capabilities().passes;
-    let repairs = passes == [PassKind::Repair];
-    let config = Config { repair: if repairs { 100 } else { 0 }, ..Config::default() };
+    let repair = if passes == [PassKind::Repair] { 100 } else { 0 };
+    let config = Config { repair, ..Config::default() };
     (0..limit).find_map(|number| {
-        let case = match passes == [PassKind::Partition] {
-            true => joint::case(&joint::Config::default(), seed, number),
-            false => generate::case(&config, seed, number).into_case(),
+        let case = match passes[..] {
+            [PassKind::Partition] => joint::case(&joint::Config::default(), seed, number),
+            [PassKind::Schedule] => schedule::case(seed, number),
+            [PassKind::Memory] => memory::case(seed, number),
+            _ => generate::case(&config, seed, number).into_case(),
         };
         let judgement = judge::judge(&case, candidate, options).ok()?;
         let rule = *judgement.violated_rules().first()?;

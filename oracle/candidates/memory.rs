@@ -3,7 +3,7 @@
 //! A memory candidate looks at a graph and states a [`Claim`]. The reference states everything that it can: lives,
 //! live bytes and peak by the replay, the same peak by both estimators of the scheduler's model, an incremental tracker
 //! over a few swaps, and offsets in an arena. A mutant replaces one ingredient; reference code knows of none.
-//! Sources of the mutants: K18, K19, K20, K24, K30 and K33 of the bug benchmark.
+//! Sources of the mutants: K18, K19, K20, K24, K30, K31 and K33 of the bug benchmark.
 
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
@@ -39,12 +39,16 @@ enum Edit {
     NetDelta,
     /// The last use of a buffer stays with its old node when a swap changes it.
     LastUseStays,
+    /// A storage is credited to the node that came first before the swaps.
+    FirstStays,
     /// Every view counts.
     CountAliases,
     /// A life in the arena does not include its last step.
     HalfOpen,
     /// A buffer without a use has no life in the arena.
     EmptyLife,
+    /// What a collective receives is placed in a buffer that others add to.
+    ReceiveInAccumulator,
     /// A returned copy is replaced by what it is a copy of.
     ElideCopy,
     /// What nobody reads is kept to the end of the run.
@@ -65,6 +69,14 @@ impl Policy for NoIdentities {
     fn keeps_for(&self, graph: &Graph, view: NodeId) -> bool {
         let kind = crate::ops::by_target(graph.target(view)).map(|info| info.kind);
         !matches!(kind, Some(Kind::View(View::Alias | View::Sizes) | Kind::GetItem))
+    }
+}
+
+struct LaunchIsResult;
+impl Policy for LaunchIsResult {
+    fn keeps_for(&self, graph: &Graph, view: NodeId) -> bool {
+        let kind = crate::ops::by_target(graph.target(view)).map(|info| info.kind);
+        kind != Some(Kind::Wait)
     }
 }
 
@@ -115,6 +127,13 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
         edit: Edit::Nothing,
     },
     MemoryCandidate {
+        name: "K19a",
+        defect: "takes the launch for the result: who reads the wait does not keep the memory",
+        convicted_by: LIVES,
+        policy: &LaunchIsResult,
+        edit: Edit::Nothing,
+    },
+    MemoryCandidate {
         name: "K19b",
         defect: "gives the memory of a collective back when it starts",
         convicted_by: &["memory/no-use-after-free"],
@@ -127,6 +146,13 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
         convicted_by: &["memory/no-use-after-free"],
         policy: &NoInputsInFlight,
         edit: Edit::Nothing,
+    },
+    MemoryCandidate {
+        name: "K20a",
+        defect: "credits a storage to the node that came first in the original order",
+        convicted_by: &["memory/incremental-equals-recompute"],
+        policy: &ReferencePolicy,
+        edit: Edit::FirstStays,
     },
     MemoryCandidate {
         name: "K20b",
@@ -176,6 +202,13 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
         convicted_by: &["memory/alias-relation"],
         policy: &ReferencePolicy,
         edit: Edit::ElideCopy,
+    },
+    MemoryCandidate {
+        name: "K31",
+        defect: "receives into a buffer that others still add to",
+        convicted_by: &["memory/placement-disjoint"],
+        policy: &ReferencePolicy,
+        edit: Edit::ReceiveInAccumulator,
     },
     MemoryCandidate {
         name: "K33",
@@ -267,7 +300,7 @@ impl MemoryCandidate {
             lives: (!resized).then_some(claimed),
             estimates: self.estimates(&facts, &replay)?,
             increments: (!resized).then(|| self.increments(&facts, &replay)),
-            offsets: Some(self.offsets(graph, &replay)),
+            offsets: Some(self.offsets(&facts, &replay)),
             after: Some(after.unwrap_or_else(|| graph.clone())),
             verifier_runs: None,
         })
@@ -289,7 +322,8 @@ impl MemoryCandidate {
     }
 
     /// First fit, in order of the start.
-    fn offsets(&self, graph: &Graph, replay: &Replay) -> Vec<Offset> {
+    fn offsets(&self, facts: &Facts, replay: &Replay) -> Vec<Offset> {
+        let graph = facts.graph;
         let last = (replay.steps.steps.len() as u32).saturating_sub(1);
         let mut order: Vec<usize> = (0..replay.lives.len()).filter(|&i| replay.lives[i].bytes > 0).collect();
         order.sort_by_key(|&i| (replay.lives[i].start, i));
@@ -316,6 +350,9 @@ impl MemoryCandidate {
                 placed.push((offset, offset + life.bytes, Some(end)));
             }
             offsets.push(Offset { name: name(graph, replay, i), offset, in_place_of: None });
+        }
+        if self.edit == Edit::ReceiveInAccumulator {
+            receive_in_accumulator(facts, replay, &mut offsets);
         }
         offsets
     }
@@ -345,14 +382,11 @@ impl MemoryCandidate {
             }
             let (a, b) = (at as u32, at as u32 + 1);
             for (i, life) in lives.iter_mut().enumerate() {
-                life.start = life.start.map(|step| {
-                    if step == a {
-                        b
-                    } else if step == b {
-                        a
-                    } else {
-                        step
-                    }
+                life.start = life.start.map(|step| match step {
+                    step if self.edit == Edit::FirstStays => step,
+                    step if step == a => b,
+                    step if step == b => a,
+                    step => step,
                 });
                 life.end = life.end.map(|step| match step {
                     // Whoever also needs it and now runs later is the last one.
@@ -480,6 +514,37 @@ fn count_aliases(facts: &Facts, lives: &[Life], claimed: &mut Vec<ClaimedLife>) 
                 frees: vec![lives[part.storage.index()].end.unwrap_or(0).max(step as u32)],
             });
         }
+    }
+}
+
+/// Puts the first result of a collective where a storage lies that is written in place while it lives.
+fn receive_in_accumulator(facts: &Facts, replay: &Replay, offsets: &mut [Offset]) {
+    let graph = facts.graph;
+    let last = replay.steps.steps.len() as u32;
+    let span = |i: usize| (replay.lives[i].start.unwrap_or(0), replay.lives[i].end.unwrap_or(last));
+    let meet = |a: (u32, u32), b: (u32, u32)| a.0 <= b.1 && b.0 <= a.1;
+    let is_received = |i: usize| facts.collectives.launch_at(replay.lives[i].by).is_some();
+    let is_added_to = |i: usize| {
+        let accesses = facts.storages.accesses().iter();
+        accesses.into_iter().any(|access| {
+            access.touch == Touch::Write
+                && access.part.storage.index() == i
+                && access.node != replay.lives[i].by
+                && facts.collectives.launch_at(access.node).is_none()
+        })
+    };
+    let counts = |i: &usize| replay.lives[*i].bytes > 0;
+    let all = || (0..replay.lives.len()).filter(counts);
+    let pair = all().filter(|&i| is_received(i)).find_map(|received| {
+        let fits = |&i: &usize| i != received && meet(span(i), span(received)) && is_added_to(i);
+        Some((received, all().find(fits)?))
+    });
+    let Some((received, accumulator)) = pair else { return };
+    let (received, accumulator) = (name(graph, replay, received), name(graph, replay, accumulator));
+    let place = offsets.iter().find(|offset| offset.name == accumulator).map(|offset| offset.offset);
+    let slot = offsets.iter_mut().find(|offset| offset.name == received);
+    if let (Some(place), Some(slot)) = (place, slot) {
+        slot.offset = place;
     }
 }
 

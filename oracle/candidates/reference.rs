@@ -1,7 +1,7 @@
 //! The reference implementations, as a candidate.
 
 use super::memory::reference_claim;
-use super::schedule::run_options;
+use super::schedule::{config_of, run_options};
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
@@ -33,7 +33,7 @@ impl Candidate for Reference {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
             Some(PassKind::Repair | PassKind::Memory) => no_options(pass),
             Some(PassKind::Partition) => partition_config(pass).map(|_| ()),
-            Some(PassKind::Schedule) => schedule::Config::from_pass(pass).map(|_| ()),
+            Some(PassKind::Schedule) => config_of(pass).map(|_| ()),
             None => Ok(()),
         }
     }

@@ -10,7 +10,9 @@ use crate::judge::partition::{StageGraphs, judge_replay};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::report;
 use crate::report::memory::MemoryReport;
+use crate::report::schedule::ScheduleReport;
 use crate::rules::PassKind;
+use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -119,12 +121,23 @@ impl Check {
             false => None,
         };
         let options = self.judge_options();
+        let schedule = match self.pass == PassKind::Schedule.name() && case.programs.is_empty() {
+            true => Some((case.graph.clone(), self.scheduled(&case, outcomes.as_ref(), &config))),
+            false => None,
+        };
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
         timing.tell("judging");
+        let counts = match schedule {
+            Some((before, Some((after, estimates)))) if !order_is_broken(&judgement) => {
+                let report = ScheduleReport::new(&before, &after, &estimates);
+                Some((report.text(), report.json()))
+            }
+            _ => counts,
+        };
         self.report(&judgement, &subject, counts, arguments, out)
     }
 
-    /// Prints the judgement, and the counts of memory before it.
+    /// Prints the judgement, and the figures of its pass before it.
     fn report(
         &self,
         judgement: &Judgement,
@@ -142,7 +155,7 @@ impl Check {
             ReportFormat::Json => {
                 let mut report = report::json(judgement, subject, Some(&replay));
                 if let (Some((_, counts)), Some(report)) = (counts, report.as_object_mut()) {
-                    report.insert("memory".to_string(), counts);
+                    report.insert(self.pass.clone(), counts);
                 }
                 serde_json::to_string_pretty(&report).map_err(CouldNotRun::new)? + "\n"
             }
@@ -216,7 +229,7 @@ impl Check {
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect();
         let graph = crate::rules::memory::reordered(&case.graph, &order)
             .map_err(|why| CouldNotRun::new(format_args!("{name}: {why}")))?;
-        Ok(Case { graph, outcome: None, ..case })
+        Ok(Case { graph, outcome: None, claim: None, ..case })
     }
 
     /// Both counts of the memory of a graph, for people and for machines.
@@ -229,6 +242,28 @@ impl Check {
         let report =
             MemoryReport::new(graph).map_err(|fault| CouldNotRun::new(format_args!("{before}: {fault}")))?;
         Ok((report.text(), report.json()))
+    }
+
+    /// The graph of the first rank after a schedule, with the estimates that all ranks agree on; `None` where there is none.
+    fn scheduled(
+        &self,
+        case: &Case,
+        outcomes: Option<&Result<Outcomes, CouldNotRun>>,
+        config: &PassConfig,
+    ) -> Option<(Graph, Estimates)> {
+        let tables = Estimates::of_ranks(&config.estimates).ok()?;
+        let estimates = Estimates::agreed(&tables).ok()?;
+        let after = match (outcomes, &case.outcome) {
+            (Some(outcomes), _) => outcomes.as_ref().ok()?.first()?.1.repaired.clone(),
+            (None, Some(recorded)) if self.candidate == "reference" => {
+                recorded.entries().first()?.1.repaired.clone()
+            }
+            (None, _) => {
+                let candidate = self.worker.or_named(|| self.candidate.clone()).ok()?;
+                candidate.run(&case.graph, config, 0).ok()?.repaired
+            }
+        };
+        Some((after, estimates))
     }
 
     fn judge_options(&self) -> Options {
@@ -261,13 +296,14 @@ impl Check {
         let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
         let Some(outcomes) = outcomes else {
             let is_reference = self.candidate == "reference" && !self.worker.is_given();
-            if case.outcome.is_some() && is_reference {
+            let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
+            if is_recorded && is_reference {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
             let candidate = self.worker.or_named(|| self.candidate.clone())?;
-            let case = Case { pass: Some(config), outcome: None, ..case };
+            let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
         };
@@ -334,6 +370,12 @@ fn stage(argument: &Path) -> Result<(StageGraphs, Option<PassConfig>), CouldNotR
             "{text}: a stage is a joint graph, or the three files JOINT,FORWARD,BACKWARD"
         ))),
     }
+}
+
+/// Whether the result is no permutation, or is out of order: figures of it would mean nothing.
+fn order_is_broken(judgement: &Judgement) -> bool {
+    let broken = ["order/permutation", "order/producer-before-reader"];
+    judgement.violated_rules().iter().any(|rule| broken.contains(rule))
 }
 
 /// The command line, quoted for a shell where needed.

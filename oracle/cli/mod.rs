@@ -176,7 +176,7 @@ impl PassOptions {
     ) -> Result<crate::case::PassConfig, CouldNotRun> {
         let mut config = crate::case::PassConfig::new(pass);
         if let Some(case) = case.filter(|case| case.name == pass) {
-            config.options = case.options.clone();
+            config = case.clone();
         }
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {

@@ -2,14 +2,14 @@
 
 use super::{CouldNotRun, Status, print};
 use crate::campaign::score;
-use crate::candidates::{Candidate, mutants, partition, pr158663::Pr158663};
+use crate::candidates::{self, Candidate, mutants, partition, pr158663::Pr158663};
 use crate::judge::Options;
 use clap::Args;
 use std::io::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Score {
-    /// Mutants to score; default: all of bucketing and partitioning, and the historic algorithm.
+    /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm.
     names: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -27,13 +27,13 @@ impl Score {
         all.push(("pr158663", "the historic algorithm, five defects", "#158663", &Pr158663));
         let cutting: Vec<_> = partition::mutants().collect();
         all.extend(cutting.iter().map(|m| (m.name, m.about, m.origin, m as &dyn Candidate)));
-        if let Some(name) = self.names.iter().find(|name| !all.iter().any(|planted| planted.0 == **name)) {
-            let names: Vec<&str> = all.iter().map(|planted| planted.0).collect();
-            return Err(CouldNotRun::new(format_args!(
-                "unknown mutant {name:?}; there are: {}",
-                names.join(", ")
-            )));
-        }
+        let others: Vec<Box<dyn Candidate>> = self
+            .names
+            .iter()
+            .filter(|name| !all.iter().any(|planted| planted.0 == **name))
+            .map(|name| candidates::find(name))
+            .collect::<Result<_, _>>()
+            .map_err(CouldNotRun::new)?;
         let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
         let options = Options::default();
         let mut convicted = true;
@@ -45,6 +45,13 @@ impl Score {
             let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
             print(out, &row(name, about, origin, &score))?;
+        }
+        for candidate in others {
+            let score = score(candidate.as_ref(), self.seeds, self.cases, &options);
+            convicted &= score.worst().is_some();
+            let passes = candidate.capabilities().passes;
+            let passes: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+            print(out, &row(candidate.name(), &passes.join(", "), "", &score))?;
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
     }

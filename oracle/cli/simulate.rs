@@ -1,16 +1,18 @@
 //! `graph-oracle simulate`: do all ranks finish?
 
-use super::files;
+use super::files::{self, Input};
 use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::case::Case;
 use crate::graph::Graph;
 use crate::simulate::{self, Estimates, Messages, Options, Programs, Streams, Timeline};
 use clap::{Args, ValueEnum};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(super) struct Simulate {
-    /// The graph that all ranks run; or several, which the ranks run in turn (or as --ranks says).
+    /// The graph that all ranks run, or a case with graphs of ranks; or several graphs, which the ranks run in turn (or as
+    /// --ranks says).
     #[arg(required = true)]
     graphs: Vec<PathBuf>,
     /// For each rank the number of its graph, from 0: 0,0,1,1.
@@ -43,8 +45,23 @@ enum MessagesArgument {
 impl Simulate {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let mut graphs: Vec<Graph> = Vec::new();
+        let mut of_rank = self.ranks.clone();
+        let mut estimates = Estimates::default();
+        let mut read = Vec::new();
         for path in &self.graphs {
-            let graph = files::read(path)?.into_graph(path)?;
+            match files::read(path)? {
+                // Ranks with graphs of their own, and their estimates.
+                Input::Case(case) if self.graphs.len() == 1 && self.ranks.is_empty() => {
+                    let case = *case;
+                    estimates = agreed(&case, path)?;
+                    of_rank = graphs_of_ranks(&case, path)?;
+                    read.push((case.graph, path));
+                    read.extend(case.programs.into_iter().map(|program| (program.graph, path)));
+                }
+                input => read.push((input.into_graph(path)?, path)),
+            }
+        }
+        for (graph, path) in read {
             let faults = crate::judge::input_faults(&graph, crate::rules::PassKind::Schedule);
             if !faults.is_empty() {
                 return Err(CouldNotRun::faults(path.display(), &faults));
@@ -60,11 +77,10 @@ impl Simulate {
         let all: Vec<&Graph> = graphs.iter().collect();
         let world = graphs.first().and_then(|graph| graph.world.assume_mesh());
         let ranks = world.and_then(|world| world.ranks).unwrap_or(1) as usize;
-        let of_rank = match self.ranks.is_empty() {
-            true => (0..ranks).map(|rank| rank % graphs.len()).collect(),
-            false => self.ranks.clone(),
-        };
-        let programs = Programs::per_rank(&all, &of_rank, &Estimates::default());
+        if of_rank.is_empty() {
+            of_rank = (0..ranks).map(|rank| rank % graphs.len()).collect();
+        }
+        let programs = Programs::per_rank(&all, &of_rank, &estimates);
         let options = Options {
             streams: if self.one_stream { Streams::One } else { Streams::PerGroup },
             messages: match self.messages {
@@ -102,6 +118,35 @@ impl Simulate {
         print(out, &text)?;
         Ok(status)
     }
+}
+
+/// The estimates of a case, one table for all ranks.
+fn agreed(case: &Case, path: &Path) -> Result<Estimates, CouldNotRun> {
+    let tables = case.pass.as_ref().map_or(&[][..], |pass| &pass.estimates);
+    let agreed = Estimates::of_ranks(tables).and_then(|ranks| Estimates::agreed(&ranks));
+    agreed.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
+}
+
+/// For each rank of a case the number of its graph; empty where all run one.
+fn graphs_of_ranks(case: &Case, path: &Path) -> Result<Vec<usize>, CouldNotRun> {
+    if case.programs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let world = case.graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
+    let mut of_rank = vec![0; world as usize];
+    for (number, program) in (1..).zip(&case.programs) {
+        for &rank in &program.ranks {
+            match of_rank.get_mut(rank as usize) {
+                Some(of) => *of = number,
+                None => {
+                    let path = path.display();
+                    let why = format_args!("{path}: there is no rank {rank}: the world has {world} ranks");
+                    return Err(CouldNotRun::new(why));
+                }
+            }
+        }
+    }
+    Ok(of_rank)
 }
 
 /// How long everything took by the estimates, and the communication that was not hidden.

@@ -15,7 +15,7 @@
 //!
 //! Symbolic sizes, several devices, batches of messages, coalesced collectives, bodies of higher-order operators.
 
-use crate::case::{Case, PassConfig};
+use crate::case::{Case, PassConfig, Program, Setting};
 use crate::generate::{Seeded, Source};
 use crate::graph::{Cluster, Dtype, Graph, Group, NodeId, Op, OrderingEdge, Out, Str, Value, World};
 use crate::passes::schedule::Pass;
@@ -38,28 +38,43 @@ pub struct ScheduleCase {
 
 const RANKS: u32 = 4;
 
-/// Case number `index` of the campaign `seed`: a graph of all ranks, with estimates that all ranks share.
+/// Case number `index` of the campaign `seed`.
 pub fn case(seed: u64, index: u64) -> Case {
     let mut source = Seeded::case(seed, index);
     let pass = source.one_of(Pass::ALL);
-    let drawn = graph_case(&mut source, 30, false);
-    let config = PassConfig::new("schedule")
-        .with("method", pass.name())
-        .with("budget", drawn.budgets.first().copied().unwrap_or(0.2).to_string())
-        .with("runtime_mode", if drawn.runtime_mode { "true" } else { "false" });
-    let graph = drawn.graphs.into_iter().next().unwrap_or_default();
-    Case { pass: Some(config), ..Case::of_graph(graph) }
+    schedule_case(&mut source, 30).into_case(pass)
+}
+
+impl ScheduleCase {
+    /// The case for one of the passes, with the estimates and budgets of each rank, and the graphs of odd ranks.
+    pub fn into_case(self, pass: Pass) -> Case {
+        let budgets = self.budgets.iter().map(|budget| Setting::Text(budget.to_string()));
+        let budget = match self.budgets[..] {
+            [budget] => Setting::Text(budget.to_string()),
+            _ => Setting::List(budgets.collect()),
+        };
+        let mut config = PassConfig::new("schedule").with("method", pass.name());
+        config.options.push(("budget".to_string(), budget));
+        config = config.with("runtime_mode", if self.runtime_mode { "true" } else { "false" });
+        let is_shared = self.estimates.len() == 1;
+        let rank = |rank: usize| (!is_shared).then_some(rank as u32);
+        config.estimates =
+            self.estimates.iter().enumerate().map(|(i, table)| table.as_table(rank(i))).collect();
+        let mut graphs = self.graphs.into_iter();
+        let graph = graphs.next().unwrap_or_default();
+        let ranks_of = |wanted: usize| {
+            let ranks = self.of_rank.iter().enumerate().filter(move |(_, of)| **of == wanted);
+            ranks.map(|(rank, _)| rank as u32).collect()
+        };
+        let programs = graphs.enumerate().map(|(i, graph)| Program { ranks: ranks_of(i + 1), graph });
+        Case { pass: Some(config), programs: programs.collect(), ..Case::of_graph(graph) }
+    }
 }
 
 /// A case from the choices of `source`, with at most about `steps` steps.
 pub fn schedule_case(source: &mut impl Source, steps: u32) -> ScheduleCase {
-    graph_case(source, steps, true)
-}
-
-/// The same; `messages` between ranks need a second graph.
-fn graph_case(source: &mut impl Source, steps: u32, messages: bool) -> ScheduleCase {
     source.step();
-    let has_messages = messages && source.percent(35);
+    let has_messages = source.percent(35);
     let features = Features {
         messages: has_messages,
         effects: source.percent(40),

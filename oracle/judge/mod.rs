@@ -10,7 +10,7 @@ use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
 use crate::candidates::{Candidate, Outcome, Refusal};
-use crate::case::{Case, PassConfig, Recorded};
+use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
@@ -142,10 +142,11 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
         return Ok(refused(reason));
     }
+    only_schedules_have_programs(case, pass)?;
     match pass {
         PassKind::Bucketing | PassKind::Repair => {}
         PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
-        PassKind::Schedule => return schedule::judge_candidate(&case.graph, config, candidate),
+        PassKind::Schedule => return schedule::judge_candidate(case, config, candidate),
         PassKind::Memory => {
             return match candidate.claim(&case.graph, config) {
                 Ok(claim) => memory::judge_memory(&case.graph, &claim, &MemoryConfig::default()),
@@ -191,9 +192,7 @@ pub fn judge_outcomes(
             return Err(CannotJudge::Pass(why));
         }
         (PassKind::Schedule, _) => {
-            let orders: Vec<(Option<u32>, &Graph)> =
-                outcomes.iter().map(|(rank, outcome)| (*rank, &outcome.repaired)).collect();
-            return schedule::judge_schedule(before, &orders, schedule::promises_of(config)?);
+            return schedule::judge_recorded(before, &[], config, outcomes);
         }
         (PassKind::Memory, _) => {
             return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
@@ -213,8 +212,11 @@ pub fn judge_outcomes(
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
-    if pass == PassKind::Partition {
-        return partition::judge_recorded_parts(case, options);
+    only_schedules_have_programs(case, pass)?;
+    match pass {
+        PassKind::Partition => return partition::judge_recorded_parts(case, options),
+        PassKind::Memory => return judge_recorded_claim(case),
+        _ => {}
     }
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
@@ -226,7 +228,29 @@ pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, Canno
             return Ok(judge_refusal(&case.graph, &refusal, pass));
         }
     }
-    judge_outcomes(&case.graph, config, &recorded_outcomes(recorded), options)
+    let outcomes = recorded_outcomes(recorded);
+    match pass {
+        PassKind::Schedule => schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes),
+        _ => judge_outcomes(&case.graph, config, &outcomes, options),
+    }
+}
+
+/// Judges the claim about memory that a case records; the recorded outcome is the graph that came out of it.
+fn judge_recorded_claim(case: &Case) -> Result<Judgement, CannotJudge> {
+    let after = match &case.outcome {
+        None => None,
+        Some(Recorded::Same(graphs)) => Some(graphs.repaired.clone()),
+        Some(Recorded::PerRank(_)) => {
+            return Err(CannotJudge::Pass(
+                "a claim about memory is about one graph, not one per rank".into(),
+            ));
+        }
+    };
+    if case.claim.is_none() && after.is_none() {
+        return Err(CannotJudge::Pass("the case records no claim".into()));
+    }
+    let claim = Claim { after, ..case.claim.as_deref().cloned().unwrap_or_default() };
+    memory::judge_memory(&case.graph, &claim, &MemoryConfig::default())
 }
 
 /// The outcomes that a case records.
@@ -239,6 +263,14 @@ pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
             (rank, outcome)
         })
         .collect()
+}
+
+/// Other passes see the graph of one rank, for all of them.
+fn only_schedules_have_programs(case: &Case, pass: PassKind) -> Result<(), CannotJudge> {
+    match case.programs.is_empty() || pass == PassKind::Schedule {
+        true => Ok(()),
+        false => Err(CannotJudge::Pass(format!("{} takes one graph for all ranks", pass.name()))),
+    }
 }
 
 fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {

@@ -1,14 +1,14 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
 use super::{CannotJudge, Judgement, failed, input_faults, refused, undecided, verdict};
-use crate::candidates::Candidate;
-use crate::candidates::schedule::Scheduler;
-use crate::case::PassConfig;
+use crate::candidates::schedule::{Scheduler, config_of};
+use crate::candidates::{Candidate, Outcome};
+use crate::case::{Case, PassConfig, Program};
 use crate::graph::Graph;
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{Budget, PassKind};
+use crate::rules::{Budget, PassKind, budget};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -25,8 +25,13 @@ impl Scheduler for WithOptions<'_> {
         self.candidate.name()
     }
 
-    fn run(&self, graph: &Graph, _: &Config, rank: u32) -> Result<Graph, String> {
-        let outcome = self.candidate.run(graph, self.pass, rank).map_err(|refusal| {
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
+        // Under other names the estimates have other names too.
+        let several = config.estimates.len() > 1;
+        let tables = config.estimates.iter().enumerate();
+        let estimates = tables.map(|(i, table)| table.as_table(several.then_some(i as u32))).collect();
+        let pass = PassConfig { estimates, ..self.pass.clone() };
+        let outcome = self.candidate.run(graph, &pass, rank).map_err(|refusal| {
             if let Some(failure) = refusal.failure {
                 let _ = self.failure.set(*failure);
             }
@@ -36,29 +41,220 @@ impl Scheduler for WithOptions<'_> {
     }
 }
 
-/// Runs a candidate on a graph and judges the order that it gives.
+/// Runs a candidate on a case and judges the order that it gives, on every rank that has a graph or figures of its own.
 pub(super) fn judge_candidate(
-    graph: &Graph,
+    case: &Case,
     pass: &PassConfig,
     candidate: &dyn Candidate,
 ) -> Result<Judgement, CannotJudge> {
-    let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
-    let promises = promises(&config, candidate.keeps_promises());
+    let config = config_of(pass).map_err(CannotJudge::Pass)?;
+    let promised = promised(pass, &config, candidate.keeps_promises())?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
-    let judgement = judge_scheduler(graph, &config, &scheduler, promises, false)?;
+    let judgement = judge_on_ranks(case, pass, &config, &scheduler, promised)?;
     Ok(match scheduler.failure.get() {
         Some(failure) => failed(failure),
         None => judgement,
     })
 }
 
+fn judge_on_ranks(
+    case: &Case,
+    pass: &PassConfig,
+    config: &Config,
+    scheduler: &WithOptions,
+    promised: Promises,
+) -> Result<Judgement, CannotJudge> {
+    if case.programs.is_empty() {
+        return judge_scheduler(&case.graph, config, scheduler, promised, is_exact(pass)?);
+    }
+    let of_rank = graphs_of_ranks(&case.graph, &case.programs)?;
+    // Figures go to ranks in turn, so ranks that have the same graph and the same figures are run once.
+    let tables = figures(config);
+    let mut after: Vec<(&Graph, usize, Graph)> = Vec::new();
+    let mut found = Vec::with_capacity(of_rank.len());
+    for (rank, &graph) in of_rank.iter().enumerate() {
+        let known = after.iter().position(|(g, table, _)| std::ptr::eq(*g, graph) && *table == rank % tables);
+        found.push(match known {
+            Some(known) => known,
+            None => match scheduler.run(graph, config, rank as u32) {
+                Ok(order) => {
+                    after.push((graph, rank % tables, order));
+                    after.len() - 1
+                }
+                Err(reason) => return Ok(refused(reason)),
+            },
+        });
+    }
+    let ranks: Vec<(Vec<u32>, &Graph, &Graph)> = (0..)
+        .zip(of_rank.iter().zip(&found))
+        .map(|(rank, (&graph, &at))| (vec![rank], graph, &after[at].2))
+        .collect();
+    check_ranks(&ranks)?;
+    let evidence = Evidence::per_rank(&ranks, promised);
+    check_programs(&evidence)?;
+    Ok(judgement(&evidence))
+}
+
+/// Whether the programs of all ranks, all of which are known, finish before the pass has done anything.
+fn check_programs(evidence: &Evidence) -> Result<(), CannotJudge> {
+    match evidence.unfinished() {
+        None => Ok(()),
+        Some(mut why) => {
+            why.insert(0, "the programs of the ranks do not finish as they stand".to_string());
+            Err(CannotJudge::Input(why))
+        }
+    }
+}
+
+/// How many ranks have figures of their own; one where they share them.
+fn figures(config: &Config) -> usize {
+    config.estimates.len().max(config.budgets.len()).max(1)
+}
+
+/// The graph before of every rank.
+fn graphs_of_ranks<'g>(graph: &'g Graph, programs: &'g [Program]) -> Result<Vec<&'g Graph>, CannotJudge> {
+    let unfit = |why: String| CannotJudge::Input(vec![why]);
+    let world = graph.world.assume_mesh().and_then(|world| world.ranks);
+    let world = world.ok_or_else(|| unfit("ranks with graphs of their own need a world".to_string()))?;
+    if world > MOST_RANKS {
+        return Err(unfit(format!("graphs of their own for {world} ranks: {MOST_RANKS} are the most")));
+    }
+    let mut of_rank = vec![graph; world as usize];
+    for program in programs {
+        for &rank in &program.ranks {
+            let slot = of_rank.get_mut(rank as usize);
+            let slot =
+                slot.ok_or_else(|| unfit(format!("there is no rank {rank}: the world has {world} ranks")))?;
+            *slot = &program.graph;
+        }
+        if program.graph.world != graph.world {
+            let rank = program.ranks.first().copied().unwrap_or(0);
+            return Err(unfit(format!("the graph of rank {rank} has a world of its own")));
+        }
+    }
+    Ok(of_rank)
+}
+
+/// Ranks whose graphs are looked at one by one.
+const MOST_RANKS: u32 = 4096;
+
+/// Judges the orders that a case records. Where ranks have graphs of their own, what is recorded for one rank holds for
+/// all that have its graph and no record of their own; ranks of whose graph nothing is recorded keep it.
+pub(super) fn judge_recorded(
+    graph: &Graph,
+    programs: &[Program],
+    pass: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+) -> Result<Judgement, CannotJudge> {
+    let config = config_of(pass).map_err(CannotJudge::Pass)?;
+    let promises = promises_of(pass)?;
+    let of_rank = match programs.is_empty() {
+        true => Vec::new(),
+        false => graphs_of_ranks(graph, programs)?,
+    };
+    let mut ranks: Vec<(Vec<u32>, &Graph, &Graph)> = Vec::new();
+    for (rank, outcome) in outcomes {
+        let graph = match (rank, programs.is_empty()) {
+            (_, true) => graph,
+            (None, false) => {
+                let why = "the outcome does not say of which rank it is (`--- after rank N`)";
+                return Err(CannotJudge::Pass(why.to_string()));
+            }
+            (Some(rank), false) => of_rank.get(*rank as usize).copied().ok_or_else(|| {
+                let why = format!("there is no rank {rank}: the world has {} ranks", of_rank.len());
+                CannotJudge::Input(vec![why])
+            })?,
+        };
+        ranks.push((rank.iter().copied().collect(), graph, &outcome.repaired));
+    }
+    let recorded = ranks.len();
+    for (rank, &graph) in (0..).zip(&of_rank) {
+        if outcomes.iter().any(|(recorded, _)| *recorded == Some(rank)) {
+            continue;
+        }
+        match ranks[..recorded].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
+            Some(alike) => alike.0.push(rank),
+            None => ranks.push((vec![rank], graph, graph)),
+        }
+    }
+    check_ranks(&ranks)?;
+    let mut evidence = Evidence::per_rank(&ranks, promises);
+    if !programs.is_empty() {
+        check_programs(&evidence)?;
+    }
+    if is_exact(pass)? && programs.is_empty() {
+        evidence.expected_order = expected(graph, &config);
+    }
+    Ok(judgement(&evidence))
+}
+
+/// The names in the reference's order.
+fn expected(graph: &Graph, config: &Config) -> Option<Vec<String>> {
+    crate::passes::schedule::schedule(graph, config).ok().map(|scheduled| names(&scheduled.graph))
+}
+
+fn names(graph: &Graph) -> Vec<String> {
+    graph.ids().map(|id| graph.name(id).to_string()).collect()
+}
+
+/// What the options `promises=` may name.
+const PROMISES: &[&str] = &["all", "peak", "fsdp", "progress", "order"];
+
+/// The promises that a pass names.
+fn stated(pass: &PassConfig) -> Result<Vec<&str>, CannotJudge> {
+    let named = pass.words("promises").map_err(|error| CannotJudge::Pass(error.to_string()))?;
+    let named = named.unwrap_or_default();
+    match named.iter().find(|name| !PROMISES.contains(name)) {
+        None => Ok(named),
+        Some(name) => {
+            Err(CannotJudge::Pass(format!("unknown promise {name:?}; there are: {}", PROMISES.join(", "))))
+        }
+    }
+}
+
+/// Whether the order is to be exactly the reference's.
+fn is_exact(pass: &PassConfig) -> Result<bool, CannotJudge> {
+    Ok(stated(pass)?.contains(&"order"))
+}
+
+/// What a pass promises: by its configuration where it keeps all promises, and what its options state.
+fn promised(pass: &PassConfig, config: &Config, all: bool) -> Result<Promises, CannotJudge> {
+    let stated = stated(pass)?;
+    let text = |error: crate::case::SettingError| CannotJudge::Pass(error.to_string());
+    let share = |key: &str| -> Result<Option<f64>, CannotJudge> {
+        let share = pass.number(key).map_err(text)?;
+        match share.filter(|share| *share < 0.0) {
+            Some(_) => Err(CannotJudge::Pass(format!("option {key} is not negative"))),
+            None => Ok(share),
+        }
+    };
+    let limit = pass.int("max_in_flight").map_err(text)?;
+    let in_flight = match limit.map(usize::try_from) {
+        None => None,
+        Some(Ok(limit)) => Some(limit),
+        Some(Err(_)) => return Err(CannotJudge::Pass("option max_in_flight is not negative".into())),
+    };
+    let own = promises(config, all || stated.contains(&"all"));
+    Ok(Promises {
+        peak: own.peak.or(Some(config.budget()).filter(|_| stated.contains(&"peak"))),
+        fsdp_in_flight: own.fsdp_in_flight.or(Some(1).filter(|_| stated.contains(&"fsdp"))),
+        progress: own.progress || stated.contains(&"progress"),
+        in_flight,
+        exposed: budget(pass, "exposed_budget").map_err(CannotJudge::Pass)?,
+        exposed_gather: share("exposed_gather_budget")?,
+        displacement: share("displacement_budget")?,
+        ..own
+    })
+}
+
 /// What the options of a pass promise.
-pub(super) fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
-    let config = Config::from_pass(pass).map_err(CannotJudge::Pass)?;
+fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
+    let config = config_of(pass).map_err(CannotJudge::Pass)?;
     // A budget is promised by whoever states one, except for a method that does not look at it.
     let heeds_budget = pass.get("method").is_none() || config.pass.keeps_peak();
-    let budget = pass.get("budget").filter(|_| heeds_budget).map(|_| config.budget());
-    Ok(Promises { peak: budget, ..promises(&config, false) })
+    let peak = pass.get("budget").filter(|_| heeds_budget).map(|_| config.budget());
+    let promised = promised(pass, &config, false)?;
+    Ok(Promises { peak: peak.or(promised.peak), ..promised })
 }
 
 /// Judges what a scheduler gave for a graph: one outcome for all ranks, or one for each.
@@ -77,6 +273,12 @@ pub fn judge_ranks(
     ranks: &[(Vec<u32>, &Graph, &Graph)],
     promises: Promises,
 ) -> Result<Judgement, CannotJudge> {
+    check_ranks(ranks)?;
+    Ok(judgement(&Evidence::per_rank(ranks, promises)))
+}
+
+/// Whether all ranks exist, and their graphs can be judged.
+fn check_ranks(ranks: &[(Vec<u32>, &Graph, &Graph)]) -> Result<(), CannotJudge> {
     let mut seen: Vec<&Graph> = Vec::new();
     for (numbers, before, _) in ranks {
         let world = before.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
@@ -91,7 +293,7 @@ pub fn judge_ranks(
         seen.push(before);
         check_input(before)?;
     }
-    Ok(judgement(&Evidence::per_rank(ranks, promises)))
+    Ok(())
 }
 
 fn check_input(graph: &Graph) -> Result<(), CannotJudge> {
@@ -126,8 +328,7 @@ pub fn judge_scheduler(
     exact: bool,
 ) -> Result<Judgement, CannotJudge> {
     check_input(graph)?;
-    let tables = config.estimates.len().max(config.budgets.len()).max(1) as u32;
-    let ranks = tables.min(graph.world.ranks.unwrap_or(1).max(1));
+    let ranks = (figures(config) as u32).min(graph.world.ranks.unwrap_or(1).max(1));
     let mut orders = Vec::with_capacity(ranks as usize);
     for rank in 0..ranks {
         match scheduler.run(graph, config, rank) {
@@ -145,7 +346,6 @@ pub fn judge_scheduler(
             .collect(),
     };
     let mut evidence = Evidence::per_rank(&outcomes, promises);
-    let names = |graph: &Graph| -> Vec<String> { graph.ids().map(|id| graph.name(id).to_string()).collect() };
     evidence.noisy = (0..ranks).zip(&orders).skip(1).map(|(rank, after)| (rank, names(after))).collect();
     if let Ok(again) = scheduler.run(graph, config, 0) {
         evidence.again.push(("run again".into(), names(&again)));
@@ -170,8 +370,8 @@ pub fn judge_scheduler(
             };
         evidence.again.push(("under other names".into(), names(&other).into_iter().map(original).collect()));
     }
-    if exact && let Ok(expected) = crate::passes::schedule::schedule(graph, config) {
-        evidence.expected_order = Some(names(&expected.graph));
+    if exact {
+        evidence.expected_order = expected(graph, config);
     }
     Ok(judgement(&evidence))
 }

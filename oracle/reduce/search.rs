@@ -2,7 +2,7 @@
 
 use super::edits;
 use crate::analysis::validate::validate;
-use crate::case::Case;
+use crate::case::{self, Case, PassConfig};
 use crate::generate::intrusions;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
@@ -62,7 +62,14 @@ pub fn reduce(
     if let Some(fault) = fatal(&case.graph) {
         return Err(Guard::Invalid(fault));
     }
-    let best = Case { outcome: None, comments: Vec::new(), expectations: Vec::new(), ..case.clone() };
+    let best = Case {
+        outcome: None,
+        parts: None,
+        claim: None,
+        comments: Vec::new(),
+        expectations: Vec::new(),
+        ..case.clone()
+    };
     if !shows(&best) {
         return Err(Guard::NotShown);
     }
@@ -88,7 +95,14 @@ pub fn reduce(
 pub(crate) fn emptied(case: &Case) -> Case {
     let mut empty = Graph::new("empty");
     empty.world.clone_from(&case.graph.world);
-    Case { graph: empty, outcome: None, comments: Vec::new(), expectations: Vec::new(), ..case.clone() }
+    Case {
+        graph: empty,
+        programs: Vec::new(),
+        outcome: None,
+        comments: Vec::new(),
+        expectations: Vec::new(),
+        ..case.clone()
+    }
 }
 
 /// The first fatal fault that is not about order: unsorted lists are legal inputs of a repair.
@@ -153,18 +167,19 @@ impl Search<'_> {
     fn run(&mut self) -> bool {
         loop {
             let before = self.size;
-            for family in edits::FAMILIES {
+            for &family in edits::FAMILIES {
                 // An edit that is kept changes what follows, so the next one has the same number.
                 let mut next = 0;
                 while let Some(edited) = family(&self.best.graph, next) {
                     if self.is_spent() {
                         return false;
                     }
-                    let kept = edited.is_some_and(|graph| self.take(graph));
+                    let kept = edited.is_some_and(|graph| self.take_alike(graph, family, next));
                     next += usize::from(!kept);
                 }
             }
             self.drop_options();
+            self.drop_estimates();
             if self.size >= before {
                 self.rename();
                 return true;
@@ -175,17 +190,42 @@ impl Search<'_> {
     /// Leaves options of the pass to their defaults.
     fn drop_options(&mut self) {
         let mut next = 0;
-        while let Some(pass) = self.best.pass.as_ref().filter(|pass| next < pass.options.len()) {
-            let mut pass = pass.clone();
-            pass.options.remove(next);
-            let simpler = Case { pass: Some(pass), ..self.best.clone() };
-            if !self.is_spent() && self.asks(&simpler) {
-                (self.progress)(&simpler);
-                self.best = simpler;
-            } else {
-                next += 1;
+        while self.best.pass.as_ref().is_some_and(|pass| next < pass.options.len()) {
+            let kept = self.simplify(|pass| drop(pass.options.remove(next)));
+            next += usize::from(!kept);
+        }
+    }
+
+    /// Leaves estimates to their defaults, table by table and figure by figure.
+    fn drop_estimates(&mut self) {
+        let count = self.best.pass.as_ref().map_or(0, |pass| pass.estimates.len());
+        // The last table goes first: ranks are numbered from 0.
+        for table in (0..count).rev() {
+            if self.simplify(|pass| drop(pass.estimates.remove(table))) {
+                continue;
+            }
+            let mut figure = 0;
+            while let Some(pass) = &self.best.pass
+                && figure < pass.estimates[table].seconds.len()
+            {
+                let kept = self.simplify(|pass| drop(pass.estimates[table].seconds.remove(figure)));
+                figure += usize::from(!kept);
             }
         }
+    }
+
+    /// Keeps a change of the pass if the case still shows the thing.
+    fn simplify(&mut self, change: impl FnOnce(&mut PassConfig)) -> bool {
+        let mut case = self.best.clone();
+        if let Some(pass) = &mut case.pass {
+            change(pass);
+        }
+        let is_kept = !self.is_spent() && self.asks(&case);
+        if is_kept {
+            (self.progress)(&case);
+            self.best = case;
+        }
+        is_kept
     }
 
     /// Gives short names where there are long or odd ones, unless it is the names that matter.
@@ -212,13 +252,28 @@ impl Search<'_> {
         self.questions >= self.budget.questions || self.started.elapsed() >= self.budget.time
     }
 
-    /// Keeps a graph if it is smaller, valid and still shows the thing.
-    fn take(&mut self, graph: Graph) -> bool {
+    /// Keeps a graph; where ranks have graphs of their own, first with the same edit of theirs.
+    fn take_alike(&mut self, graph: Graph, family: edits::Family, number: usize) -> bool {
+        let edited = |program: &case::Program| {
+            let graph = family(&program.graph, number)??;
+            Some(case::Program { graph, ranks: program.ranks.clone() })
+        };
+        let programs: Option<Vec<case::Program>> = self.best.programs.iter().map(edited).collect();
+        if let Some(programs) = programs.filter(|programs| !programs.is_empty())
+            && self.take(graph.clone(), programs)
+        {
+            return true;
+        }
+        self.take(graph, self.best.programs.clone())
+    }
+
+    /// Keeps graphs if they are smaller, valid and still show the thing.
+    fn take(&mut self, graph: Graph, programs: Vec<case::Program>) -> bool {
         let size = size(&graph);
         if size >= self.size || !self.validity.holds(&graph) {
             return false;
         }
-        let case = Case { graph, ..self.best.clone() };
+        let case = Case { graph, programs, ..self.best.clone() };
         if !self.asks(&case) {
             return false;
         }

@@ -3,6 +3,7 @@
 mod json;
 pub mod memory;
 pub mod partition;
+pub mod schedule;
 mod text;
 
 pub use json::json;

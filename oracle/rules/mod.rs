@@ -44,6 +44,7 @@ pub use correspondence::{Correspondence, Merge};
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
+pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};

@@ -169,7 +169,7 @@ fn caps(config: &PassConfig) -> Result<Option<Vec<i64>>, String> {
 }
 
 /// `1.1x` is a factor of what it was before; a size or a number of seconds is absolute.
-fn budget(config: &PassConfig, key: &str) -> Result<Option<Budget>, String> {
+pub(crate) fn budget(config: &PassConfig, key: &str) -> Result<Option<Budget>, String> {
     let Some(setting) = config.get(key) else { return Ok(None) };
     let text = setting.word().unwrap_or("");
     let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);

@@ -6,6 +6,7 @@
 //! tables, whatever their order.
 
 use crate::analysis::Collectives;
+use crate::case::EstimateTable;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::{Kind, Ops, View};
 use std::collections::BTreeMap;
@@ -37,6 +38,19 @@ pub enum EstimateError {
     /// No table at all.
     #[error("there is no estimate table")]
     Empty,
+    /// Ranks are left out.
+    #[error("rank {0} has no estimates, but a rank above it has")]
+    Missing(u32),
+    /// A rate that nothing can move at.
+    #[error(
+        "the estimated {what} is {figure}: rates are finite and positive, a latency is finite and not negative"
+    )]
+    NoRate {
+        /// `memory`, `link` or `latency`.
+        what: &'static str,
+        /// What the table says.
+        figure: f64,
+    },
 }
 
 impl Default for Estimates {
@@ -51,6 +65,69 @@ impl Estimates {
     pub fn table<'a>(entries: impl IntoIterator<Item = (&'a str, f64)>) -> Estimates {
         let seconds = entries.into_iter().map(|(name, seconds)| (name.to_string(), seconds)).collect();
         Estimates { seconds, ..Estimates::default() }
+    }
+
+    /// The tables of a case, rank by rank: what a rank does not state is what is stated for all ranks. One table where no
+    /// rank has its own.
+    pub fn of_ranks(tables: &[EstimateTable]) -> Result<Vec<Estimates>, EstimateError> {
+        let mut base = Estimates::default();
+        let common = tables.iter().find(|table| table.rank.is_none());
+        common.map_or(Ok(()), |table| base.state(table))?;
+        let mut own: Vec<(u32, &EstimateTable)> =
+            tables.iter().filter_map(|table| Some((table.rank?, table))).collect();
+        own.sort_unstable_by_key(|&(rank, _)| rank);
+        if own.is_empty() {
+            return Ok(vec![base]);
+        }
+        let mut ranks = Vec::new();
+        // Where all ranks have figures the first rank need not have any of its own.
+        if common.is_some() && own.first().is_some_and(|&(rank, _)| rank == 1) {
+            ranks.push(base.clone());
+        }
+        for (rank, table) in own {
+            if rank as usize != ranks.len() {
+                return Err(EstimateError::Missing(ranks.len() as u32));
+            }
+            let mut estimates = base.clone();
+            estimates.state(table)?;
+            ranks.push(estimates);
+        }
+        Ok(ranks)
+    }
+
+    /// Takes over what a table states.
+    fn state(&mut self, table: &EstimateTable) -> Result<(), EstimateError> {
+        let rate = |what, figure: Option<f64>, slot: &mut f64, least: f64| match figure {
+            None => Ok(()),
+            Some(figure) if figure.is_finite() && figure >= least => {
+                *slot = figure;
+                Ok(())
+            }
+            Some(figure) => Err(EstimateError::NoRate { what, figure }),
+        };
+        rate("memory", table.memory, &mut self.memory, f64::MIN_POSITIVE)?;
+        rate("link", table.link, &mut self.link, f64::MIN_POSITIVE)?;
+        rate("latency", table.latency, &mut self.latency, 0.0)?;
+        for (node, seconds) in &table.seconds {
+            if !(seconds.is_finite() && *seconds >= 0.0) {
+                return Err(EstimateError::NoDuration { node: node.clone(), seconds: *seconds });
+            }
+            self.seconds.insert(node.clone(), *seconds);
+        }
+        Ok(())
+    }
+
+    /// As a table of a case.
+    pub fn as_table(&self, rank: Option<u32>) -> EstimateTable {
+        let plain = Estimates::default();
+        let other = |figure: f64, plain: f64| Some(figure).filter(|_| figure != plain);
+        EstimateTable {
+            rank,
+            memory: other(self.memory, plain.memory),
+            link: other(self.link, plain.link),
+            latency: other(self.latency, plain.latency),
+            seconds: self.seconds.iter().map(|(name, seconds)| (name.clone(), *seconds)).collect(),
+        }
     }
 
     /// One table from those of all ranks: for each node and figure the one that takes longest. It does not depend on

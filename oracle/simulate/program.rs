@@ -39,6 +39,8 @@ pub struct Operation {
     pub numel_out: Option<i64>,
     /// Source of a broadcast.
     pub root: Option<i64>,
+    /// Of an all-to-all the elements that go to each member of the group, and those that are expected from each.
+    pub splits: Option<[Vec<i64>; 2]>,
     /// The messages of a point-to-point operation; started together.
     pub parts: Vec<Part>,
     /// How long it takes, once all ranks have come to it, in nanoseconds.
@@ -89,6 +91,7 @@ impl Operation {
             numel_in: None,
             numel_out: None,
             root: None,
+            splits: None,
             parts: Vec::new(),
             nanoseconds: 0,
         }
@@ -111,15 +114,16 @@ impl Operation {
         matches!(self.kind, Collective::Barrier | Collective::ShardDimAllToAll)
     }
 
-    /// Whether two ranks that launch these two meet. What the ranks of an all-to-all send and receive differs.
+    /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks of
+    /// an all-to-all send and receive differs, and a barrier moves nothing.
     pub fn meets(&self, other: &Operation) -> bool {
         let sizes = |o: &Operation| match o.kind {
-            Collective::AllToAll => (None, None),
-            _ => (o.numel_in, o.numel_out),
+            Collective::AllToAll => (o.dtype, None, None),
+            Collective::Barrier => (None, None, None),
+            _ => (o.dtype, o.numel_in, o.numel_out),
         };
         self.kind == other.kind
             && self.reduce_op == other.reduce_op
-            && self.dtype == other.dtype
             && self.root == other.root
             && sizes(self) == sizes(other)
     }
@@ -267,12 +271,9 @@ fn operation(
     let name = graph.name(call.node);
     let schema = ops.get(graph, call.node).schema.as_ref();
     let bound = schema.and_then(|schema| Bound::new(graph, call.node, schema).ok());
-    let group = match call.group {
-        GroupName::Text(group) => Some(group),
-        // A barrier takes the group itself.
-        _ => bound.as_ref().and_then(|bound| bound.text("process_group")),
+    let GroupName::Text(group) = call.group else {
+        return Err(format!("the process group of {name} is not known"));
     };
-    let Some(group) = group else { return Err(format!("the process group of {name} is not known")) };
     if call.kind == Collective::Other {
         return Err(format!(
             "{name} communicates in a way that is not modelled ({})",
@@ -301,6 +302,7 @@ fn operation(
         // What a send hands back is empty.
         operation.numel_out = launch.numel_out.filter(|_| !operation.is_message());
         operation.root = launch.root;
+        operation.splits = launch.splits;
     }
     Ok(operation)
 }

@@ -4,6 +4,8 @@
 use super::classes::Classes;
 use super::machine::{Channel, Network};
 use super::{Operation, Program, Programs};
+use crate::analysis::sequences::unequal_parts;
+use crate::ops::Collective;
 use std::fmt;
 
 /// The first place at which two ranks of a communicator part.
@@ -21,6 +23,8 @@ pub struct Mismatch {
     pub second: Option<Operation>,
     /// Whether it is a message from the first rank to the second.
     pub is_message: bool,
+    /// Of an all-to-all: the elements that the first rank sends to the second, and those that it expects from the first.
+    pub parts: Option<(i64, i64)>,
     /// The communicator: an index.
     pub(super) channel: usize,
 }
@@ -52,6 +56,14 @@ impl fmt::Display for Mismatch {
                 }
                 (None, None) => Ok(()),
             };
+        }
+        if let (Some((sent, expected)), Some(first), Some(second)) = (self.parts, &self.first, &self.second) {
+            return write!(
+                f,
+                "launch {} on {group}: rank {a} sends rank {b} {sent} elements in {}, however rank {b} expects {expected} from \
+                 rank {a} in {}",
+                self.index, first.name, second.name
+            );
         }
         let tell = |rank: u32, operation: &Option<Operation>| match operation {
             Some(operation) => format!("rank {rank} launches {operation}"),
@@ -185,6 +197,7 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         first: of(first, a.get(at)),
                         second: of(other, b.get(at)),
                         is_message: false,
+                        parts: None,
                         channel: index,
                     });
                     break;
@@ -215,12 +228,78 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         first: sent.get(at).map(|(operation, _)| (*operation).clone()),
                         second: received.get(at).map(|(operation, _)| (*operation).clone()),
                         is_message: true,
+                        parts: None,
                         channel: index,
                     });
                 }
             }
         }
     }
+    unequal_exchanges(programs, classes, network, &mut found);
     found.sort_by_key(|m| (m.index, m.channel));
     found
+}
+
+/// The first all-to-all of every communicator in which a rank sends another one what that does not expect. Ranks with one
+/// program are not compared: its sizes are those of the rank that it was recorded on.
+fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, found: &mut Vec<Mismatch>) {
+    let all_to_all = |program: &Program, group: &str| -> Vec<Option<usize>> {
+        let launches =
+            program.operations.iter().enumerate().filter(|(_, o)| o.group == group && !o.is_message());
+        launches.map(|(at, o)| (o.kind == Collective::AllToAll).then_some(at)).collect()
+    };
+    for (g, group) in programs.world.groups.iter().enumerate() {
+        let mut launched: Vec<Option<Vec<Option<usize>>>> = vec![None; programs.programs.len()];
+        let mut seen = std::collections::BTreeSet::new();
+        for members in &group.instances {
+            let of: Vec<usize> =
+                members.iter().filter_map(|&rank| programs.of_rank.get(rank as usize).copied()).collect();
+            // Instances whose members run the same programs in the same places are alike.
+            if of.len() != members.len() || !seen.insert(of.clone()) {
+                continue;
+            }
+            for &program in &of {
+                launched[program].get_or_insert_with(|| all_to_all(&programs.programs[program], &group.name));
+            }
+            let launches = |member: usize| launched[of[member]].as_deref().unwrap_or_default();
+            let least = (0..of.len()).map(|member| launches(member).len()).min().unwrap_or(0);
+            let mut known: Vec<usize> = members.iter().map(|&r| classes.of_rank[r as usize]).collect();
+            known.sort_unstable();
+            known.dedup();
+            let channel = network.channels.iter().position(|channel| match channel {
+                Channel::Group { group, ranks, .. } => {
+                    *group == g && ranks.iter().map(|r| r.0).eq(known.iter().copied())
+                }
+                Channel::Pair { .. } => false,
+            });
+            let Some(channel) = channel else { continue };
+            let operation = |member: usize, index: usize| {
+                launches(member)[index].map(|at| &programs.programs[of[member]].operations[at])
+            };
+            let is_alone = |member: usize| of.iter().filter(|&&program| program == of[member]).count() == 1;
+            let compares = |a: usize, b: usize| of[a] != of[b] || (a == b && is_alone(a));
+            let wrong = (0..least).find_map(|index| {
+                let splits: Vec<_> = (0..of.len())
+                    .map(|member| operation(member, index).and_then(|o| o.splits.as_ref()))
+                    .collect();
+                unequal_parts(&splits, compares).map(|parts| (index, parts))
+            });
+            let Some((index, (from, to, sent, expected))) = wrong else { continue };
+            // What does not meet at all before that is the cause.
+            if found.iter().any(|m| m.channel == channel && !m.is_message && m.index <= index) {
+                continue;
+            }
+            found.retain(|m| m.channel != channel || m.is_message);
+            found.push(Mismatch {
+                group: group.name.clone(),
+                ranks: (members[from], members[to]),
+                index,
+                first: operation(from, index).cloned(),
+                second: operation(to, index).cloned(),
+                is_message: false,
+                parts: Some((sent, expected)),
+                channel,
+            });
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod cases;
 mod corpus;
 mod errors;
 mod roundtrip;
+mod sections;
 
 /// Snapshots lie in snapshots/ at the root, named by what they show.
 fn snapshots() -> insta::Settings {

@@ -4,7 +4,7 @@ use super::{Scheduler, run_options, run_with};
 use crate::analysis::origin::{Hazard, Origin};
 use crate::candidates::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Policy};
 use crate::rules::PassKind;
@@ -16,6 +16,8 @@ pub struct Mutant {
     about: &'static str,
     origin: &'static str,
     policy: &'static (dyn Policy + Sync),
+    /// What it does to the result.
+    finish: fn(Graph) -> Graph,
 }
 
 impl Mutant {
@@ -36,7 +38,7 @@ impl Scheduler for Mutant {
     }
 
     fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
-        run_with(graph, config, rank, self.policy)
+        run_with(graph, config, rank, self.policy).map(self.finish)
     }
 }
 
@@ -55,17 +57,19 @@ impl Candidate for Mutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        Config::from_pass(pass).map(|_| ())
+        super::config_of(pass).map(|_| ())
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        run_options(graph, pass, rank, self.policy)
+        let outcome = run_options(graph, pass, rank, self.policy)?;
+        Ok(Outcome { repaired: (self.finish)(outcome.repaired), ..outcome })
     }
 }
 
 /// All mutants.
 pub fn all() -> Vec<Mutant> {
-    let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy };
+    let finish: fn(Graph) -> Graph = std::convert::identity;
+    let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy, finish };
     vec![
         mutant(
             "K7",
@@ -84,6 +88,15 @@ pub fn all() -> Vec<Mutant> {
             &OwnEstimates,
         ),
         mutant("K9b", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
+        Mutant {
+            finish: by_hash,
+            ..mutant(
+                "K9c",
+                "neighbours that could stand either way stand in the order of a hash of their names",
+                "#164226",
+                &crate::passes::schedule::Reference,
+            )
+        },
         mutant("K19", "who reads a wait's result follows the launch only", "#115104", &OnTheLaunch),
         mutant("K19i", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
         mutant(
@@ -198,6 +211,37 @@ impl Policy for OwnBudget {
     fn budget(&self, config: &Config, rank: u32) -> f64 {
         config.budgets.get(rank as usize % config.budgets.len().max(1)).copied().unwrap_or(0.0)
     }
+}
+
+/// K9c.
+fn by_hash(graph: Graph) -> Graph {
+    let order = hashed_order(&graph);
+    graph.reordered(&order)
+}
+
+fn hashed_order(graph: &Graph) -> Vec<NodeId> {
+    let mut order: Vec<NodeId> = graph.ids().collect();
+    // A member of a cluster has no place of its own.
+    if !graph.clusters.is_empty() {
+        return order;
+    }
+    let hash = |id: NodeId| {
+        let bytes = graph.name(id).bytes();
+        bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    };
+    let facts = Facts::new(graph);
+    let moves =
+        |id: NodeId| graph.node(id).op == Op::Call && matches!(Kind::of(&facts, id), Kind::Compute { .. });
+    for at in 1..order.len() {
+        let (a, b) = (order[at - 1], order[at]);
+        let is_free = moves(a) && moves(b) && !facts.dependences.before(b).any(|(before, _)| before == a);
+        if is_free && hash(b) < hash(a) {
+            order.swap(at - 1, at);
+        }
+    }
+    order
 }
 
 /// K19.

@@ -87,7 +87,7 @@ fn understood(message: &Message) -> Result<(Graph, PassConfig), String> {
     let graph = read_graph("graph", message.graph)?;
     let name = message.pass.clone().ok_or("the key pass is missing")?;
     let options = message.options.as_ref().map_or(Vec::new(), |options| options.0.to_vec());
-    Ok((graph, PassConfig { name, options }))
+    Ok((graph, PassConfig { name, options, estimates: Vec::new() }))
 }
 
 fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, id: &str) -> Vec<u8> {

@@ -3,8 +3,9 @@
 use super::lexer::Token;
 use super::parse::{Parse, Parser, unexpected};
 use super::words;
-use crate::case::{Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
+use crate::case::{EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
 use crate::graph::{Group, Symbol, World};
+use rustc_hash::FxHashSet;
 
 const VERDICTS: [&str; 4] = ["sound", "violates", "refused", "undecided"];
 
@@ -112,24 +113,29 @@ impl Parser<'_> {
                 continue;
             }
             self.eat(',');
-            let start = self.here();
-            let first = self.small_int("a rank, `|` or `]`")?;
-            let last =
-                if self.eat_word("to") { self.small_int("the last rank of the range")? } else { first };
-            let span = (start, self.end());
-            if last < first {
-                return Err(self.fail(span, format!("the range {first} to {last} is empty")));
-            }
-            let count = u64::from(last - first) + 1;
-            self.rank_budget = match self.rank_budget.checked_sub(count) {
-                Some(left) => left,
-                None => return Err(self.fail(span, "more than 1048576 ranks in group lists")),
-            };
-            instance.extend(first..=last);
+            self.rank_range(&mut instance, "a rank, `|` or `]`")?;
         }
         self.open.pop();
         group.instances.push(instance);
         group.size = group.instances.first().map_or(0, |i| i.len() as u32);
+        Ok(())
+    }
+
+    /// `3` or `4 to 7`
+    pub(super) fn rank_range(&mut self, ranks: &mut Vec<u32>, what: &str) -> Parse<()> {
+        let start = self.here();
+        let first = self.small_int(what)?;
+        let last = if self.eat_word("to") { self.small_int("the last rank of the range")? } else { first };
+        let span = (start, self.end());
+        if last < first {
+            return Err(self.fail(span, format!("the range {first} to {last} is empty")));
+        }
+        let count = u64::from(last - first) + 1;
+        self.rank_budget = match self.rank_budget.checked_sub(count) {
+            Some(left) => left,
+            None => return Err(self.fail(span, "more than 1048576 ranks in lists")),
+        };
+        ranks.extend(first..=last);
         Ok(())
     }
 
@@ -204,6 +210,64 @@ impl Parser<'_> {
         }
         self.case.pass = Some(pass);
         self.finish(|| Place::Pass)
+    }
+
+    /// `estimates [rank N] [memory=X] [link=X] [latency=X] [{NAME: SECONDS, ...}]`
+    pub(super) fn estimates_line(&mut self) -> Parse<()> {
+        let spanned = self.bump();
+        let span = (spanned.start, spanned.end);
+        let Some(pass) = &self.case.pass else {
+            return Err(self.fail(span, "`estimates` belongs to a pass, and none stands above"));
+        };
+        if self.part != Part::Before {
+            return Err(self.fail(span, "`estimates` must stand before the first section"));
+        }
+        let index = pass.estimates.len();
+        let mut table = EstimateTable::default();
+        if self.eat_word("rank") {
+            table.rank = Some(self.small_int("a rank")?);
+        }
+        let known =
+            self.case.pass.iter().flat_map(|pass| &pass.estimates).any(|other| other.rank == table.rank);
+        if known {
+            return Err(self.fail(span, "these estimates stand here for the second time"));
+        }
+        while let Token::Word(word) = *self.peek() {
+            let start = self.here();
+            self.bump();
+            let span = (start, self.end());
+            let slot = match word {
+                "memory" => &mut table.memory,
+                "link" => &mut table.link,
+                "latency" => &mut table.latency,
+                _ => {
+                    let message = "expected `memory=`, `link=`, `latency=` or a table such as `{g0: 1e-5}`";
+                    return Err(self.fail(span, message));
+                }
+            };
+            self.require('=')?;
+            if slot.replace(self.float("a number")?).is_some() {
+                return Err(self.fail(span, format!("{word} stands here for the second time")));
+            }
+        }
+        if self.eat('{') {
+            let mut seen = FxHashSet::default();
+            self.list('}', |parser| {
+                let start = parser.here();
+                let name = parser.node_name()?.into_owned();
+                let span = (start, parser.end());
+                if !seen.insert(name.clone()) {
+                    return Err(parser.fail(span, format!("{name} stands here for the second time")));
+                }
+                parser.require(':')?;
+                table.seconds.push((name, parser.float("seconds")?));
+                Ok(())
+            })?;
+        }
+        if let Some(pass) = &mut self.case.pass {
+            pass.estimates.push(table);
+        }
+        self.finish(|| Place::Estimates(index))
     }
 
     fn setting(&mut self) -> Parse<Setting> {

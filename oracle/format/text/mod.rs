@@ -15,6 +15,7 @@
 //! knows or that the graph does not use. A reference to the second of two nodes with one name becomes one to
 //! the first.
 
+mod claim;
 mod error;
 mod header;
 mod lexer;

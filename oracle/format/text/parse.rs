@@ -7,7 +7,7 @@
 use super::error::{ParseError, ParseErrors};
 use super::lexer::{Lexer, Spanned, Token};
 use super::words;
-use crate::case::{Case, Comment, Part, Place, Recorded, RecordedGraphs, RecordedParts};
+use crate::case::{Case, Comment, Part, Place, Program, Recorded, RecordedGraphs, RecordedParts};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::ops::Ops;
 use std::borrow::Cow;
@@ -322,6 +322,20 @@ impl<'a> Parser<'a> {
         }
     }
 
+    pub(super) fn float(&mut self, what: &str) -> Parse<f64> {
+        let spanned = self.bump();
+        let span = (spanned.start, spanned.end);
+        match spanned.token {
+            Token::Word("inf") => Ok(f64::INFINITY),
+            Token::Word("nan") => Ok(f64::NAN),
+            Token::Number(number) => match number.parse::<f64>() {
+                Ok(x) if x.is_finite() || number.contains('i') => Ok(x),
+                _ => Err(self.fail(span, "a number that does not fit a float; infinity is written `inf`")),
+            },
+            _ => Err(unexpected(&spanned, what)),
+        }
+    }
+
     pub(super) fn small_int(&mut self, what: &str) -> Parse<u32> {
         let start = self.peek_spanned().start;
         let n = self.int(what)?;
@@ -442,6 +456,9 @@ impl Parser<'_> {
         if *self.peek() == Token::Dashes {
             return self.section();
         }
+        if self.part == Part::Claim && !self.at_word("expect") {
+            return self.claim_line();
+        }
         let defines = matches!(self.second(), Token::Mark('=' | ','));
         match *self.peek() {
             Token::Mark('%') => self.node(),
@@ -454,6 +471,7 @@ impl Parser<'_> {
                 "symbol" => self.symbol_line(),
                 "facts" => self.facts_line(),
                 "pass" => self.pass_line(),
+                "estimates" => self.estimates_line(),
                 "output" => self.output_line(),
                 "cluster" => self.cluster_line(),
                 "expect" => self.expect_line(),
@@ -498,7 +516,10 @@ impl Parser<'_> {
 
     fn section(&mut self) -> Parse<()> {
         let start = self.bump().start;
-        let what = self.word_or_text("`after`, `unrepaired`, `forward` or `backward`")?;
+        let what = self.word_or_text("`after`, `unrepaired`, `forward`, `backward`, `rank` or `claim`")?;
+        if what == "rank" {
+            return self.program_section(start);
+        }
         let rank = if self.eat_word("rank") { Some(self.small_int("a rank")?) } else { None };
         if what == "after" && self.eat_word("refused") {
             let why = self.word_or_text("the reason of the refusal")?;
@@ -509,20 +530,32 @@ impl Parser<'_> {
             "unrepaired" => Part::Unrepaired(rank),
             "forward" if rank.is_none() => Part::Forward,
             "backward" if rank.is_none() => Part::Backward,
+            "claim" if rank.is_none() => Part::Claim,
             _ => {
                 let span = (start, self.end());
-                let message = "a section is `--- after`, `--- unrepaired`, `--- forward` or `--- backward`";
+                let message = "a section is `--- after`, `--- unrepaired`, `--- forward`, `--- backward`, `--- rank N` or `--- \
+                               claim`";
                 return Err(self.fail(span, message));
             }
         };
         let span = (start, self.end());
         self.finish_part();
         let taken = match part {
-            Part::Before => false,
+            Part::Before | Part::Program(_) => false,
+            Part::Claim => self.case.claim.replace(Box::default()).is_some(),
             Part::Forward => self.parts[0].replace(Graph::default()).is_some(),
             Part::Backward => self.parts[1].replace(Graph::default()).is_some(),
             Part::After(_) | Part::Unrepaired(_) => self.outcome_slot(part, rank, span)?,
         };
+        self.begin_part(part);
+        if taken {
+            return Err(self.fail(span, "this section stands here for the second time"));
+        }
+        self.finish(|| Place::Section(part))
+    }
+
+    /// Begins a graph that shares its world, symbols and facts with the one before the pass.
+    fn begin_part(&mut self, part: Part) {
         self.part = part;
         let before = &self.case.graph;
         self.graph = Graph::new(before.name.clone());
@@ -530,8 +563,26 @@ impl Parser<'_> {
         self.graph.world = before.world.clone();
         self.graph.symbols = before.symbols.clone();
         self.graph.facts = before.facts.clone();
-        if taken {
-            return Err(self.fail(span, "this section stands here for the second time"));
+    }
+
+    /// `--- rank 1 3` or `--- rank 4 to 7`: the graph of these ranks before the pass.
+    fn program_section(&mut self, start: usize) -> Parse<()> {
+        let mut ranks = Vec::new();
+        while ranks.is_empty() || !self.at_line_end() {
+            self.eat(',');
+            self.rank_range(&mut ranks, "a rank")?;
+        }
+        let span = (start, self.end());
+        self.finish_part();
+        let part = Part::Program(self.case.programs.len());
+        let mut seen: Vec<u32> =
+            self.case.programs.iter().flat_map(|p| &p.ranks).chain(&ranks).copied().collect();
+        seen.sort_unstable();
+        let twice = seen.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        self.case.programs.push(Program { ranks, graph: Graph::default() });
+        self.begin_part(part);
+        if let Some(rank) = twice {
+            return Err(self.fail(span, format!("rank {rank} is given a graph for the second time")));
         }
         self.finish(|| Place::Section(part))
     }
@@ -585,6 +636,14 @@ impl Parser<'_> {
             Part::After(rank) => self.outcome.iter_mut().find(|e| e.0 == rank).map(|e| &mut e.2),
             Part::Forward => self.parts.first_mut(),
             Part::Backward => self.parts.last_mut(),
+            Part::Program(index) => {
+                if let Some(program) = self.case.programs.get_mut(index) {
+                    program.graph = graph;
+                }
+                return;
+            }
+            // A claim has no graph of its own.
+            Part::Claim => return,
         };
         if let Some(slot) = slot {
             *slot = Some(graph);
@@ -593,5 +652,16 @@ impl Parser<'_> {
 }
 
 /// The words that begin a statement.
-const KEYWORDS: [&str; 10] =
-    ["graph", "world", "groups", "device", "symbol", "facts", "pass", "output", "cluster", "expect"];
+const KEYWORDS: [&str; 11] = [
+    "graph",
+    "world",
+    "groups",
+    "device",
+    "symbol",
+    "facts",
+    "pass",
+    "estimates",
+    "output",
+    "cluster",
+    "expect",
+];

@@ -1,8 +1,11 @@
 //! The printer: one canonical text per case. Parsing it gives the case back.
 
+use super::claim;
 use super::line::{Lines, Row};
 use super::words::{node_name, quote, raw_or_quoted, word_or_quoted};
-use crate::case::{Case, Comment, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
+use crate::case::{
+    Case, Comment, EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject,
+};
 use crate::graph::{Graph, Group, NodeId, Out, Tensor, World};
 use crate::ops;
 use rustc_hash::FxHashMap;
@@ -31,6 +34,10 @@ pub(super) fn print(case: &Case) -> String {
     for (index, expectation) in case.expectations.iter().enumerate() {
         printer.line(&Place::Expectation(index), &format!("expect {expectation}"));
     }
+    for (index, program) in case.programs.iter().enumerate() {
+        let line = format!("--- rank {}", ranks(&program.ranks));
+        printer.section(&case.graph, &program.graph, &line, Part::Program(index));
+    }
     for (rank, graphs) in case.outcome.iter().flat_map(|outcome| outcome.entries()) {
         let of = rank.map(|r| format!(" rank {r}")).unwrap_or_default();
         if let Some(unrepaired) = &graphs.unrepaired {
@@ -43,6 +50,13 @@ pub(super) fn print(case: &Case) -> String {
     if let Some(parts) = &case.parts {
         printer.section(&case.graph, &parts.forward, "--- forward", Part::Forward);
         printer.section(&case.graph, &parts.backward, "--- backward", Part::Backward);
+    }
+    if let Some(claimed) = &case.claim {
+        printer.text.push('\n');
+        printer.line(&Place::Section(Part::Claim), "--- claim");
+        for (place, line) in claim::lines(claimed) {
+            printer.line(&Place::Claim(place), &line);
+        }
     }
     printer.above(&Place::End);
     if printer.text.lines().all(|line| line.starts_with('#')) {
@@ -57,7 +71,8 @@ fn common_device(case: &Case) -> String {
     let recorded = outcome.flat_map(|(_, graphs)| graphs.unrepaired.iter().chain([&graphs.repaired]));
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let parts = case.parts.iter().flat_map(|parts| [&parts.forward, &parts.backward]);
-    for graph in std::iter::once(&case.graph).chain(recorded).chain(parts) {
+    let programs = case.programs.iter().map(|program| &program.graph);
+    for graph in std::iter::once(&case.graph).chain(recorded).chain(parts).chain(programs) {
         for node in graph.nodes() {
             for_each_tensor(graph, node.out, &mut |tensor| {
                 let device = graph.text(tensor.device);
@@ -153,6 +168,9 @@ impl Printer<'_> {
         }
         if let Some(pass) = pass {
             self.line(&Place::Pass, &format!("pass {pass}"));
+            for (index, table) in pass.estimates.iter().enumerate() {
+                self.line(&Place::Estimates(index), &estimates(table));
+            }
         }
         self.nodes(graph, part);
         for cluster in &graph.clusters {
@@ -217,6 +235,26 @@ fn carried_facts(graph: &Graph) -> impl Iterator<Item = (&str, &str)> {
     let facts = graph.facts.iter().filter(|(target, _)| ops::by_target(target).is_none());
     let used = facts.filter(|(target, _)| graph.targets().any(|t| t == target));
     used.map(|(target, json)| (target.as_str(), json.as_str()))
+}
+
+fn estimates(table: &EstimateTable) -> String {
+    let float = |x: f64| if x.is_nan() { "nan".to_string() } else { format!("{x:?}") };
+    let mut line = String::from("estimates");
+    if let Some(rank) = table.rank {
+        let _ = write!(line, " rank {rank}");
+    }
+    for (key, figure) in [("memory", table.memory), ("link", table.link), ("latency", table.latency)] {
+        if let Some(figure) = figure {
+            let _ = write!(line, " {key}={}", float(figure));
+        }
+    }
+    let entry = |(name, seconds): &(String, f64)| format!("{}: {}", node_name(&[], name), float(*seconds));
+    let entries: Vec<String> = table.seconds.iter().map(entry).collect();
+    if !entries.is_empty() || line == "estimates" {
+        line.push(' ');
+        line += &claim::wrapped('{', &entries, '}');
+    }
+    line
 }
 
 fn world(world: &World) -> String {

@@ -130,8 +130,8 @@ impl Config {
         Config { pass, estimates: vec![Estimates::default()], budgets: vec![0.2], runtime_mode: false }
     }
 
-    /// What the options of a pass ask for: `method` (a pass by PyTorch's name), `budget` (a share of the peak),
-    /// `runtime_mode`.
+    /// What a pass of a case asks for: the options `method` (a pass by PyTorch's name), `budget` (a share of the peak, or
+    /// a list with that of each rank) and `runtime_mode`, and its estimates.
     pub fn from_pass(pass: &PassConfig) -> Result<Config, String> {
         let text = |error: SettingError| error.to_string();
         let names = || Pass::ALL.iter().map(|pass| pass.name()).collect::<Vec<_>>().join(", ");
@@ -145,12 +145,13 @@ impl Config {
                     .ok_or_else(|| format!("method cannot be {name:?}; it can be {}", names()))?,
             ),
         };
-        if let Some(budget) = pass.number("budget").map_err(text)? {
-            if !(budget.is_finite() && budget >= 0.0) {
+        if let Some(budgets) = pass.numbers("budget").map_err(text)? {
+            if budgets.is_empty() || budgets.iter().any(|budget| *budget < 0.0) {
                 return Err("option budget of pass schedule is a share of the peak, not negative".to_string());
             }
-            config.budgets = vec![budget];
+            config.budgets = budgets;
         }
+        config.estimates = Estimates::of_ranks(&pass.estimates).map_err(|error| error.to_string())?;
         config.runtime_mode = pass.bool("runtime_mode").map_err(text)?.unwrap_or(false);
         Ok(config)
     }

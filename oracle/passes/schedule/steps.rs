@@ -29,7 +29,8 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn new(graph: &'a Graph) -> Facts<'a> {
+    /// Gathers them. Near linear.
+    pub fn new(graph: &'a Graph) -> Facts<'a> {
         let ops = Ops::of(graph);
         let edges = Edges::new(graph);
         let collectives = Collectives::new(graph, &ops);

@@ -1,6 +1,6 @@
 //! What memory rules see: the graph in the order to run in, the replay of its storages, and the claim.
 
-use super::claim::{Claim, ClaimedLife};
+use crate::case::{Claim, ClaimedLife};
 use crate::graph::{Graph, NodeId};
 use crate::passes::memory::profile::{not_placeholder, recorded_ledger};
 use crate::passes::memory::replay::{Facts, Options, replay_facts};

@@ -1,9 +1,9 @@
 //! Rules about the lives of storages: allocated in time, freed once, late enough, and at all.
 
-use super::claim::ClaimedLife;
 use super::evidence::{MemoryEvidence, found};
 use crate::analysis::Edges;
 use crate::analysis::topological::violations;
+use crate::case::ClaimedLife;
 use crate::passes::memory::Held;
 use crate::rules::{Checked, Finding};
 use rustc_hash::FxHashMap;

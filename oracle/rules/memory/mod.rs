@@ -12,15 +12,16 @@
 //! Where the replay is not certain about aliases (unknown operators, views that may be copies), only what holds
 //! either way is a violation; the rest is undecided.
 
-mod claim;
 mod evidence;
 mod lives;
 mod numbers;
+mod order;
 mod placement;
 mod relation;
 
-pub use claim::{Claim, ClaimedLife, Increment, Offset, reordered};
+pub use crate::case::{Claim, ClaimedLife, Increment, Offset};
 pub use evidence::{Counting, MemoryConfig, MemoryEvidence};
+pub use order::reordered;
 
 use super::{Checked, Severity, arrange};
 use crate::analysis::validate::validate;

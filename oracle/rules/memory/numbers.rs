@@ -1,7 +1,8 @@
 //! Rules about numbers: what is live at each step, and the peak.
 
-use super::claim::{ClaimedLife, Increment, reordered};
 use super::evidence::{Counting, MemoryEvidence, not_claimed};
+use super::order::reordered;
+use crate::case::{ClaimedLife, Increment};
 use crate::graph::Graph;
 use crate::passes::memory::difference::first_difference;
 use crate::passes::memory::profile::{not_placeholder, recorded_ledger};

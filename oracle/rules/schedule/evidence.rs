@@ -124,6 +124,12 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// What keeps the programs before from finishing, whatever the pass does; `None` where they finish or it is not known.
+    pub(crate) fn unfinished(&self) -> Option<Vec<String>> {
+        let (_, before, _) = self.reports().first()?;
+        (before.finishes() == Some(false)).then(|| before.to_string().lines().map(str::to_string).collect())
+    }
+
     /// The programs of all ranks.
     pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
         let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();

@@ -26,6 +26,10 @@ pub use evidence::{Evidence, Outcome, Promises};
 
 use super::{Checked, Finding, RuleStatus, Severity, arrange};
 
+/// Options that concern the judge and not the pass.
+pub const JUDGE_OPTIONS: &[&str] =
+    &["promises", "exposed_budget", "exposed_gather_budget", "displacement_budget", "max_in_flight"];
+
 /// A rule about schedules.
 pub struct Rule {
     /// Its stable id, `family/name`.

@@ -351,3 +351,29 @@ fn large_programs() {
     assert_eq!(report.finishes(), Some(true));
     assert_eq!(report.timeline.tracks.len(), 8);
 }
+
+/// What one rank sends must be what the other expects; which of them it is does not matter.
+#[test]
+fn all_to_all_parts_fit_each_other() {
+    let graph = |sent: &str, expected: &str, rows: usize| {
+        let source = format!(
+            "world 2 ranks, groups ep = [0 1]\nx = input : f32[4, 2]\na = all_to_all(x, {expected}, {sent}, ep) : \
+             f32[{rows}, 2]\nw = wait(a)\noutput w"
+        );
+        text::parse(&source).unwrap_or_else(|e| panic!("{}", e.render(None))).graph
+    };
+    let told = |second: &Graph| {
+        let first = graph("[1, 3]", "[1, 1]", 2);
+        let programs = Programs::per_rank(&[&first, second], &[0, 1], &Estimates::default());
+        simulate(&programs, Options::default()).to_string()
+    };
+    assert_eq!(told(&graph("[1, 3]", "[3, 3]", 6)), "all ranks finish\n");
+    assert_eq!(
+        told(&graph("[1, 3]", "[2, 3]", 5)),
+        "launch 0 on ep: rank 0 sends rank 1 6 elements in a, however rank 1 expects 4 from rank 0 in a\n"
+    );
+    // A graph for all ranks has the sizes of the rank that it was recorded on.
+    let alone = graph("[1, 3]", "[2, 2]", 4);
+    let report = simulate(&Programs::spmd(&alone, &Estimates::default()), Options::default());
+    assert_eq!(report.finishes(), Some(true));
+}

@@ -1,74 +1,93 @@
 //! The least of many values that change, over any stretch of them: a segment tree.
+//!
+//! Each inner place stands for eight below it, which lie side by side: a change looks at few places that are far apart,
+//! and that is what it costs where the tree is larger than a cache.
 
-/// Values in fixed places; a place may be empty.
-pub(super) struct Least {
-    leaves: usize,
-    /// The least value below each inner place, then the values; [`NONE`] where there is none.
-    tree: Vec<u128>,
+/// A value, and what stands for none: a value larger than any other.
+pub(super) trait Key: Copy + Ord {
+    const NONE: Self;
 }
 
-const NONE: u128 = u128::MAX;
+impl Key for u64 {
+    const NONE: u64 = u64::MAX;
+}
 
-impl Least {
+impl Key for u128 {
+    const NONE: u128 = u128::MAX;
+}
+
+/// Values in fixed places; a place may be empty.
+pub(super) struct Least<K> {
+    /// The values, then the least of every eight of them, and so on up to one.
+    levels: Vec<Vec<K>>,
+}
+
+/// Places that one place above stands for.
+const WIDTH: usize = 8;
+
+impl<K: Key> Least<K> {
     /// Empty places.
-    pub(super) fn new(places: usize) -> Least {
-        let leaves = places.next_power_of_two();
-        Least { leaves, tree: vec![NONE; 2 * leaves] }
+    pub(super) fn new(places: usize) -> Least<K> {
+        let mut levels = vec![vec![K::NONE; places.max(1).next_multiple_of(WIDTH)]];
+        while let Some(last) = levels.last().filter(|last| last.len() > 1) {
+            let above = match last.len() / WIDTH {
+                1 => 1,
+                blocks => blocks.next_multiple_of(WIDTH),
+            };
+            levels.push(vec![K::NONE; above]);
+        }
+        Least { levels }
     }
 
     /// Puts a value into a place, or empties it.
-    pub(super) fn set(&mut self, place: usize, value: Option<u128>) {
-        let mut at = self.leaves + place;
-        self.tree[at] = value.unwrap_or(NONE);
-        while at > 1 {
-            at /= 2;
-            let least = self.tree[2 * at].min(self.tree[2 * at + 1]);
-            if self.tree[at] == least {
-                break;
+    pub(super) fn set(&mut self, place: usize, value: Option<K>) {
+        let (mut at, mut least) = (place, value.unwrap_or(K::NONE));
+        for level in &mut self.levels {
+            if std::mem::replace(&mut level[at], least) == least {
+                return;
             }
-            self.tree[at] = least;
+            at /= WIDTH;
+            let block = level.get(at * WIDTH..(at + 1) * WIDTH).unwrap_or(level);
+            least = block.iter().copied().fold(K::NONE, K::min);
         }
     }
 
     /// Whether a place is empty.
     pub(super) fn is_empty(&self, place: usize) -> bool {
-        self.tree[self.leaves + place] == NONE
+        self.levels[0][place] == K::NONE
     }
 
     /// The least value of all.
-    pub(super) fn least(&self) -> Option<u128> {
-        Some(self.tree[1]).filter(|&least| least != NONE)
+    pub(super) fn least(&self) -> Option<K> {
+        self.levels.last().map(|top| top[0]).filter(|&least| least != K::NONE)
     }
 
     /// The least value of the places `from..to`.
-    pub(super) fn of(&self, from: usize, to: usize) -> Option<u128> {
-        let (mut from, mut to) = (from + self.leaves, to + self.leaves);
-        let mut found = NONE;
-        while from < to {
-            if from % 2 == 1 {
-                found = found.min(self.tree[from]);
-                from += 1;
+    pub(super) fn of(&self, from: usize, to: usize) -> Option<K> {
+        let (mut from, mut to) = (from, to);
+        let mut found = K::NONE;
+        for level in &self.levels {
+            if from >= to {
+                break;
             }
-            if to % 2 == 1 {
-                to -= 1;
-                found = found.min(self.tree[to]);
-            }
-            from /= 2;
-            to /= 2;
+            // What no place above stands for, at either end.
+            let up = from.next_multiple_of(WIDTH).min(to);
+            let down = (to / WIDTH * WIDTH).max(up);
+            found = level[from..up].iter().chain(&level[down..to]).copied().fold(found, K::min);
+            (from, to) = (up.div_ceil(WIDTH), down / WIDTH);
         }
-        Some(found).filter(|&found| found != NONE)
+        Some(found).filter(|&found| found != K::NONE)
     }
 
     /// The first place that is not empty.
     pub(super) fn first(&self) -> Option<usize> {
-        if self.tree[1] == NONE {
-            return None;
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            let block = level.iter().skip(at).take(WIDTH);
+            at = (at + block.take_while(|&&value| value == K::NONE).count()) * WIDTH;
         }
-        let mut at = 1;
-        while at < self.leaves {
-            at = 2 * at + usize::from(self.tree[2 * at] == NONE);
-        }
-        Some(at - self.leaves)
+        // Where everything is empty the top says so.
+        self.least().map(|_| at / WIDTH)
     }
 }
 
@@ -84,9 +103,9 @@ mod tests {
             (state >> 33) as usize % below
         };
         for places in [1, 2, 3, 7, 8, 33] {
-            let (mut tree, mut plain) = (Least::new(places), vec![None; places]);
+            let (mut tree, mut plain) = (Least::<u64>::new(places), vec![None; places]);
             for _ in 0..300 {
-                let (place, value) = (draw(places), draw(20) as u128);
+                let (place, value) = (draw(places), draw(20) as u64);
                 let value = Some(value).filter(|&value| value > 6);
                 tree.set(place, value);
                 plain[place] = value;

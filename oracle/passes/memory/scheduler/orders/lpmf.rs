@@ -6,7 +6,7 @@
 
 use super::super::planning::Planning;
 use super::super::program::{NodeIndex, Program, ProgramFault};
-use super::least::Least;
+use super::least::{Key, Least};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -16,6 +16,36 @@ pub fn lpmf(
     program: &Program,
     planning: &Planning,
     size_threshold: i64,
+) -> Result<Vec<NodeIndex>, ProgramFault> {
+    // Net bytes lie within all bytes, above and below zero. With the node they fit one word as a rule.
+    let bits = u32::BITS - (program.nodes.len() as u32).leading_zeros();
+    let frees = planning.sizes.iter().map(|size| size.free);
+    let all = sum(planning.size.iter().copied().chain(frees)).unwrap_or(i64::MAX);
+    match all.checked_shl(bits + 2).is_some_and(|shifted| shifted >> (bits + 2) == all) {
+        true => order(
+            program,
+            planning,
+            size_threshold,
+            &|net, node| ((net + all) as u64) << bits | u64::from(node),
+            &|key| (key & ((1 << bits) - 1)) as NodeIndex,
+        ),
+        false => order(
+            program,
+            planning,
+            size_threshold,
+            &|net, node| u128::from((net as u64) ^ (1 << 63)) << 32 | u128::from(node),
+            &|key| key as NodeIndex,
+        ),
+    }
+}
+
+/// The order. `key` makes (net bytes, node) one number, in the same order; `node_of` takes the node from it.
+fn order<K: Key>(
+    program: &Program,
+    planning: &Planning,
+    size_threshold: i64,
+    key: &impl Fn(i64, NodeIndex) -> K,
+    node_of: &impl Fn(K) -> NodeIndex,
 ) -> Result<Vec<NodeIndex>, ProgramFault> {
     let nodes = program.nodes.len();
     let mut blockers: Vec<u32> = (0..nodes as u32).map(|n| planning.before.of(n).len() as u32).collect();
@@ -41,10 +71,10 @@ pub fn lpmf(
     by_size.iter().enumerate().for_each(|(i, &(_, n))| place[n as usize] = i as u32);
     let sorted_sizes: Vec<i64> = by_size.iter().map(|&(size, _)| size).collect();
 
-    let mut ready: Least = Least::new(nodes);
+    let mut ready: Least<K> = Least::new(nodes);
     let mut by_follower = BinaryHeap::new();
     let mut arrivals = 0u32;
-    let mut arrive = |n: NodeIndex, ready: &mut Least, to_free: &[i64], by: &mut BinaryHeap<_>| {
+    let mut arrive = |n: NodeIndex, ready: &mut Least<K>, to_free: &[i64], by: &mut BinaryHeap<_>| {
         let net = planning.size[n as usize].saturating_sub(to_free[n as usize]);
         ready.set(place[n as usize] as usize, Some(key(net, n)));
         if size_threshold > 0 {
@@ -62,7 +92,7 @@ pub fn lpmf(
         // The best of all is the best below the gap, if it is below it: nothing more to look for, as a rule.
         let best = match size_threshold > 0 {
             true => None,
-            false => ready.least().map(|key| key as NodeIndex),
+            false => ready.least().map(node_of),
         };
         let chosen = match best.filter(|&n| planning.size[n as usize] <= gap) {
             Some(best) => Some(best),
@@ -78,7 +108,7 @@ pub fn lpmf(
                         false => (0, gap),
                     };
                     let to = sorted_sizes.partition_point(|&size| size <= reach);
-                    ready.of(from, to).map(|key| key as NodeIndex)
+                    ready.of(from, to).map(node_of)
                 }
             }
         };
@@ -114,11 +144,6 @@ pub fn lpmf(
         true => Ok(order),
         false => Err(ProgramFault::NotAPermutation { expected: nodes, found: order.len() }),
     }
-}
-
-/// (net bytes, node) as one number, in the same order.
-fn key(net: i64, node: NodeIndex) -> u128 {
-    u128::from((net as u64) ^ (1 << 63)) << 32 | u128::from(node)
 }
 
 fn too_large() -> ProgramFault {

@@ -1,7 +1,6 @@
-//! What an implementation states about memory. Every part may be missing.
+//! What an implementation states about memory: data only. Every part may be missing.
 
-use crate::graph::{Editor, Graph, NodeId, Op};
-use rustc_hash::FxHashMap;
+use crate::graph::Graph;
 
 /// The life of a storage or buffer, as claimed. Steps count the calls of the list, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -63,30 +62,18 @@ pub struct Claim {
     pub verifier_runs: Option<Vec<Vec<String>>>,
 }
 
-impl Claim {
-    /// The graph in the claimed order; `None` where none is claimed.
-    pub(super) fn ordered(&self, graph: &Graph) -> Result<Option<Graph>, String> {
-        self.order.as_ref().map(|order| reordered(graph, order)).transpose()
+/// Two claims are equal if they say the same: graphs by [`Graph::difference`].
+impl PartialEq for Claim {
+    fn eq(&self, other: &Claim) -> bool {
+        let after = match (&self.after, &other.after) {
+            (Some(a), Some(b)) => a.difference(b).is_none(),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        after
+            && (&self.order, self.peak, self.before, &self.steps)
+                == (&other.order, other.peak, other.before, &other.steps)
+            && (&self.lives, &self.estimates) == (&other.lives, &other.estimates)
+            && (&self.increments, &self.offsets) == (&other.increments, &other.offsets)
+            && self.verifier_runs == other.verifier_runs
     }
-}
-
-/// The graph with its calls in another order; inputs and constants stay first, the output last.
-pub fn reordered(graph: &Graph, order: &[String]) -> Result<Graph, String> {
-    let calls: FxHashMap<&str, NodeId> =
-        graph.ids().filter(|&id| graph.node(id).op == Op::Call).map(|id| (graph.name(id), id)).collect();
-    let mut seen = vec![false; graph.len()];
-    let mut editor = Editor::new(graph);
-    let output = graph.output();
-    for name in order {
-        let &id =
-            calls.get(name.as_str()).ok_or_else(|| format!("the order names {name}, which is no call"))?;
-        if std::mem::replace(&mut seen[id.index()], true) {
-            return Err(format!("the order names {name} twice"));
-        }
-        editor.move_before(output, id);
-    }
-    if order.len() != calls.len() {
-        return Err(format!("the order has {} calls, the graph {}", order.len(), calls.len()));
-    }
-    Ok(editor.finish())
 }
