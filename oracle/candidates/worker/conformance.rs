@@ -249,7 +249,16 @@ impl Kit<'_> {
         let id = self.id();
         let pass = case.pass.clone().unwrap_or_else(|| PassConfig::new("bucketing"));
         let (kind, rule, title) = ("run", None, None);
-        let request = Request { kind, id, pass: &pass.name, options: &pass, rank: 0, rule, title };
+        let request = Request {
+            kind,
+            id,
+            pass: &pass.name,
+            options: &pass,
+            rank: 0,
+            estimates: &pass.estimates,
+            rule,
+            title,
+        };
         (id, request.line(&case.graph))
     }
 
@@ -319,7 +328,16 @@ impl Kit<'_> {
             let pass = case.pass.clone().unwrap_or_default();
             let (kind, rule, title) =
                 ("repro", Some("bucket/contracted-acyclic"), Some("a test of the worker"));
-            let request = Request { kind, id, pass: &pass.name, options: &pass, rank: 0, rule, title };
+            let request = Request {
+                kind,
+                id,
+                pass: &pass.name,
+                options: &pass,
+                rank: 0,
+                estimates: &pass.estimates,
+                rule,
+                title,
+            };
             kit.send(request.line(&case.graph))?;
             let answer = kit.answer()?;
             match answer["python"].as_str() {

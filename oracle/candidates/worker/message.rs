@@ -1,7 +1,7 @@
 //! The messages of docs/protocol.md as they are written and read.
 
 use super::claim::ClaimText;
-use crate::case::{PassConfig, Setting};
+use crate::case::{EstimateTable, PassConfig, Setting};
 use crate::format::json;
 use crate::graph::Graph;
 use serde::de::{Error, MapAccess, Visitor};
@@ -39,6 +39,8 @@ pub(super) struct Message<'a> {
     pub options: Option<Options<'a>>,
     #[serde(default)]
     pub rank: u32,
+    #[serde(default)]
+    pub estimates: Vec<Table>,
     #[serde(borrow)]
     pub graph: Option<&'a RawValue>,
     // outcome
@@ -183,10 +185,41 @@ pub(super) struct Request<'a> {
     #[serde(serialize_with = "as_options")]
     pub options: &'a PassConfig,
     pub rank: u32,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "as_tables")]
+    pub estimates: &'a [EstimateTable],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<&'a str>,
+}
+
+/// An estimate table in a message.
+#[derive(Serialize, Deserialize, Debug)]
+pub(super) struct Table {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency: Option<f64>,
+    #[serde(default)]
+    seconds: Vec<(String, f64)>,
+}
+
+impl Table {
+    pub fn read(self) -> EstimateTable {
+        let Table { rank, memory, link, latency, seconds } = self;
+        EstimateTable { rank, memory, link, latency, seconds }
+    }
+}
+
+fn as_tables<S: Serializer>(tables: &&[EstimateTable], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(tables.iter().map(|table| {
+        let EstimateTable { rank, memory, link, latency, seconds } = table.clone();
+        Table { rank, memory, link, latency, seconds }
+    }))
 }
 
 fn as_options<S: Serializer>(pass: &&PassConfig, to: S) -> Result<S::Ok, S::Error> {

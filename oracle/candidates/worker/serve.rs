@@ -4,7 +4,7 @@
 //! driver is tested with.
 
 use super::claim::ClaimText;
-use super::message::{Message, Offered, append_graph, graph as read_graph, line};
+use super::message::{Message, Offered, Table, append_graph, graph as read_graph, line};
 use super::process::Limits;
 use super::{PROTOCOL, Refusal};
 use crate::analysis::validate::validate;
@@ -48,7 +48,7 @@ fn answer(candidate: &dyn Candidate, request: &[u8]) -> Option<Vec<u8>> {
     let not_understood =
         |id: &str, why: String| failed(id, "NotUnderstood", &why.lines().collect::<Vec<_>>().join(" "));
     let read = std::str::from_utf8(request).map_err(|error| error.to_string());
-    let message = match read.and_then(Message::read) {
+    let mut message = match read.and_then(Message::read) {
         Ok(message) => message,
         Err(why) => {
             let text = std::str::from_utf8(request).unwrap_or_default();
@@ -60,7 +60,7 @@ fn answer(candidate: &dyn Candidate, request: &[u8]) -> Option<Vec<u8>> {
     match message.kind.as_str() {
         "bye" => None,
         "hello" => Some(hello(candidate)),
-        "run" => Some(match understood(&message) {
+        "run" => Some(match understood(&mut message) {
             Ok((graph, pass)) => run(candidate, &graph, &pass, message.rank, id),
             Err(why) => not_understood(id, why),
         }),
@@ -83,11 +83,12 @@ fn hello(candidate: &dyn Candidate) -> Vec<u8> {
     }))
 }
 
-fn understood(message: &Message) -> Result<(Graph, PassConfig), String> {
+fn understood(message: &mut Message) -> Result<(Graph, PassConfig), String> {
     let graph = read_graph("graph", message.graph)?;
     let name = message.pass.clone().ok_or("the key pass is missing")?;
     let options = message.options.as_ref().map_or(Vec::new(), |options| options.0.to_vec());
-    Ok((graph, PassConfig { name, options, estimates: Vec::new() }))
+    let estimates = std::mem::take(&mut message.estimates).into_iter().map(Table::read).collect();
+    Ok((graph, PassConfig { name, options, estimates }))
 }
 
 fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, id: &str) -> Vec<u8> {
