@@ -155,7 +155,9 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         }
     }
     let policies = policies(config, candidate.keeps_promises())?;
-    let ranks = ranks_to_run(&case.graph, capabilities.bakes_rank, options);
+    // A repair sorts, as every rank alike.
+    let bakes_rank = capabilities.bakes_rank && pass == PassKind::Bucketing;
+    let ranks = ranks_to_run(&case.graph, bakes_rank, options);
     let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
         Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
