@@ -22,11 +22,12 @@ REDUCTIONS = {
 }
 
 
-def run_ranks(graphs, inputs, groups, seen=None):
+def run_ranks(graphs, inputs, groups, seen=None, draws=None):
     """The outputs of each rank. `graphs`: one for each rank; `inputs`: the placeholders' tensors by name, for each
     rank; `groups`: by name, the rank lists of its instances. `seen`: for each rank a dict that gets what every node
-    gave, by name."""
-    running = {rank: _rank(graph, inputs[rank], seen and seen[rank]) for rank, graph in enumerate(graphs)}
+    gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting."""
+    draws = draws or [{} for _ in graphs]
+    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank]) for rank, graph in enumerate(graphs)}
     outputs, waiting = [None] * len(graphs), {}
     arrived = {rank: None for rank in running}
     while running:
@@ -57,7 +58,7 @@ def run_ranks(graphs, inputs, groups, seen=None):
     return outputs
 
 
-def _rank(graph, inputs, seen):
+def _rank(graph, inputs, seen, draws):
     """One rank: yields what it needs others for, and returns its outputs."""
     values = {}
 
@@ -87,7 +88,13 @@ def _rank(graph, inputs, seen):
                     raise NotImplementedError(f"collective {name} is not emulated")
                 bound = {a.name: v for a, v in zip(target._schema.arguments, args)} | kwargs
                 values[node] = yield name, bound["group_name"], bound
+            elif isinstance(target, torch._ops.HigherOrderOperator):
+                raise NotImplementedError(f"{target} is not emulated")
             else:
+                if space and torch.Tag.nondeterministic_seeded in target.tags:
+                    # The same numbers for the same node, and other ones when it draws again.
+                    draws[node.name] = draws.get(node.name, 0) + 1
+                    torch.manual_seed(sum(map(ord, node.name)) * 1000 + draws[node.name])
                 values[node] = target(*args, **kwargs)
                 if name in ALLOCATIONS:
                     unwritten(values[node])
