@@ -29,6 +29,9 @@ def main(arguments):
 
     torch.set_num_threads(1)
     offered = passes.load()
+    # What was loaded stays: collecting garbage need not look at it again.
+    gc.collect()
+    gc.freeze()
     if arguments.only:
         wanted = arguments.only.split(",")
         unknown = [name for name in wanted if name not in offered]
@@ -120,6 +123,7 @@ class Worker:
         }
 
     def run(self, message, number):
+        from .caches import trim
         from .errors import PassFailed, Refused
         from .rebuild import rebuild
 
@@ -162,9 +166,8 @@ class Worker:
             return fault(number, "AdapterFault", describe(error), error)
         finally:
             rebuilt = None
-            # Graphs are full of cycles; collecting each by itself would cost more than it gives back.
-            if self.served % 50 == 0:
-                gc.collect()
+            if self.served % 100 == 0:
+                trim()
         return {"type": "outcome", "id": number, **outcome}
 
 
