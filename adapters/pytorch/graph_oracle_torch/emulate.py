@@ -15,16 +15,19 @@ COLLECTIVES = {
     "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "all_reduce", "all_reduce_", "all_reduce_coalesced",
     "all_to_all_single", "broadcast", "broadcast_",
 }
+ALLOCATIONS = ("empty", "new_empty", "empty_strided", "new_empty_strided", "empty_like")
 REDUCTIONS = {
     "sum": torch.add, "avg": torch.add, "product": torch.mul, "min": torch.minimum, "max": torch.maximum,
     "band": torch.bitwise_and, "bor": torch.bitwise_or, "bxor": torch.bitwise_xor,
 }
 
 
-def run_ranks(graphs, inputs, groups, attributes=None):
+def run_ranks(graphs, inputs, groups, seen=None, draws=None):
     """The outputs of each rank. `graphs`: one for each rank; `inputs`: the placeholders' tensors by name, for each
-    rank; `groups`: by name, the rank lists of its instances."""
-    running = {rank: _rank(graph, inputs[rank], attributes or {}) for rank, graph in enumerate(graphs)}
+    rank; `groups`: by name, the rank lists of its instances. `seen`: for each rank a dict that gets what every node
+    gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting."""
+    draws = draws or [{} for _ in graphs]
+    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank]) for rank, graph in enumerate(graphs)}
     outputs, waiting = [None] * len(graphs), {}
     arrived = {rank: None for rank in running}
     while running:
@@ -55,7 +58,7 @@ def run_ranks(graphs, inputs, groups, attributes=None):
     return outputs
 
 
-def _rank(graph, inputs, attributes):
+def _rank(graph, inputs, seen, draws):
     """One rank: yields what it needs others for, and returns its outputs."""
     values = {}
 
@@ -71,7 +74,7 @@ def _rank(graph, inputs, attributes):
         if node.op == "placeholder":
             values[node] = inputs[node.name]
         elif node.op == "get_attr":
-            values[node] = attributes[node.target]
+            raise NotImplementedError(f"{node.name} is an attribute of the module")
         elif node.op == "output":
             return args[0]
         else:
@@ -85,10 +88,20 @@ def _rank(graph, inputs, attributes):
                     raise NotImplementedError(f"collective {name} is not emulated")
                 bound = {a.name: v for a, v in zip(target._schema.arguments, args)} | kwargs
                 values[node] = yield name, bound["group_name"], bound
+            elif isinstance(target, torch._ops.HigherOrderOperator):
+                raise NotImplementedError(f"{target} is not emulated")
             else:
+                if space and torch.Tag.nondeterministic_seeded in target.tags:
+                    # The same numbers for the same node, and other ones when it draws again.
+                    draws[node.name] = draws.get(node.name, 0) + 1
+                    torch.manual_seed(sum(map(ord, node.name)) * 1000 + draws[node.name])
                 values[node] = target(*args, **kwargs)
-                if name in ("empty", "new_empty", "empty_strided", "new_empty_strided", "empty_like"):
+                if name in ALLOCATIONS:
                     unwritten(values[node])
+        # Views are left out: another may write what they see. So is memory that nobody has written yet.
+        if seen is not None and isinstance(values[node], torch.Tensor) and isinstance(node.target, torch._ops.OpOverload):
+            if not (node.target.is_view or node.target._schema.is_mutable or name in ALLOCATIONS):
+                seen[node.name] = values[node].clone()
     return None
 
 

@@ -86,6 +86,7 @@ def write(document, pass_, options, rank, rule, title):
         "PASS": "\n".join("    " + line for line in lines),
         "CHECK": _CHECKS[pass_].strip("\n"),
         "EMULATE": _source(),
+        "MORE": "False, True" if pass_ == "bucketing" else "False,",
     }
     for key, value in replacements.items():
         body = body.replace(f"@{key}@", value)
@@ -123,14 +124,16 @@ class _Graph:
             args = [self.value(v) for v in entry.get("args") or []]
             kwargs = {key: self.value(v) for key, v in (entry.get("kwargs") or {}).items()}
             if entry["op"] == "placeholder":
-                lines.append(f"{variable} = placeholder(graph, mode, {entry['name']!r}{self.input(entry, storages)})")
+                # The partitioners tell inputs apart by the target.
+                name = entry["target"] if entry["target"].isidentifier() else entry["name"]
+                lines.append(f"{variable} = placeholder(graph, mode, {name!r}{self.input(entry, storages)})")
             elif entry["op"] == "get_attr":
                 raise Refused("attributes of the module are not reproduced")
             elif entry["op"] == "output":
                 value = args[0] if len(args) == 1 else f"({', '.join(args)})"
                 if value.startswith("["):
                     value = f"({value[1:-1]},)" if value != "[]" else "()"
-                lines.append(f"graph.output({value})")
+                lines.append(f"graph.output(returned(graph, {value}, more))")
                 continue
             else:
                 forward = [r for r in _refs(entry) if order[r] > index]
@@ -300,9 +303,10 @@ def _partition(rebuilt, options):
 _PASSES = {"bucketing": _bucketing, "repair": _repair, "partition": _partition}
 
 _COMPARE = '''
+    seen, seen_after = [{} for _ in range(WORLD)], [{} for _ in range(WORLD)]
     inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
     try:
-        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS)
+        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
@@ -311,22 +315,28 @@ _COMPARE = '''
 _CHECKS = {
     "bucketing": _COMPARE + '''
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS)
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after)
+    except NotImplementedError as error:
+        return print(f"the graphs are well formed; their values are not compared: {error}")
     except RuntimeError as error:
         fail(f"after the pass the graph does not run: {error}")
     compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
+    # Nodes that the pass left in place compute what they did before.
+    compare_nodes(seen, seen_after)
 ''',
     "repair": '''
     return
 ''',
     "partition": _COMPARE + '''
-    copies = clones(inputs)
+    copies, draws = clones(inputs), [{} for _ in range(WORLD)]
     try:
-        forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS)
+        forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
         names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in after]
         for given, saved, values in zip(copies, names, forward):
             given.update({name: value for name, value in zip(saved, values) if name not in given})
-        backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS)
+        backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
+    except NotImplementedError as error:
+        return print(f"the graphs are well formed; their values are not compared: {error}")
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graphs do not run: {error}")
     count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs), GROUPS), backward)]
@@ -357,7 +367,7 @@ WORLD = @WORLD@
 GROUPS = @GROUPS@
 
 
-def build(mode):
+def build(mode, more=False):
     """The graph before the pass."""
 @BUILD@
 
@@ -390,6 +400,16 @@ def call(graph, mode, name, target, args, kwargs):
         with mode, torch.no_grad():
             node.meta["val"] = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
     return node
+
+
+def returned(graph, values, more):
+    """What the graph returns; with `more` also every wait and every value that nobody reads, so that they are compared."""
+    if not more:
+        return values
+    wait = torch.ops._c10d_functional.wait_tensor.default
+    calls = graph.find_nodes(op="call_function", target=wait) + [n for n in graph.nodes if n.op == "call_function" and not n.users]
+    tensors = [n for n in dict.fromkeys(calls) if isinstance(n.meta.get("val"), torch.Tensor) and n not in flat(values)]
+    return (*flat(values), *tensors)
 
 
 def enter(rank):
@@ -446,25 +466,39 @@ def compare(expected, found):
         if len(one) != len(other):
             fail(f"rank {rank} returns {len(other)} values instead of {len(one)}")
         for index, (a, b) in enumerate(zip(one, other)):
-            same = type(a) is type(b) and (not isinstance(a, torch.Tensor) or a.shape == b.shape and a.dtype == b.dtype)
-            if same and isinstance(a, torch.Tensor):
-                same = torch.equal(a.nan_to_num(12345.0) if a.dtype.is_floating_point else a,
-                                   b.nan_to_num(12345.0) if b.dtype.is_floating_point else b)
-            if not same:
+            if not same(a, b):
                 fail(f"value {index} of rank {rank} is {b}, and before the pass it was {a}".replace("\\n", " "))
+
+
+def compare_nodes(expected, found):
+    for rank, (one, other) in enumerate(zip(expected, found)):
+        for name, a in one.items():
+            if name in other and not same(a, other[name]):
+                fail(f"{name} on rank {rank} is {other[name]}, and before the pass it was {a}".replace("\\n", " "))
+
+
+def same(a, b):
+    """Equal in all bits, but that not-a-numbers are one."""
+    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+        return type(a) is type(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.is_floating_point:
+        a, b = (t.to(torch.float64).nan_to_num(12345.0) for t in (a, b))
+    return torch.equal(a, b)
 
 
 @EMULATE@
 
 
-def main():
+def run(more):
     before, after = [], []
     for rank in range(WORLD):
         enter(rank)
         mode = FakeTensorMode()
-        before.append(build(mode))
+        before.append(build(mode, more))
         try:
-            after.append(run_pass(build(mode), mode))
+            after.append(run_pass(build(mode, more), mode))
         except Exception as error:
             traceback.print_exc()
             fail(f"the pass raises {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}")
@@ -476,6 +510,7 @@ def main():
 @CHECK@
 
 
-main()
+for more in (@MORE@):
+    run(more)
 print("the failure does not show")
 '''

@@ -4,7 +4,6 @@ One request at a time, each answered once. Standard output belongs to the protoc
 at the start, and what torch, C++ or a library prints goes to standard error.
 """
 
-import gc
 import json
 import os
 import sys
@@ -120,6 +119,7 @@ class Worker:
         }
 
     def run(self, message, number):
+        from .caches import trim
         from .errors import PassFailed, Refused
         from .rebuild import rebuild
 
@@ -162,9 +162,8 @@ class Worker:
             return fault(number, "AdapterFault", describe(error), error)
         finally:
             rebuilt = None
-            # Graphs are full of cycles; collecting each by itself would cost more than it gives back.
-            if self.served % 50 == 0:
-                gc.collect()
+            if self.served % 100 == 0:
+                trim()
         return {"type": "outcome", "id": number, **outcome}
 
 

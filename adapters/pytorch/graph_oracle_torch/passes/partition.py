@@ -71,6 +71,7 @@ def run(rebuilt, options):
         node.op == "placeholder" and "tangents" in node.target for node in rebuilt.graph.nodes
     ):
         raise Refused("the graph has no tangents")
+    refuse_backward_outputs(rebuilt, outputs)
     refuse_random(rebuilt)
     describe(rebuilt)
     patch = patches(options)
@@ -168,6 +169,18 @@ def patches(options):
     if patch["activation_memory_budget_solver"] == "ilp" and importlib.util.find_spec("scipy") is None:
         raise Refused("option solver=ilp needs scipy, which is not installed")
     return patch
+
+
+def refuse_backward_outputs(rebuilt, outputs):
+    """A forward output that needs a tangent cannot be computed by any forward graph."""
+    late = {n for n in rebuilt.graph.nodes if n.op == "placeholder" and "tangents" in n.target}
+    for node in rebuilt.graph.nodes:
+        if node.op == "output":
+            for value in node.args[0][:outputs] if isinstance(node.args[0], (tuple, list)) else node.args:
+                if value in late:
+                    raise Refused(f"forward output {value.name} depends on the tangents")
+        elif any(n in late for n in node.all_input_nodes):
+            late.add(node)
 
 
 def refuse_random(rebuilt):

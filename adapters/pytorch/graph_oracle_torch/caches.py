@@ -1,0 +1,22 @@
+"""What torch keeps for ever, thrown away now and then, so that a worker may live for thousands of cases."""
+
+import gc
+import linecache
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import graph_module
+
+# Results of operators on fake tensors that torch may remember.
+_LIMIT = 20_000
+
+
+def trim():
+    """Collects garbage (graphs are full of cycles, and collecting each by itself would cost more than it gives back), the
+    source text of generated modules, and results on fake tensors beyond a limit."""
+    loader = getattr(graph_module, "_loader", None)
+    if loader is not None and hasattr(loader, "eval_cache"):
+        loader.eval_cache.clear()
+        linecache.clearcache()
+    if len(getattr(FakeTensorMode, "cache", ())) > _LIMIT:
+        FakeTensorMode.cache_clear()
+    gc.collect()
