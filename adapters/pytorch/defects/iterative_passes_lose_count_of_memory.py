@@ -14,10 +14,8 @@ PyTorch's own check (`config_comms.reorder_iterative_debug_memory_recompute`). T
 So swaps are allowed that exceed the memory budget, and others refused that do not.
 """
 
-import os
 import sys
 
-os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 import torch
 import torch.distributed as dist
@@ -100,6 +98,8 @@ PARTED = []
 comms_debug._debug_iterative_memory_recompute = compared
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
 GROUP = dist.group.WORLD.group_name
+# What an earlier run has compiled would hide the pass.
+config.force_disable_caches = True
 config.reorder_for_compute_comm_overlap = True
 config_comms.reorder_iterative_debug_memory_recompute = True
 config_comms.reorder_iterative_peak_memory_budget = config_comms.sink_iterative_peak_memory_budget = 10.0
