@@ -48,6 +48,10 @@ class Captured:
         os.makedirs(folder, exist_ok=True)
         paths = []
         for name, written in self.graphs:
+            if self.count == 1:
+                # The number tells several compilations apart.
+                name = name.replace(f"{self.prefix}_0_", f"{self.prefix}_")
+                written = {**written, "name": name}
             path = os.path.join(folder, f"{name}.json.gz")
             write(path, {"source": f"captured by graph_oracle_torch, torch {torch.__version__}", **written})
             paths.append(path)

@@ -12,7 +12,8 @@ it really depends on (it reads what they made); those that it merely comes after
 between two collectives are left out, as the passes are free to change that order on all ranks alike. The node's result
 is the bytes that it allocates.
 
-With `stop` (the default) compilation ends after scheduling: no kernel is made, and the function runs eagerly instead.
+With `stop` (the default) compilation ends after scheduling: no kernel is made, and the function runs eagerly instead
+(torch.compile then turns to the functions that it calls, whose passes are recorded after its own).
 """
 
 from contextlib import ExitStack, contextmanager

@@ -110,9 +110,10 @@ def _facts_of(target):
         if result.alias_info is not None and (result.alias_info.before_set or result.alias_info.is_write):
             entry["alias"] = _alias(result.alias_info)
             sets = result.alias_info.before_set
-        elif "[]" in str(result.type) and (found := _list_alias(schema, index)):
+        elif str(result.type).startswith("List[") and (found := _list_alias(schema, index)):
             # The alias of a list's elements is missing from the schema object, and is there in its text.
-            entry["elem_alias"] = {"before": [found], "after": [found], "write": False}
+            entry["alias"] = {"before": [], "after": [], "write": False}
+            entry["elem_alias"] = [found]
             sets = {found}
         returns.append(entry)
         for position, argument in enumerate(schema.arguments):
