@@ -119,10 +119,11 @@ impl<'a> Cut<'a> {
             return Ok(declined(refusal.clone()));
         }
         let config = config.clone().or_from_file(self.given);
-        let Some(own @ (forward, backward)) = self.parts.first() else {
+        let Some(own) = self.parts.first() else {
             let reason = format!("{} gave no parts", candidate.name());
             return Ok(refused(self.refused.clone().unwrap_or(reason)));
         };
+        let (forward, backward) = own;
         further.refused = self.refused.clone();
         for (place, (forward, backward)) in PLACES.iter().zip(&*self.parts).skip(1) {
             match place.turn {

@@ -85,7 +85,8 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     };
     // Equal nodes are merged before, and then have each other's users; the default partition merges none.
     let merged = || evidence.equal_nodes(id).iter().flat_map(|&twin| users(twin)).any(later);
-    users(id).any(later) || (evidence.config.method != Method::Default && merged())
+    let hangs = tags(id).hook && !users(id).any(|&user| tags(user).asks_to_recompute());
+    hangs || users(id).any(later) || (evidence.config.method != Method::Default && merged())
 }
 
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.

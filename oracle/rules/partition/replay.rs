@@ -55,6 +55,16 @@ fn is_saved_otherwise(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, i
     saved.iter().any(|&other| storages.storage_of(other) == Some(storage))
 }
 
+/// Whether both parts compute a value of forward that is not saved, and backward needs it.
+fn is_recomputed(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, id: NodeId) -> bool {
+    let live = |twin: NodeId| evidence.live_backward[twin.index()];
+    !saved.contains(&id)
+        && evidence.in_forward[id.index()].is_some()
+        && evidence.in_backward[id.index()].is_some_and(live)
+        && !evidence.needs_tangent[id.index()]
+        && !is_saved_otherwise(evidence, saved, id)
+}
+
 /// What the tags say was saved is saved if backward needs it, and nothing else is.
 pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/replay-saves-match";
@@ -68,12 +78,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     for id in graph.ids().filter(|id| tagged.contains(id) && !saved.contains(id)) {
         // An item is for another rule to tell.
         let is_item = item_of(graph, id).is_some();
-        let Some(twin) = evidence.in_backward[id.index()].filter(|_| !is_item) else { continue };
-        let recomputed = evidence.in_forward[id.index()].is_some()
-            && evidence.live_backward[twin.index()]
-            && !evidence.needs_tangent[id.index()]
-            && !is_saved_otherwise(evidence, &saved, id);
-        if recomputed {
+        if !is_item && is_recomputed(evidence, &saved, id) {
             let name = graph.name(id);
             findings.push(
                 evidence
@@ -192,8 +197,8 @@ fn compare_with_earlier(
             let name = first.name(id);
             let Some(&new) = newer.get(name) else { continue };
             let twin = second.find(new);
-            if twin.is_none_or(|twin| !saved.contains(&twin) && evidence.in_backward[twin.index()].is_some())
-            {
+            // What only backward computes now is no recomputation: forward has no use for it.
+            if twin.is_none_or(|twin| is_recomputed(evidence, saved, twin)) {
                 findings.push(
                     evidence
                         .finding(RULE, format!("{new} was saved as {name} and is not saved now"))

@@ -45,6 +45,8 @@ pub struct NodeTags {
     pub written_by_runtime: bool,
     /// `saved_tensor_with_no_vc_check`: saved without a check of its version.
     pub unchecked_version: bool,
+    /// `has_backward_hook`: something is called with its gradient.
+    pub hook: bool,
 }
 
 impl NodeTags {
@@ -79,6 +81,7 @@ impl NodeTags {
             let is_set = |key: &str| extra.get(key).and_then(serde_json::Value::as_bool) == Some(true);
             this.written_by_runtime = is_set("aot_runtime_epilogue_input_mutation");
             this.unchecked_version = is_set("saved_tensor_with_no_vc_check");
+            this.hook = is_set("has_backward_hook");
         }
         this
     }
