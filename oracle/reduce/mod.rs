@@ -8,6 +8,9 @@
 //! still violated?"); what passes is kept, and the edits go on from there. Large edits come first, so that the number
 //! of questions grows with the logarithm of what can go rather than with its size.
 //!
+//! Where ranks have graphs of their own, one of these for all ranks is tried first, then the same edit of all graphs, then
+//! edits of each by itself.
+//!
 //! Guards come before work: the case must be valid and must show the thing, and the empty graph must not (a question
 //! that everything answers with yes reduces everything to nothing).
 //!

@@ -78,7 +78,7 @@ pub fn reduce(
     }
     let mut search = Search {
         validity: Validity::of(&best.graph),
-        size: size(&best.graph),
+        size: total(&best.graph, &best.programs),
         best,
         seen: FxHashSet::default(),
         questions: 2,
@@ -167,15 +167,22 @@ impl Search<'_> {
     fn run(&mut self) -> bool {
         loop {
             let before = self.size;
+            self.drop_programs();
             for &family in edits::FAMILIES {
-                // An edit that is kept changes what follows, so the next one has the same number.
-                let mut next = 0;
-                while let Some(edited) = family(&self.best.graph, next) {
-                    if self.is_spent() {
-                        return false;
+                // The graph, then those of ranks that have their own.
+                for target in 0..=self.best.programs.len() {
+                    // An edit that is kept changes what follows, so the next one has the same number.
+                    let mut next = 0;
+                    while let Some(edited) = family(self.target(target), next) {
+                        if self.is_spent() {
+                            return false;
+                        }
+                        let kept = edited.is_some_and(|graph| match target.checked_sub(1) {
+                            None => self.take_alike(graph, family, next),
+                            Some(program) => self.take_program(program, graph),
+                        });
+                        next += usize::from(!kept);
                     }
-                    let kept = edited.is_some_and(|graph| self.take_alike(graph, family, next));
-                    next += usize::from(!kept);
                 }
             }
             self.drop_options();
@@ -183,6 +190,26 @@ impl Search<'_> {
             if self.size >= before {
                 self.rename();
                 return true;
+            }
+        }
+    }
+
+    /// The graph (0), or that of ranks that have their own.
+    fn target(&self, number: usize) -> &Graph {
+        let program = number.checked_sub(1).and_then(|number| self.best.programs.get(number));
+        program.map_or(&self.best.graph, |program| &program.graph)
+    }
+
+    /// One graph for all ranks, if one of them will do.
+    fn drop_programs(&mut self) {
+        let graphs = self.best.programs.iter().map(|program| &program.graph);
+        let mut graphs: Vec<Graph> = graphs.chain([&self.best.graph]).cloned().collect();
+        while let Some(graph) = graphs.pop().filter(|_| !self.best.programs.is_empty() && !self.is_spent()) {
+            let case = Case { graph, programs: Vec::new(), ..self.best.clone() };
+            if self.asks(&case) {
+                (self.progress)(&case);
+                (self.size, self.validity) = (size(&case.graph), Validity::of(&case.graph));
+                self.best = case;
             }
         }
     }
@@ -267,9 +294,16 @@ impl Search<'_> {
         self.take(graph, self.best.programs.clone())
     }
 
+    /// Keeps a graph of ranks that have their own. Whether it fits those of the others the question says.
+    fn take_program(&mut self, number: usize, graph: Graph) -> bool {
+        let mut programs = self.best.programs.clone();
+        programs[number].graph = graph;
+        self.take(self.best.graph.clone(), programs)
+    }
+
     /// Keeps graphs if they are smaller, valid and still show the thing.
     fn take(&mut self, graph: Graph, programs: Vec<case::Program>) -> bool {
-        let size = size(&graph);
+        let size = total(&graph, &programs);
         if size >= self.size || !self.validity.holds(&graph) {
             return false;
         }
@@ -295,6 +329,14 @@ impl Search<'_> {
 /// elements.
 pub(super) type Size = (usize, u64, usize, usize, i64);
 
+fn total(graph: &Graph, programs: &[case::Program]) -> Size {
+    programs.iter().fold(size(graph), |a, program| {
+        let b = size(&program.graph);
+        (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3, a.4.saturating_add(b.4))
+    })
+}
+
+/// Of one graph.
 pub(super) fn size(graph: &Graph) -> Size {
     let (mut references, mut written, mut elements) = (0, graph.ordering.len(), 0i64);
     for id in graph.ids() {
