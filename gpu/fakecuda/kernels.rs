@@ -42,7 +42,7 @@ impl Call {
         // Views, then rows of 16 views, then words.
         let (views, rows, numbers) = match family {
             "add" | "sub" | "mul" => (3, 0, 1),
-            "cast" => (2, 0, 1),
+            "cast" | "relu" | "neg" => (2, 0, 1),
             "matmul" => (3, 0, 3),
             "ranks" => (1, 1, 3),
             "copy" => (2, 0, 4),
@@ -118,6 +118,16 @@ impl Call {
         let (views, numbers) = (&self.views, &self.numbers);
         let wrong = super::failure() == "wrongmul";
         match family {
+            "relu" | "neg" => {
+                for i in 0..numbers[0] {
+                    let x = load::<T>(driver, &views[1], i)?;
+                    let y = match family {
+                        "relu" => x.positive(),
+                        _ => x.negated(),
+                    };
+                    y.save(driver, &views[0], i)?;
+                }
+            }
             "add" | "sub" | "mul" => {
                 for i in 0..numbers[0] {
                     let (a, b) = (load::<T>(driver, &views[1], i)?, load::<T>(driver, &views[2], i)?);
@@ -184,6 +194,8 @@ trait Element: Copy + Default {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn over(self, n: i64) -> Self;
+    fn negated(self) -> Self;
+    fn positive(self) -> Self;
 
     fn rounded(self) -> Self {
         self
@@ -199,7 +211,7 @@ trait Element: Copy + Default {
 struct Bf16(f32);
 
 macro_rules! element {
-    ($type:ty, $bytes:literal, $add:expr, $sub:expr, $mul:expr, $over:expr) => {
+    ($type:ty, $bytes:literal, $zero:literal, $add:expr, $sub:expr, $mul:expr, $over:expr) => {
         impl Element for $type {
             const BYTES: i64 = $bytes;
 
@@ -228,14 +240,22 @@ macro_rules! element {
             fn over(self, n: i64) -> Self {
                 $over(self, n)
             }
+
+            fn negated(self) -> Self {
+                -self
+            }
+
+            fn positive(self) -> Self {
+                if self < $zero { $zero } else { self }
+            }
         }
     };
 }
 
-element!(f32, 4, |a, b| a + b, |a, b| a - b, |a, b| a * b, |a, n| a / n as f32);
-element!(f64, 8, |a, b| a + b, |a, b| a - b, |a, b| a * b, |a, n| a / n as f64);
-element!(i32, 4, i32::wrapping_add, i32::wrapping_sub, i32::wrapping_mul, |a, n| a / n as i32);
-element!(i64, 8, i64::wrapping_add, i64::wrapping_sub, i64::wrapping_mul, |a, n| a / n);
+element!(f32, 4, 0.0, |a, b| a + b, |a, b| a - b, |a, b| a * b, |a, n| a / n as f32);
+element!(f64, 8, 0.0, |a, b| a + b, |a, b| a - b, |a, b| a * b, |a, n| a / n as f64);
+element!(i32, 4, 0, i32::wrapping_add, i32::wrapping_sub, i32::wrapping_mul, |a, n| a / n as i32);
+element!(i64, 8, 0, i64::wrapping_add, i64::wrapping_sub, i64::wrapping_mul, |a, n| a / n);
 
 impl Element for Bf16 {
     const BYTES: i64 = 2;
@@ -268,5 +288,13 @@ impl Element for Bf16 {
 
     fn over(self, n: i64) -> Self {
         Bf16(self.0 / n as f32)
+    }
+
+    fn negated(self) -> Self {
+        Bf16(-self.0)
+    }
+
+    fn positive(self) -> Self {
+        if self.0 < 0.0 { Bf16(0.0) } else { self }
     }
 }

@@ -16,7 +16,7 @@ mod kernels;
 mod memory;
 
 use kernels::Call;
-use memory::{Driver, Operation, driver};
+use memory::{Operation, driver};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 type Result = c_int;
@@ -287,7 +287,7 @@ pub unsafe extern "C" fn cuGraphInstantiateWithFlags(to: *mut *mut c_void, _: *m
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGraphLaunch(_: *mut c_void, _: *mut c_void) -> Result {
-    let mut driver: std::sync::MutexGuard<'_, Driver> = driver();
+    let mut driver = driver();
     let graph = std::mem::take(&mut driver.graph);
     let result = graph.iter().map(|operation| driver.run(operation)).find(|&result| result != SUCCESS);
     driver.graph = graph;

@@ -41,6 +41,9 @@ template <typename V> struct Store<bf16, V> {
 #define BINARY(NAME, T, V, OP) \
 extern "C" __global__ void NAME(View o, View a, View b, i64 n) { \
   EACH(n) { V x = value(ELEMENT(T, a, i)), y = value(ELEMENT(T, b, i)); ELEMENT(T, o, i) = Store<T, V>::of(x OP y); } }
+#define UNARY(NAME, T, V, Y) \
+extern "C" __global__ void NAME(View o, View a, i64 n) { \
+  EACH(n) { V x = value(ELEMENT(T, a, i)); ELEMENT(T, o, i) = Store<T, V>::of(Y); } }
 #define RANKS(NAME, T, V, END) \
 extern "C" __global__ void NAME(View o, Views in, i64 ranks, i64 from, i64 n) { \
   EACH(n) { V sum = 0; _Pragma("unroll 1") for (i64 r = 0; r < ranks; ++r) sum += value(ELEMENT(T, in.of[r], from + i)); \
@@ -55,7 +58,8 @@ extern "C" __global__ void NAME(View o, View a, i64 n) { \
   EACH(n) ELEMENT(T, o, i) = Store<T, V>::of((V)value(ELEMENT(F, a, i))); }
 
 #define ARITHMETIC(T, V) BINARY(add_##T, T, V, +) BINARY(sub_##T, T, V, -) BINARY(mul_##T, T, V, *) RANKS(ranks_sum_##T, T, V, sum)
-#define FLOATS(T, V) RANKS(ranks_avg_##T, T, V, sum / (V)ranks) MATMUL(matmul_##T, T, V)
+#define FLOATS(T, V) RANKS(ranks_avg_##T, T, V, sum / (V)ranks) MATMUL(matmul_##T, T, V) \
+  UNARY(relu_##T, T, V, x < 0 ? (V)0 : x) UNARY(neg_##T, T, V, -x)
 ARITHMETIC(f32, f32) ARITHMETIC(f64, f64) ARITHMETIC(bf16, f32) ARITHMETIC(i32, i32) ARITHMETIC(i64, i64)
 FLOATS(f32, f32) FLOATS(f64, f64) FLOATS(bf16, f32)
 CAST(cast_f32_bf16, f32, bf16, f32) CAST(cast_bf16_f32, bf16, f32, f32) CAST(cast_f32_f64, f32, f64, f64)

@@ -45,7 +45,7 @@ impl Parameters {
             }
             Kernel::Fill(word) => (count, vec![to, vec![size], vec![word], vec![count]]),
             Kernel::Binary(..) => (count, vec![to, read(0)?, read(1)?, vec![count]]),
-            Kernel::Cast(..) => (count, vec![to, read(0)?, vec![count]]),
+            Kernel::Cast(..) | Kernel::Unary(..) => (count, vec![to, read(0)?, vec![count]]),
             Kernel::Matmul(_) => {
                 let size = |dim: usize| shown.shape.get(dim).map_or(0, |&n| n as u64);
                 let inner = launch.reads.first().and_then(|part| part.view.shape.get(1)).map_or(0, |&n| n as u64);

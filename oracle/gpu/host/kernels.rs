@@ -1,8 +1,8 @@
 //! The kernels of the host: the arithmetic of [`Numbers`] over bytes.
 
-use crate::gpu::plan::{Arithmetic, Kernel, View};
+use crate::gpu::plan::{Arithmetic, Function, Kernel, View};
 use crate::graph::Dtype;
-use crate::ops::Binary;
+use crate::ops::{Binary, Unary};
 use crate::semantics::{Domain, MatmulSize, Number, Numbers, Operand, Pointwise, Rounding, Trouble};
 
 /// The bytes of a view's elements in row-major order. What lies outside of `memory` counts as zero.
@@ -60,6 +60,12 @@ pub fn compute(
             after
         }
         Kernel::Fill(word) => word.to_le_bytes()[..to.size()].repeat(count),
+        Kernel::Unary(function, dtype) => {
+            let op = if function == Function::Relu { Unary::Relu } else { Unary::Neg };
+            let x = cells(&operand(0)?.1, dtype);
+            let function = Pointwise::Unary(op, false);
+            bytes(&numbers.pointwise(function, dtype, &[Operand::Cells(&x)], count).map_err(trouble)?, dtype)
+        }
         Kernel::Binary(op, dtype) => {
             let op = match op {
                 Arithmetic::Add => Binary::Add,

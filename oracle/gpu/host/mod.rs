@@ -256,12 +256,7 @@ impl<'a, 'o> Host<'a, 'o> {
 
 impl Device for Host<'_, '_> {
     fn describe(&self) -> Description {
-        Description {
-            device: "host".to_string(),
-            driver: "none".to_string(),
-            kernels: "Numbers".to_string(),
-            granularity: GRANULARITY,
-        }
+        description()
     }
 
     fn begin(
@@ -400,6 +395,16 @@ fn place(placement: &Placement, buffer: u32) -> (usize, u64) {
         Placement::Arena { offsets, .. } => (0, offsets.get(buffer as usize).copied().unwrap_or(0)),
         Placement::Allocator => (buffer as usize, 0),
         Placement::Guarded => (buffer as usize, GUARD_BYTES),
+    }
+}
+
+/// What the host is, as a device.
+pub fn description() -> Description {
+    Description {
+        device: "host".to_string(),
+        driver: "none".to_string(),
+        kernels: "Numbers".to_string(),
+        granularity: GRANULARITY,
     }
 }
 

@@ -61,15 +61,15 @@ impl Default for Options {
     }
 }
 
-/// A case: a graph that all ranks run.
+/// A case: a graph that all ranks run, or one for each rank.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Its name.
     pub name: String,
     /// The file that it comes from, for the command that does it again.
     pub file: Option<String>,
-    /// The graph.
-    pub graph: Graph,
+    /// The graphs.
+    pub graphs: Vec<Graph>,
 }
 
 /// Lowers the graph of a case and gives the plan to `then`, with the run that it comes from.
@@ -81,23 +81,26 @@ pub fn with_plan<T>(
     options: &Options,
     then: impl FnOnce(Plan, &mut Observed) -> T,
 ) -> Result<T, String> {
-    let world = case.graph.world.assume_mesh().ok_or("the ranks of its process groups are not known")?;
-    let ops = Ops::of(&case.graph);
-    let program = Program::new(&case.graph, &ops, &world).map_err(|failure| failure.to_string())?;
+    let first = case.graphs.first().ok_or("there is no graph")?;
+    let world = first.world.assume_mesh().ok_or("the ranks of its process groups are not known")?;
+    let ops: Vec<Ops> = case.graphs.iter().map(Ops::of).collect();
+    let programs: Result<Vec<Program>, _> =
+        case.graphs.iter().zip(&ops).map(|(graph, ops)| Program::new(graph, ops, &world)).collect();
+    let programs = programs.map_err(|failure| failure.to_string())?;
     let ranks = world.ranks.unwrap_or_else(|| {
         let all = world.groups.iter().flat_map(|group| group.instances.iter().flatten());
-        all.copied().max().map_or(1, |rank| rank.saturating_add(1))
+        all.copied().max().map_or(programs.len().max(1) as u32, |rank| rank.saturating_add(1))
     });
-    let needs = program.elements().saturating_mul(u128::from(ranks));
+    let largest = programs.iter().map(Program::elements).max().unwrap_or(0);
+    let needs = largest.saturating_mul(u128::from(ranks));
     if needs > u128::from(options.max_elements) {
         return Err(format!("it needs {needs} elements, the limit is {}", options.max_elements));
     }
-    let given = small_inputs(&program, ranks, options.seed).map_err(|failure| failure.to_string())?;
+    let given = small_inputs(&programs, ranks, options.seed).map_err(|failure| failure.to_string())?;
     let domain = Numbers { seed: options.seed, large_every: 0 };
     let run = RunOptions { given, max_elements: options.max_elements, ..RunOptions::default() };
-    let programs = [program];
     let mut observed = observe(&programs, &world, &domain, &run).map_err(|failure| failure.to_string())?;
-    let source = Source { name: &case.name, graph: &case.graph, ops: &ops, world: &world };
+    let source = Source { name: &case.name, graphs: &case.graphs, ops: &ops, world: &world };
     let plan = lower(source, &observed)?;
     Ok(then(plan, &mut observed))
 }
@@ -208,7 +211,7 @@ fn on_device(
     report.passes.push(PassReport {
         number: 3,
         name: LOCKSTEP,
-        note: match plan.prediction.doubts.first() {
+        note: match plan.doubt() {
             None => format!("peak {} bytes, predicted {}", exact.usage.peak, exact.predicted_peak),
             Some(doubt) => format!("memory is not compared: {doubt}"),
         },

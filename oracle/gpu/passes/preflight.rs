@@ -5,7 +5,7 @@
 
 use crate::gpu::device::{Device, Placement, Trouble};
 use crate::gpu::host::kernels;
-use crate::gpu::plan::{Arithmetic, Kernel, Launch, Part, View};
+use crate::gpu::plan::{Arithmetic, Function, Kernel, Launch, Part, View};
 use crate::gpu::report::{Finding, Kind, PassReport};
 use crate::graph::{Dtype, NodeId};
 use crate::semantics::{Dims, Domain, Numbers, RankReduce};
@@ -68,6 +68,10 @@ fn subjects() -> Vec<(Kernel, Vec<View>, View)> {
         }
     }
     for dtype in [Dtype::F32, Dtype::F64, Dtype::BF16] {
+        for function in [Function::Relu, Function::Neg] {
+            let turned = view(dtype, &shape, &[1, 3, 15], 2);
+            all.push((Kernel::Unary(function, dtype), vec![turned], plain(dtype)));
+        }
         let (a, b) = (view(dtype, &[6, 9], &[9, 1], 0), view(dtype, &[9, 4], &[1, 9], 0));
         all.push((Kernel::Matmul(dtype), vec![a, b], view(dtype, &[6, 4], &[4, 1], 0)));
     }

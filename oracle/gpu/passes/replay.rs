@@ -83,7 +83,7 @@ pub fn replay(
     replayed.findings.splice(0..0, device.findings()?);
     finals(plan, device, &mut replayed.findings)?;
     replayed.usage = device.usage()?;
-    if how.memory && plan.prediction.doubts.is_empty() && replayed.usage.peak != replayed.predicted_peak {
+    if how.memory && plan.doubt().is_none() && replayed.usage.peak != replayed.predicted_peak {
         let finding = Finding::new(Kind::Memory, "the peak is not what was predicted")
             .with("predicted", format!("{} bytes", replayed.predicted_peak))
             .with("measured", format!("{} bytes", replayed.usage.peak));
@@ -205,7 +205,7 @@ fn after_step(
         }
     }
     let first = !replayed.findings.iter().any(|finding| finding.kind == Kind::Memory);
-    if memory && first && plan.prediction.doubts.is_empty() && row.measured != row.predicted {
+    if memory && first && plan.doubt().is_none() && row.measured != row.predicted {
         let finding = Finding { step: Some(step as u32), ..Finding::new(Kind::Memory, what.to_string()) };
         let finding = finding
             .with("what", "live bytes after the step")

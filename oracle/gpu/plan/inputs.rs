@@ -9,11 +9,12 @@ use rand_pcg::Pcg64Mcg;
 ///
 /// # Errors
 /// As [`inputs`].
-pub fn small_inputs(program: &Program, ranks: u32, seed: u64) -> Result<Vec<Given>, Failure> {
+pub fn small_inputs(programs: &[Program], ranks: u32, seed: u64) -> Result<Vec<Given>, Failure> {
     let domain = Numbers { seed, large_every: 0 };
     let options = Options::default();
     let mut given = Vec::new();
     for rank in 0..ranks {
+        let Some(program) = programs.get(rank as usize).or(programs.first()) else { continue };
         let mut source = Pcg64Mcg::new(u128::from(seed) << 64 | u128::from(rank) << 1 | 1);
         for input in inputs(program, rank, &domain, &options)? {
             let Leaf::Tensor(value) = input.value else { continue };

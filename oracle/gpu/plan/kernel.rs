@@ -18,6 +18,15 @@ pub enum Arithmetic {
     Mul,
 }
 
+/// Functions of one element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Function {
+    /// x where it is positive or not a number, else 0
+    Relu,
+    /// -x
+    Neg,
+}
+
 /// What a launch computes. Operands are in the order of [`Launch::reads`] and [`Launch::writes`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kernel {
@@ -33,6 +42,8 @@ pub enum Kernel {
     },
     /// Sets every element to these bits.
     Fill(u64),
+    /// One operand of the dtype of the result.
+    Unary(Function, Dtype),
     /// Two operands of one dtype and shape.
     Binary(Arithmetic, Dtype),
     /// Converts elements.
@@ -58,6 +69,13 @@ impl Kernel {
         match self {
             Kernel::Copy { .. } => "copy".to_string(),
             Kernel::Fill(_) => "fill".to_string(),
+            Kernel::Unary(function, dtype) => {
+                let function = match function {
+                    Function::Relu => "relu",
+                    Function::Neg => "neg",
+                };
+                format!("{function}_{}", dtype.short())
+            }
             Kernel::Binary(op, dtype) => {
                 let op = match op {
                     Arithmetic::Add => "add",

@@ -16,12 +16,23 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Source<'a> {
     /// The name of the case.
     pub name: &'a str,
-    /// The graph that all ranks run.
-    pub graph: &'a Graph,
-    /// Its operators.
-    pub ops: &'a Ops,
+    /// The graph that all ranks run, or one for each rank.
+    pub graphs: &'a [Graph],
+    /// Their operators.
+    pub ops: &'a [Ops],
     /// The world.
     pub world: &'a World,
+}
+
+impl<'a> Source<'a> {
+    /// The graph of a rank.
+    pub fn graph(&self, rank: u32) -> &'a Graph {
+        self.graphs.get(rank as usize).unwrap_or(&self.graphs[0])
+    }
+
+    fn ops(&self, rank: u32) -> &'a Ops {
+        self.ops.get(rank as usize).unwrap_or(&self.ops[0])
+    }
 }
 
 /// Lowers a run. A plan holds what the graph asks for and repairs nothing: a graph that races gives a plan that races.
@@ -29,6 +40,9 @@ pub struct Source<'a> {
 /// # Errors
 /// A reason, for communication that cannot be expressed as copies.
 pub fn lower(source: Source, observed: &Observed) -> Result<Plan, String> {
+    if source.graphs.is_empty() || source.ops.len() != source.graphs.len() {
+        return Err("there is no graph".to_string());
+    }
     let mut lowering = Lowering::new(source, observed);
     for turn in 0..observed.turns.len() {
         lowering.turn(turn)?;
@@ -68,7 +82,7 @@ impl<'a> Lowering<'a> {
             plan: Plan {
                 name: source.name.to_string(),
                 ranks: ranks as u32,
-                prediction: Prediction::new(source.graph),
+                predictions: source.graphs.iter().map(Prediction::new).collect(),
                 ..Plan::default()
             },
             buffers: Vec::new(),
@@ -91,7 +105,7 @@ impl<'a> Lowering<'a> {
 
     /// Makes a rank's buffers, and finds out when each is allocated and freed.
     fn storages(&mut self, rank: u32, seen: &Seen) {
-        let graph = self.source.graph;
+        let graph = self.source.graph(rank);
         let mut last_user: Vec<NodeId> = graph.ids().collect();
         let mut kept_nodes = BTreeSet::new();
         for id in graph.ids() {
@@ -196,7 +210,7 @@ impl<'a> Lowering<'a> {
     fn turn(&mut self, turn: usize) -> Result<(), String> {
         let turn = self.observed.turns[turn];
         let (rank, node) = (turn.rank, turn.node);
-        let graph = self.source.graph;
+        let graph = self.source.graph(rank);
         let seen = &self.observed.seen[rank as usize];
         let is_first = self.begun.insert((rank, node));
         let is_call = graph.node(node).op == Op::Call;
@@ -236,7 +250,7 @@ impl<'a> Lowering<'a> {
         if !turn.over {
             return Ok(());
         }
-        let kind = self.source.ops.get(graph, node).kind;
+        let kind = self.source.ops(rank).get(graph, node).kind;
         let mut awaited: Vec<u32> = Vec::new();
         for sighting in sightings {
             if let Touch::Land(launch) = sighting.touch
@@ -269,7 +283,7 @@ impl<'a> Lowering<'a> {
         kind: Kind,
         sightings: &[crate::semantics::observe::Sighting],
     ) {
-        let graph = self.source.graph;
+        let graph = self.source.graph(rank);
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let mut conjugated = false;
         for sighting in sightings {
@@ -303,7 +317,7 @@ impl<'a> Lowering<'a> {
     /// A rank starts a collective; the last one to do so makes it go on.
     fn start(&mut self, rank: u32, launch: u32) -> Result<(), String> {
         let start = &self.observed.seen[rank as usize].starts[launch as usize];
-        let graph = self.source.graph;
+        let graph = self.source.graph(rank);
         let compute = self.stream(rank, None);
         let ready = self.event(format!("ready of r{rank}.{}", graph.name(start.node)));
         self.ready[rank as usize].insert(launch, ready);
@@ -333,7 +347,7 @@ impl<'a> Lowering<'a> {
             number: start.round,
             members: members.iter().zip(&starts).map(|(&(rank, _), start)| (rank, start.node)).collect(),
         });
-        let graph = self.source.graph;
+        let source = self.source;
         let event_of = |events: &[BTreeMap<u32, u32>], (rank, launch): (u32, u32)| {
             events[rank as usize].get(&launch).copied()
         };
@@ -341,6 +355,7 @@ impl<'a> Lowering<'a> {
         let mut later: Vec<Vec<Launch>> = vec![Vec::new(); members.len()];
         for (me, &(rank, _)) in members.iter().enumerate() {
             let node = starts[me].node;
+            let graph = source.graph(rank);
             let stream = self.stream(rank, Some(start.group));
             for &member in members {
                 if let Some(ready) = event_of(&self.ready, member) {
@@ -399,7 +414,7 @@ impl<'a> Lowering<'a> {
             for launch in later[me].drain(..) {
                 self.enqueue(stream, Action::Launch(launch));
             }
-            let done = self.event(format!("done of r{rank}.{}", graph.name(starts[me].node)));
+            let done = self.event(format!("done of r{rank}.{}", source.graph(rank).name(starts[me].node)));
             self.done[rank as usize].insert(launch, done);
             self.enqueue(stream, Action::Record(done));
         }
@@ -419,7 +434,7 @@ impl<'a> Lowering<'a> {
         for (rank, seen) in self.observed.seen.iter().enumerate() {
             for (node, window, content) in &seen.finals {
                 if let Some(part) = self.part(rank as u32, window) {
-                    let name = self.source.graph.name(*node).to_string();
+                    let name = self.source.graph(rank as u32).name(*node).to_string();
                     let expected = Expected { part, content: content.clone() };
                     self.plan.finals.push(Final { rank: rank as u32, name, expected });
                 }

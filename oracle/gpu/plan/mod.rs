@@ -24,7 +24,7 @@ mod predict;
 mod view;
 
 pub use inputs::small_inputs;
-pub use kernel::{Arithmetic, Kernel, Launch};
+pub use kernel::{Arithmetic, Function, Kernel, Launch};
 pub use lower::{Source, lower};
 pub use predict::{Bytes, Live, Prediction};
 pub use view::{Part, View};
@@ -183,8 +183,8 @@ pub struct Plan {
     pub finals: Vec<Final>,
     /// The collectives.
     pub rounds: Vec<Round>,
-    /// What the memory analysis says of the graph.
-    pub prediction: Prediction,
+    /// What the memory analysis says of the graph, or of each rank's.
+    pub predictions: Vec<Prediction>,
     /// Kernels that only the host has: the operators, each once.
     pub host_only: Vec<String>,
     /// Buffers that the plan allocates and the caller keeps.

@@ -2,10 +2,10 @@
 //!
 //! The rest runs through the interpreter, on the host only; the plan names them.
 
-use super::kernel::{Arithmetic, Kernel};
+use super::kernel::{Arithmetic, Function, Kernel};
 use super::view::{Part, View};
 use crate::graph::{Dtype, Graph, NodeId, Value};
-use crate::ops::{Binary, Fill, Kind, Matmul, Move};
+use crate::ops::{Binary, Fill, Kind, Matmul, Move, Unary};
 use crate::semantics::observe::Content;
 
 /// A launch without its rank and node.
@@ -72,6 +72,16 @@ pub(super) fn pieces(
             word[..size].copy_from_slice(first);
             each.all(|other| other == first)
                 .then(|| one(Kernel::Fill(u64::from_le_bytes(word)), Vec::new(), to.part))
+                .flatten()
+        }
+        (Kind::Unary(op @ (Unary::Relu | Unary::Neg)), [from], [to]) => {
+            let function = if op == Unary::Relu { Function::Relu } else { Function::Neg };
+            let dtype = to.part.view.dtype;
+            let computed = matches!(dtype, Dtype::F32 | Dtype::F64 | Dtype::BF16);
+            let same = from.view.dtype == dtype && from.view.count() == to.part.view.count();
+            let apart = from.buffer != to.part.buffer || from.view == to.part.view;
+            (computed && same && apart)
+                .then(|| one(Kernel::Unary(function, dtype), vec![*from], to.part))
                 .flatten()
         }
         (Kind::Binary(op), [a, b], [to]) => {

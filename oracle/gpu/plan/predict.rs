@@ -18,7 +18,7 @@ pub struct Bytes {
     pub freed: Vec<u64>,
 }
 
-/// What is predicted for one rank; all ranks run the same graph.
+/// What is predicted for one rank.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Prediction {
     /// Sizes of the storages that are there before the first step.
@@ -71,6 +71,11 @@ impl Prediction {
 }
 
 impl Plan {
+    /// Why memory cannot be compared with the prediction, if it cannot.
+    pub fn doubt(&self) -> Option<&str> {
+        self.predictions.iter().find_map(|of| of.doubts.first()).map(String::as_str)
+    }
+
     /// Predicted live bytes of all ranks, step by step, if the allocator rounds sizes like `round`; and before the
     /// first step.
     pub fn predicted(&self, round: impl Fn(u64) -> u64) -> (u64, Vec<Live>) {
@@ -78,12 +83,14 @@ impl Plan {
         let of_communicators = |buffer: &&super::Buffer| buffer.origin == super::Origin::Communicator;
         let communicators: u64 =
             self.buffers.iter().filter(of_communicators).map(|buffer| round(buffer.bytes)).sum();
-        let before = communicators + u64::from(self.ranks) * sum(&self.prediction.before);
+        let of_rank = |rank: u32| self.predictions.get(rank as usize).or(self.predictions.first());
+        let given: u64 = (0..self.ranks).filter_map(of_rank).map(|of| sum(&of.before)).sum();
+        let before = communicators + given;
         let mut live = before;
         let mut begun = std::collections::BTreeSet::new();
         let none = Bytes::default();
         let steps = self.steps.iter().map(|step| {
-            let bytes = self.prediction.nodes.get(&step.node).unwrap_or(&none);
+            let bytes = of_rank(step.rank).and_then(|of| of.nodes.get(&step.node)).unwrap_or(&none);
             if begun.insert((step.rank, step.node)) {
                 live += sum(&bytes.allocated);
             }
