@@ -30,3 +30,6 @@ pub mod suite;
 
 pub use device::{Device, Placement, Trouble};
 pub use plan::{Plan, lower};
+
+#[cfg(test)]
+mod tests;

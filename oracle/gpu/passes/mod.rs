@@ -237,7 +237,8 @@ fn on_device(
             streams.findings = replayed.findings;
         }
     }
-    let most: u64 = plan.buffers.iter().map(|buffer| buffer.bytes).sum();
+    let granularity = device.describe().granularity.max(1);
+    let most: u64 = plan.buffers.iter().map(|buffer| buffer.bytes.div_ceil(granularity) * granularity).sum();
     streams.note = format!(
         "{} repetitions, high water {high} bytes, between {} in lockstep and {most} for all buffers",
         options.repetitions, exact.predicted_peak

@@ -130,24 +130,37 @@ impl<'a> Lowering<'a> {
                 kept[at] |= kept_nodes.contains(&id);
             }
         }
-        let mut landed: BTreeMap<u32, NodeId> = BTreeMap::new();
+        let mut landed: BTreeMap<u32, Vec<(Window, NodeId)>> = BTreeMap::new();
         for sighting in &seen.sightings {
             if let Touch::Land(launch) = sighting.touch {
-                landed.insert(launch, sighting.node);
+                landed.entry(launch).or_default().push((sighting.window, sighting.node));
             }
         }
         for (launch, start) in seen.starts.iter().enumerate() {
-            let over = match landed.get(&(launch as u32)) {
-                Some(&node) => Some(node),
-                None if sees_through(start) => Some(start.node),
-                None => None,
+            let lands = landed.get(&(launch as u32)).map_or(&[][..], Vec::as_slice);
+            let over = match sees_through(start) {
+                true => Some(start.node),
+                // Every output has to be waited for.
+                false => lands.iter().map(|&(_, node)| node).max().filter(|_| lands.len() == start.outputs.len()),
             };
-            for window in start.inputs.iter().chain(&start.outputs) {
+            let mut hold = |window: &Window, until: Option<NodeId>| {
                 let at = window.storage.index();
-                match over {
+                match until {
                     Some(node) => last[at] = last[at].max(node),
                     None => kept[at] = true,
                 }
+            };
+            // An input that is sent for one output alone is free when that has arrived.
+            let piecewise = start.outputs.len() > 1 && start.inputs.len() == start.outputs.len();
+            for (i, output) in start.outputs.iter().enumerate() {
+                let arrival = lands.iter().find(|(window, _)| window == output).map(|&(_, node)| node);
+                hold(output, arrival.filter(|_| !sees_through(start)).or(over));
+                if let Some(input) = start.inputs.get(i).filter(|_| piecewise) {
+                    hold(input, arrival);
+                }
+            }
+            for input in start.inputs.iter().filter(|_| !piecewise) {
+                hold(input, over);
             }
         }
         let given: BTreeMap<u32, _> = seen.inputs.iter().map(|(at, content)| (at.0, content)).collect();
