@@ -4,7 +4,7 @@
 //! else orders, before a kernel that reads what the event stands for.
 
 use super::passes::earliest;
-use super::plan::{Action, Launch, Plan};
+use super::plan::{Action, Command, Launch, Part, Plan};
 
 /// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ impl Fault {
             Fault::UseAfterFree => frees(plan)
                 .filter_map(|(at, buffer)| {
                     let stream = plan.commands[at].stream;
-                    let uses = |c: &super::plan::Command| touches(&c.action, buffer);
+                    let uses = |c: &Command| touches(&c.action, buffer);
                     let last = plan.commands[..at].iter().rposition(uses)?;
                     (plan.commands[last].stream == stream).then_some((at, last))
                 })
@@ -87,7 +87,7 @@ impl Fault {
             Fault::OutOfBounds => {
                 let mut all = Vec::new();
                 for (at, launch) in launches(plan) {
-                    let past_end = |part: &super::plan::Part| {
+                    let past_end = |part: &Part| {
                         part.view.end() == plan.buffers[part.buffer as usize].bytes && part.view.size() >= 4
                     };
                     all.extend(launch.writes.iter().position(past_end).map(|write| (at, write)));
@@ -105,7 +105,7 @@ impl Fault {
                         continue;
                     };
                     for &(freed, older) in &frees {
-                        let reads = |c: &super::plan::Command| match &c.action {
+                        let reads = |c: &Command| match &c.action {
                             Action::Launch(launch) => launch.reads.iter().any(|part| part.buffer == older),
                             _ => false,
                         };
@@ -202,37 +202,33 @@ fn matters(plan: &Plan, at: usize) -> bool {
         return false;
     };
     let from = plan.commands[record].stream;
-    let reads_what_it_wrote =
-        plan.commands[..record].iter().filter(|c| c.stream == from).any(|c| match &c.action {
-            Action::Launch(launch) => launch.writes.iter().any(|write| {
-                let meets = |read: &super::plan::Part| {
-                    let (a, b) = (read.view.ranges(), write.view.ranges());
-                    read.buffer == write.buffer
-                        && a.iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end))
-                };
-                plan.commands[at..].iter().filter(|c| c.stream == command.stream).any(|c| match &c.action {
-                    Action::Launch(launch) => launch.reads.iter().any(meets),
-                    _ => false,
-                })
-            }),
-            _ => false,
-        });
-    reads_what_it_wrote && !ordered_without(plan, record, at)
+    // What the stream of the event has written until then.
+    let written: Vec<&Part> = launches(plan)
+        .filter(|&(other, _)| other < record && plan.commands[other].stream == from)
+        .flat_map(|(_, launch)| &launch.writes)
+        .collect();
+    let meets = |read: &Part| {
+        written.iter().any(|write| {
+            let (a, b) = (read.view.ranges(), write.view.ranges());
+            let shares = || a.iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end));
+            read.buffer == write.buffer && shares()
+        })
+    };
+    let mut readers = launches(plan).filter(|&(other, launch)| {
+        other > at && plan.commands[other].stream == command.stream && launch.reads.iter().any(meets)
+    });
+    readers.next().is_some_and(|(reader, _)| !ordered_without(plan, record, reader, at))
 }
 
-/// Whether `record` comes before what follows `wait` even without it: backwards along streams and events.
-fn ordered_without(plan: &Plan, record: usize, wait: usize) -> bool {
-    let mut reached: Vec<Option<usize>> = vec![None; plan.streams.len()];
-    let mut open = vec![(plan.commands[wait].stream, wait)];
+/// Whether `record` comes before `reader` even without `wait`: backwards along streams and events.
+fn ordered_without(plan: &Plan, record: usize, reader: usize, wait: usize) -> bool {
+    let mut reached: Vec<usize> = vec![0; plan.streams.len()];
+    let mut open = vec![(plan.commands[reader].stream, reader)];
     while let Some((stream, before)) = open.pop() {
         let known = reached[stream as usize];
-        if known.is_some_and(|known| known >= before) {
-            continue;
-        }
-        reached[stream as usize] = Some(before);
-        for at in known.unwrap_or(0)..before {
+        for at in known..before {
             let command = &plan.commands[at];
-            if command.stream != stream {
+            if command.stream != stream || at == wait {
                 continue;
             }
             if at == record {
@@ -244,6 +240,7 @@ fn ordered_without(plan: &Plan, record: usize, wait: usize) -> bool {
                 open.push((plan.commands[other].stream, other + 1));
             }
         }
+        reached[stream as usize] = known.max(before);
     }
     false
 }

@@ -37,6 +37,8 @@ pub enum Kind {
     Memory,
     /// Two buffers that live at the same time share bytes of the arena.
     Overlap,
+    /// The device reports an error while it runs the plan.
+    Device,
     /// A kernel of the device computes something else than the host's.
     SelfTest,
 }
@@ -59,6 +61,7 @@ impl Kind {
             Kind::Value => "value",
             Kind::Memory => "memory",
             Kind::Overlap => "overlap",
+            Kind::Device => "device",
             Kind::SelfTest => "self-test",
         }
     }

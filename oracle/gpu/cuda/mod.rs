@@ -234,7 +234,7 @@ unsafe fn new_pool(device: sys::CUdevice) -> Result<sys::CUmemoryPool, Trouble> 
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = device;
     let mut pool = null_mut();
-    // SAFETY: the properties live until the call returns, and attributes 2 and 3 are 32 bits wide.
+    // SAFETY: the properties live until the call returns; attributes 2 and 3 are 32 bits wide, attribute 4 is 64.
     unsafe {
         sys::cuMemPoolCreate(&mut pool, &properties).result().map_err(|e| explain(e, "making a memory pool"))?;
         for attribute in [
@@ -245,6 +245,11 @@ unsafe fn new_pool(device: sys::CUdevice) -> Result<sys::CUmemoryPool, Trouble> 
             result::mem_pool::set_attribute(pool, attribute, (&raw mut off).cast())
                 .map_err(|e| explain(e, "setting up the pool"))?;
         }
+        // What was freed stays mapped, so that a use after free reads poison rather than ending the context.
+        let mut threshold = u64::MAX;
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        result::mem_pool::set_attribute(pool, attribute, (&raw mut threshold).cast())
+            .map_err(|e| explain(e, "setting up the pool"))?;
     }
     Ok(pool)
 }

@@ -25,7 +25,7 @@ use super::device::{Device, Placement, Trouble};
 use super::host::Host;
 use super::inject::{Fault, Injected};
 use super::plan::{Plan, Source, lower, small_inputs};
-use super::report::{CaseReport, Finding, PassReport};
+use super::report::{CaseReport, Finding, Kind, PassReport};
 use crate::graph::Graph;
 use crate::ops::Ops;
 use crate::semantics::observe::{Observed, observe};
@@ -98,7 +98,8 @@ pub fn with_plan<T>(
     }
     let given = small_inputs(&programs, ranks, options.seed).map_err(|failure| failure.to_string())?;
     let domain = Numbers { seed: options.seed, large_every: 0 };
-    let run = RunOptions { given, max_elements: options.max_elements, ..RunOptions::default() };
+    // A replay executes each node once more, beside everything that the run has made.
+    let run = RunOptions { given, max_elements: options.max_elements.saturating_mul(4), ..RunOptions::default() };
     let mut observed = observe(&programs, &world, &domain, &run).map_err(|failure| failure.to_string())?;
     let source = Source { name: &case.name, graphs: &case.graphs, ops: &ops, world: &world };
     let plan = lower(source, &observed)?;
@@ -167,7 +168,17 @@ fn run_passes(
             }
             Ok(())
         }
-        Some(device) => on_device(plan, device, options, &offsets, report),
+        Some(device) => match on_device(plan, device, options, &offsets, report) {
+            // A device that fails says something about the plan; one that cannot go on does not.
+            Err(Trouble::Failed(reason)) => {
+                let findings = vec![Finding::new(Kind::Device, reason)];
+                let note = "the passes after it were not run".to_string();
+                let number = report.passes.last().map_or(3, |pass| pass.number + 1).max(3);
+                report.passes.push(PassReport { number, name: "device", note, findings, ..PassReport::default() });
+                Ok(())
+            }
+            other => other,
+        },
     }
 }
 
