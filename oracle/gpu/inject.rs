@@ -203,25 +203,25 @@ fn matters(plan: &Plan, at: usize) -> bool {
     };
     let from = plan.commands[record].stream;
     // What the stream of the event has written until then.
-    let written: Vec<&Part> = launches(plan)
+    let written: Vec<(usize, &Part)> = launches(plan)
         .filter(|&(other, _)| other < record && plan.commands[other].stream == from)
-        .flat_map(|(_, launch)| &launch.writes)
+        .flat_map(|(other, launch)| launch.writes.iter().map(move |part| (other, part)))
         .collect();
-    let meets = |read: &Part| {
-        written.iter().any(|write| {
-            let (a, b) = (read.view.ranges(), write.view.ranges());
-            let shares = || a.iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end));
-            read.buffer == write.buffer && shares()
-        })
+    let meets = |read: &Part, write: &Part| {
+        let (a, b) = (read.view.ranges(), write.view.ranges());
+        read.buffer == write.buffer && a.iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end))
     };
-    let mut readers = launches(plan).filter(|&(other, launch)| {
-        other > at && plan.commands[other].stream == command.stream && launch.reads.iter().any(meets)
-    });
-    readers.next().is_some_and(|(reader, _)| !ordered_without(plan, record, reader, at))
+    let unordered = |reader: usize, read: &Part| {
+        written
+            .iter()
+            .any(|&(writer, write)| meets(read, write) && !ordered_without(plan, writer, reader, at))
+    };
+    let later = |&(other, _): &(usize, &Launch)| other > at && plan.commands[other].stream == command.stream;
+    launches(plan).filter(later).any(|(reader, launch)| launch.reads.iter().any(|read| unordered(reader, read)))
 }
 
-/// Whether `record` comes before `reader` even without `wait`: backwards along streams and events.
-fn ordered_without(plan: &Plan, record: usize, reader: usize, wait: usize) -> bool {
+/// Whether `writer` comes before `reader` even without `wait`: backwards along streams and events.
+fn ordered_without(plan: &Plan, writer: usize, reader: usize, wait: usize) -> bool {
     let mut reached: Vec<usize> = vec![0; plan.streams.len()];
     let mut open = vec![(plan.commands[reader].stream, reader)];
     while let Some((stream, before)) = open.pop() {
@@ -231,7 +231,7 @@ fn ordered_without(plan: &Plan, record: usize, reader: usize, wait: usize) -> bo
             if command.stream != stream || at == wait {
                 continue;
             }
-            if at == record {
+            if at == writer {
                 return true;
             }
             if let Action::Wait(event) = command.action

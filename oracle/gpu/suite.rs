@@ -23,7 +23,7 @@ pub fn built_in() -> Result<Vec<Case>, String> {
     let mut all = Vec::new();
     for (name, source) in BUILT_IN {
         let case = text::parse(source).map_err(|errors| errors.render(Some(name)))?;
-        let made = cases(name, None, &case)?;
+        let made = cases(name, Some(name), &case)?;
         if made.len() < 2 {
             return Err(format!("{name}: its pass makes nothing of it"));
         }

@@ -44,6 +44,18 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
     for at in 0..plan.commands.len() {
         this.command(at);
     }
+    // The caller goes on, on the compute stream, with what it gets.
+    for last in &plan.finals {
+        let part = last.expected.part;
+        let stream = plan.streams.iter().position(|stream| stream.rank == last.rank && stream.group.is_none());
+        for range in part.view.ranges() {
+            let stream = stream.unwrap_or(0) as u32;
+            let race = this.clocks.touch(stream, plan.commands.len(), part.buffer as usize, &range, false);
+            if let Some(race) = race {
+                this.tell(Finding::race(plan, race, part.buffer, race.byte));
+            }
+        }
+    }
     for (number, buffer) in plan.buffers.iter().enumerate() {
         if this.live[number] && buffer.origin == Origin::Made && !plan.kept.contains(&(number as u32)) {
             let finding = Finding::new(Kind::Leak, buffer.to_string());

@@ -66,7 +66,7 @@ impl Default for Options {
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// The file that it comes from, for the command that does it again.
+    /// What names it on the command line.
     pub file: Option<String>,
     /// The graphs.
     pub graphs: Vec<Graph>,

@@ -226,7 +226,10 @@ impl Plan {
 
     /// What a command is, for people.
     pub fn tell(&self, command: usize) -> String {
-        let Some(command) = self.commands.get(command) else { return "before the first step".to_string() };
+        let Some(command) = self.commands.get(command) else {
+            let caller = if command == self.commands.len() { "the caller, who gets it" } else { "the caller, who gives it" };
+            return caller.to_string();
+        };
         let step = &self.steps[command.step as usize];
         let what = match &command.action {
             Action::Alloc(buffer) => format!("allocates {}", self.buffers[*buffer as usize]),
