@@ -22,7 +22,10 @@ fn graph() -> String {
         let _ = writeln!(text, "a{i} = add(y{i}, m{i}) : f32[8, 8]");
         last = format!("a{i}");
     }
-    let _ = writeln!(text, "s = reduce_scatter({last}, \"sum\", dp) : f32[2, 8]\nz = wait(s) : f32[2, 8]\noutput (z)");
+    let _ = writeln!(
+        text,
+        "s = reduce_scatter({last}, \"sum\", dp) : f32[2, 8]\nz = wait(s) : f32[2, 8]\noutput (z)"
+    );
     text
 }
 
@@ -39,7 +42,9 @@ fn host(c: &mut Criterion) {
                 assert!(replayed.is_ok_and(|replayed| replayed.findings.is_empty()));
             });
         });
-        c.bench_function("smoke/inspect 50 nodes on 4 ranks", |b| b.iter(|| assert!(inspect(&plan).is_empty())));
+        c.bench_function("smoke/inspect 50 nodes on 4 ranks", |b| {
+            b.iter(|| assert!(inspect(&plan).is_empty()))
+        });
     });
     assert_eq!(result, Ok(()));
 }

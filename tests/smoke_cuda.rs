@@ -64,7 +64,10 @@ fn planted_faults_are_found() {
         let out = text(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{fault}: {out}{}", text(&output.stderr));
         assert!(out.contains(sign), "{fault}: {out}");
-        assert!(out.contains(&format!("again: graph-oracle smoke --device cuda --seed 0 --inject {fault}")), "{out}");
+        assert!(
+            out.contains(&format!("again: graph-oracle smoke --device cuda --seed 0 --inject {fault}")),
+            "{out}"
+        );
     }
 }
 
@@ -87,7 +90,10 @@ fn each_failure_has_its_own_line() {
         let output = smoke(failure, &[]);
         let complaint = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{failure}: {complaint}");
-        assert!(complaint.contains(line) && complaint.trim_end().lines().count() == 1, "{failure}: {complaint}");
+        assert!(
+            complaint.contains(line) && complaint.trim_end().lines().count() == 1,
+            "{failure}: {complaint}"
+        );
     }
     let output = smoke("nodevice", &["--skip-without-gpu"]);
     assert_eq!(output.status.code(), Some(77), "{}", text(&output.stdout));
@@ -95,7 +101,10 @@ fn each_failure_has_its_own_line() {
 
 #[test]
 fn without_a_driver_it_says_so() {
-    if ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"].iter().any(|at| Path::new(at).exists()) {
+    if ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"]
+        .iter()
+        .any(|at| Path::new(at).exists())
+    {
         return;
     }
     let output = Command::new(env!("CARGO_BIN_EXE_graph-oracle"))

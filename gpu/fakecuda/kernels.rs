@@ -85,7 +85,9 @@ impl Call {
     }
 
     fn copy(&self, driver: &mut Driver) -> Option<()> {
-        let ([to, from], [bytes, start, first, count]) = (&self.views[..], &self.numbers[..]) else { return None };
+        let ([to, from], [bytes, start, first, count]) = (&self.views[..], &self.numbers[..]) else {
+            return None;
+        };
         for i in 0..*count {
             let element = get(driver, from, first + i, *bytes)?;
             set(driver, to, start + i, &element)?;

@@ -116,19 +116,26 @@ pub unsafe extern "C" fn cuModuleLoadData(to: *mut *mut c_void, image: *const c_
     }
     let Ok(text) = unsafe { CStr::from_ptr(image) }.to_str() else { return INVALID_VALUE };
     let version = text.lines().find_map(|line| line.trim().strip_prefix(".version "));
-    let version: Option<Vec<u32>> = version.map(|v| v.split('.').filter_map(|n| n.trim().parse().ok()).collect());
+    let version: Option<Vec<u32>> =
+        version.map(|v| v.split('.').filter_map(|n| n.trim().parse().ok()).collect());
     let most = if failure() == "oldptx" { vec![7, 8] } else { vec![9, 0] };
     match version {
         Some(version) if version <= most => {}
         _ => return UNSUPPORTED_PTX_VERSION,
     }
-    let entry = |line: &str| line.trim().strip_prefix(".visible .entry ").map(|rest| rest.trim_end_matches('(').to_string());
+    let entry = |line: &str| {
+        line.trim().strip_prefix(".visible .entry ").map(|rest| rest.trim_end_matches('(').to_string())
+    };
     driver().entries = text.lines().filter_map(entry).collect();
     unsafe { give(to, 1 as *mut c_void) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetFunction(to: *mut *mut c_void, _: *mut c_void, name: *const c_char) -> Result {
+pub unsafe extern "C" fn cuModuleGetFunction(
+    to: *mut *mut c_void,
+    _: *mut c_void,
+    name: *const c_char,
+) -> Result {
     if name.is_null() {
         return INVALID_VALUE;
     }
@@ -153,7 +160,9 @@ pub unsafe extern "C" fn cuLaunchKernel(
     parameters: *mut *mut c_void,
     _: *mut *mut c_void,
 ) -> Result {
-    let Some(entry) = driver().entries.get((function as usize).wrapping_sub(1)).cloned() else { return INVALID_VALUE };
+    let Some(entry) = driver().entries.get((function as usize).wrapping_sub(1)).cloned() else {
+        return INVALID_VALUE;
+    };
     // SAFETY: the caller gives as many parameters as the entry point has.
     match unsafe { Call::read(&entry, parameters) } {
         Some(call) => submit(Operation::Launch(call)),
@@ -192,7 +201,12 @@ pub unsafe extern "C" fn cuMemPoolGetAttribute(_: *mut c_void, attribute: c_int,
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, _: *mut c_void, _: *mut c_void) -> Result {
+pub unsafe extern "C" fn cuMemAllocFromPoolAsync(
+    to: *mut u64,
+    bytes: usize,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> Result {
     match driver().allocate(bytes, true) {
         Some(at) => unsafe { give(to, at) },
         None => OUT_OF_MEMORY,

@@ -103,7 +103,9 @@ impl Smoke {
         }
         let text = match self.format {
             ReportFormat::Text => report.text(self.table),
-            ReportFormat::Json => serde_json::to_string_pretty(&report.json()).map_err(CouldNotRun::new)? + "\n",
+            ReportFormat::Json => {
+                serde_json::to_string_pretty(&report.json()).map_err(CouldNotRun::new)? + "\n"
+            }
         };
         print(out, &text)?;
         let violated = report.cases.iter().any(CaseReport::is_violated);
@@ -133,7 +135,9 @@ impl Smoke {
             }
             let in_file = |reason: String| CouldNotRun::new(format_args!("{argument}: {reason}"));
             match files::read(path)? {
-                Input::Case(case) => all.extend(suite::cases(argument, Some(argument), &case).map_err(in_file)?),
+                Input::Case(case) => {
+                    all.extend(suite::cases(argument, Some(argument), &case).map_err(in_file)?)
+                }
                 Input::Graph(graph) => {
                     let file = Some(argument.clone());
                     all.push(Case { name: argument.clone(), file, graphs: vec![*graph] });
@@ -157,7 +161,8 @@ fn open(device: DeviceArgument) -> Result<Option<Box<dyn Device>>, Trouble> {
         DeviceArgument::Cuda => Ok(Some(Box::new(crate::gpu::cuda::Cuda::new()?))),
         #[cfg(not(feature = "cuda"))]
         DeviceArgument::Cuda => Err(Trouble::CannotRun(
-            "this program was built without CUDA; build it with --features cuda, or use --device host".to_string(),
+            "this program was built without CUDA; build it with --features cuda, or use --device host"
+                .to_string(),
         )),
     }
 }

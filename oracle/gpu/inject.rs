@@ -217,7 +217,9 @@ fn matters(plan: &Plan, at: usize) -> bool {
             .any(|&(writer, write)| meets(read, write) && !ordered_without(plan, writer, reader, at))
     };
     let later = |&(other, _): &(usize, &Launch)| other > at && plan.commands[other].stream == command.stream;
-    launches(plan).filter(later).any(|(reader, launch)| launch.reads.iter().any(|read| unordered(reader, read)))
+    launches(plan)
+        .filter(later)
+        .any(|(reader, launch)| launch.reads.iter().any(|read| unordered(reader, read)))
 }
 
 /// Whether `writer` comes before `reader` even without `wait`: backwards along streams and events.

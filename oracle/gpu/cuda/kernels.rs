@@ -48,13 +48,16 @@ impl Parameters {
             Kernel::Cast(..) | Kernel::Unary(..) => (count, vec![to, read(0)?, vec![count]]),
             Kernel::Matmul(_) => {
                 let size = |dim: usize| shown.shape.get(dim).map_or(0, |&n| n as u64);
-                let inner = launch.reads.first().and_then(|part| part.view.shape.get(1)).map_or(0, |&n| n as u64);
+                let inner =
+                    launch.reads.first().and_then(|part| part.view.shape.get(1)).map_or(0, |&n| n as u64);
                 (count, vec![to, read(0)?, read(1)?, vec![size(0)], vec![inner], vec![size(1)]])
             }
             Kernel::AcrossRanks { from, .. } => {
                 let ranks = launch.reads.len();
                 if ranks > MOST {
-                    return Err(Trouble::CannotRun(format!("a reduction over {ranks} ranks, the limit is {MOST}")));
+                    return Err(Trouble::CannotRun(format!(
+                        "a reduction over {ranks} ranks, the limit is {MOST}"
+                    )));
                 }
                 let mut views = Vec::with_capacity(MOST * VIEW);
                 launch.reads.iter().for_each(|part| views.extend(view(part)));

@@ -95,19 +95,23 @@ impl Cuda {
         let device = result::device::get(0).map_err(|e| explain(e, "opening device 0"))?;
         let name = result::device::get_name(device).map_err(|e| explain(e, "asking for a name"))?;
         let mut version = 0;
-        let ptx = CString::new(PTX).map_err(|_| Trouble::Failed("the kernels hold a zero byte".to_string()))?;
+        let ptx =
+            CString::new(PTX).map_err(|_| Trouble::Failed("the kernels hold a zero byte".to_string()))?;
         // SAFETY: the device is valid; the image ends with a zero byte and outlives the call.
         let (module, pool) = unsafe {
-            sys::cuDriverGetVersion(&mut version).result().map_err(|e| explain(e, "asking for the version"))?;
+            sys::cuDriverGetVersion(&mut version)
+                .result()
+                .map_err(|e| explain(e, "asking for the version"))?;
             let supported = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
-            let pools = result::device::get_attribute(device, supported).map_err(|e| explain(e, "asking for pools"))?;
+            let pools = result::device::get_attribute(device, supported)
+                .map_err(|e| explain(e, "asking for pools"))?;
             if pools == 0 {
                 return Err(Trouble::CannotRun(format!("{name} has no stream-ordered allocator")));
             }
             let context = result::primary_ctx::retain(device).map_err(|e| explain(e, "making a context"))?;
             result::ctx::set_current(context).map_err(|e| explain(e, "making a context"))?;
-            let module =
-                result::module::load_data(ptx.as_ptr().cast()).map_err(|e| explain(e, "loading the kernels"))?;
+            let module = result::module::load_data(ptx.as_ptr().cast())
+                .map_err(|e| explain(e, "loading the kernels"))?;
             (module, new_pool(device)?)
         };
         let kernels = format!("PTX 8.0 {:016x}", Fnv::of(PTX.as_bytes()));
@@ -163,7 +167,9 @@ impl Cuda {
             return Ok(());
         }
         // SAFETY: every buffer is rounded up to whole words.
-        unsafe { sys::cuMemsetD32Async(at, word, words, stream) }.result().map_err(|e| explain(e, "filling memory"))
+        unsafe { sys::cuMemsetD32Async(at, word, words, stream) }
+            .result()
+            .map_err(|e| explain(e, "filling memory"))
     }
 
     fn block(&mut self, bytes: u64) -> Result<u64, Trouble> {
@@ -236,7 +242,9 @@ unsafe fn new_pool(device: sys::CUdevice) -> Result<sys::CUmemoryPool, Trouble> 
     let mut pool = null_mut();
     // SAFETY: the properties live until the call returns; attributes 2 and 3 are 32 bits wide, attribute 4 is 64.
     unsafe {
-        sys::cuMemPoolCreate(&mut pool, &properties).result().map_err(|e| explain(e, "making a memory pool"))?;
+        sys::cuMemPoolCreate(&mut pool, &properties)
+            .result()
+            .map_err(|e| explain(e, "making a memory pool"))?;
         for attribute in [
             sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
             sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
@@ -304,7 +312,8 @@ impl Device for Cuda {
             Placement::Allocator => {
                 // SAFETY: pool and stream are valid.
                 let at = unsafe { result::mem_pool::alloc_async(self.pool, words as usize, stream) };
-                self.at[buffer as usize] = at.map_err(|e| explain(e, &format!("allocating {bytes} bytes")))?;
+                self.at[buffer as usize] =
+                    at.map_err(|e| explain(e, &format!("allocating {bytes} bytes")))?;
                 self.in_pool[buffer as usize] = true;
             }
             Placement::Guarded => {
@@ -352,8 +361,10 @@ impl Device for Cuda {
     fn wait(&mut self, stream: u32, event: u32, _: usize) -> Result<(), Trouble> {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: both are valid.
-        unsafe { result::stream::wait_event(self.streams[stream as usize], self.events[event as usize], flags) }
-            .map_err(|e| explain(e, "waiting for an event"))
+        unsafe {
+            result::stream::wait_event(self.streams[stream as usize], self.events[event as usize], flags)
+        }
+        .map_err(|e| explain(e, "waiting for an event"))
     }
 
     fn spin(&mut self, stream: u32, nanoseconds: u64) -> Result<(), Trouble> {
@@ -369,7 +380,8 @@ impl Device for Cuda {
             return Ok(());
         }
         // SAFETY: the buffer has at least as many bytes.
-        unsafe { result::memcpy_htod_sync(self.at[buffer as usize], bytes) }.map_err(|e| explain(e, "copying to the device"))
+        unsafe { result::memcpy_htod_sync(self.at[buffer as usize], bytes) }
+            .map_err(|e| explain(e, "copying to the device"))
     }
 
     fn download(&mut self, buffer: u32) -> Result<Vec<u8>, Trouble> {

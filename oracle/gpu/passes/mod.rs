@@ -99,7 +99,8 @@ pub fn with_plan<T>(
     let given = small_inputs(&programs, ranks, options.seed).map_err(|failure| failure.to_string())?;
     let domain = Numbers { seed: options.seed, large_every: 0 };
     // A replay executes each node once more, beside everything that the run has made.
-    let run = RunOptions { given, max_elements: options.max_elements.saturating_mul(4), ..RunOptions::default() };
+    let run =
+        RunOptions { given, max_elements: options.max_elements.saturating_mul(4), ..RunOptions::default() };
     let mut observed = observe(&programs, &world, &domain, &run).map_err(|failure| failure.to_string())?;
     let source = Source { name: &case.name, graphs: &case.graphs, ops: &ops, world: &world };
     let plan = lower(source, &observed)?;
@@ -174,7 +175,13 @@ fn run_passes(
                 let findings = vec![Finding::new(Kind::Device, reason)];
                 let note = "the passes after it were not run".to_string();
                 let number = report.passes.last().map_or(3, |pass| pass.number + 1).max(3);
-                report.passes.push(PassReport { number, name: "device", note, findings, ..PassReport::default() });
+                report.passes.push(PassReport {
+                    number,
+                    name: "device",
+                    note,
+                    findings,
+                    ..PassReport::default()
+                });
                 Ok(())
             }
             other => other,

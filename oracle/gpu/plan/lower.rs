@@ -141,7 +141,9 @@ impl<'a> Lowering<'a> {
             let over = match sees_through(start) {
                 true => Some(start.node),
                 // Every output has to be waited for.
-                false => lands.iter().map(|&(_, node)| node).max().filter(|_| lands.len() == start.outputs.len()),
+                false => {
+                    lands.iter().map(|&(_, node)| node).max().filter(|_| lands.len() == start.outputs.len())
+                }
             };
             let mut hold = |window: &Window, until: Option<NodeId>| {
                 let at = window.storage.index();

@@ -227,7 +227,11 @@ impl Plan {
     /// What a command is, for people.
     pub fn tell(&self, command: usize) -> String {
         let Some(command) = self.commands.get(command) else {
-            let caller = if command == self.commands.len() { "the caller, who gets it" } else { "the caller, who gives it" };
+            let caller = if command == self.commands.len() {
+                "the caller, who gets it"
+            } else {
+                "the caller, who gives it"
+            };
             return caller.to_string();
         };
         let step = &self.steps[command.step as usize];
