@@ -303,6 +303,8 @@ pub struct CaseReport {
     pub sizes: [usize; 5],
     /// Operators that only the host has.
     pub host_only: Vec<String>,
+    /// For each rank the predicted live bytes, not rounded, node by node.
+    pub predicted: Vec<Value>,
     /// The fault that was planted.
     pub injected: Option<String>,
     /// The passes.
@@ -406,6 +408,7 @@ impl CaseReport {
             "plan_hash": format!("{:016x}", self.hash),
             "ranks": ranks, "steps": steps, "commands": commands, "buffers": buffers, "streams": streams,
             "host_only": self.host_only,
+            "predicted": self.predicted,
             "injected": self.injected,
             "replay": self.replay,
             "passes": self.passes.iter().map(|pass| json!({

@@ -146,6 +146,7 @@ fn run_passes(
     report.sizes =
         [plan.ranks as usize, plan.steps.len(), plan.commands.len(), plan.buffers.len(), plan.streams.len()];
     report.host_only = plan.host_only.clone();
+    report.predicted = plan.predictions();
     report.injected = Some(injected.what.clone()).filter(|what| !what.is_empty());
     report.passes.push(PassReport {
         number: 1,

@@ -76,6 +76,28 @@ impl Plan {
         self.predictions.iter().find_map(|of| of.doubts.first()).map(String::as_str)
     }
 
+    /// What is predicted for each rank, for machines: live bytes after each node, not rounded, inputs included.
+    pub fn predictions(&self) -> Vec<serde_json::Value> {
+        (0..self.ranks)
+            .filter_map(|rank| {
+                let of = self.predictions.get(rank as usize).or(self.predictions.first())?;
+                let mut live: u64 = of.before.iter().sum();
+                let before = live;
+                let own = self.steps.iter().filter(|step| step.rank == rank && step.over);
+                let steps: Vec<_> = own
+                    .map(|step| {
+                        if let Some(bytes) = of.nodes.get(&step.node) {
+                            live += bytes.allocated.iter().sum::<u64>();
+                            live = live.saturating_sub(bytes.freed.iter().sum());
+                        }
+                        serde_json::json!({ "node": step.name, "live_bytes": live })
+                    })
+                    .collect();
+                Some(serde_json::json!({ "before_bytes": before, "doubts": of.doubts, "steps": steps }))
+            })
+            .collect()
+    }
+
     /// Predicted live bytes of all ranks, step by step, if the allocator rounds sizes like `round`; and before the
     /// first step.
     pub fn predicted(&self, round: impl Fn(u64) -> u64) -> (u64, Vec<Live>) {
