@@ -116,3 +116,13 @@ fn without_a_driver_it_says_so() {
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert!(complaint.contains("no CUDA driver found: libcuda.so.1 could not be loaded"), "{complaint}");
 }
+
+/// Where NVRTC 12.0 is installed (or NVRTC names it), the source compiles to the file that is embedded.
+#[test]
+fn the_kernels_have_not_drifted() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("gpu/kernels/build.py");
+    let Ok(output) = Command::new("python3").arg(script).arg("--check").output() else { return };
+    if output.status.code() != Some(77) {
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+}

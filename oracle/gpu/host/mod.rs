@@ -319,8 +319,9 @@ impl Device for Host<'_, '_> {
         self.push(stream, command, Queued::Wait(event))
     }
 
-    fn spin(&mut self, _: u32, _: u64) -> Result<(), Trouble> {
-        // The interleaving is the seed's.
+    fn spin(&mut self, _: u32, nanoseconds: u64) -> Result<(), Trouble> {
+        // There is no time here: a delay picks another interleaving.
+        self.order = Some(Pcg64Mcg::new(u128::from(self.seed.unwrap_or(0) ^ nanoseconds) << 1 | 1));
         Ok(())
     }
 
@@ -337,6 +338,7 @@ impl Device for Host<'_, '_> {
             self.tell(finding);
         }
         self.queues.iter_mut().for_each(VecDeque::clear);
+        self.calls.clear();
         self.clocks.synchronize();
         Ok(())
     }
