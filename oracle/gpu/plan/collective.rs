@@ -53,6 +53,11 @@ pub(super) fn movements(members: &[&Start], me: usize) -> Result<Vec<Movement>, 
                     at += source.count() as u64;
                 }
             }
+            // A reduction of one part moves it, zeros with their sign.
+            Collective::AllReduce | Collective::ReduceScatter if members.len() == 1 => {
+                let (_, source) = input(0)?;
+                copy(0, source, 0, to, 0, source.count() as u64)?;
+            }
             Collective::AllReduce | Collective::ReduceScatter => {
                 let op = mine.what.op.unwrap_or(RankReduce::Sum);
                 let from = match mine.what.kind {
