@@ -10,6 +10,7 @@ pub mod cli;
 pub mod format;
 pub mod fuzzing;
 pub mod generate;
+pub mod gpu;
 pub mod graph;
 pub mod judge;
 pub mod lifecycle;

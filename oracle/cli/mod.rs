@@ -1,6 +1,7 @@
 //! The command line: parsing arguments and printing. Every decision is made elsewhere.
 //!
-//! Exit status: 0 sound, 1 violated, 2 could not run (bad arguments, unreadable input), 3 undecided or refused.
+//! Exit status: 0 sound, 1 violated, 2 could not run (bad arguments, unreadable input), 3 undecided or refused, 77 left out
+//! for want of a GPU.
 
 mod check;
 mod files;
@@ -12,6 +13,7 @@ mod run;
 mod score;
 mod show;
 mod simulate;
+mod smoke;
 mod timing;
 mod worker;
 
@@ -49,6 +51,8 @@ enum Command {
     Run(run::Run),
     /// Run all ranks against each other: do they finish, and what communication is exposed?
     Simulate(simulate::Simulate),
+    /// Replay schedules on a device: values, lifetimes and memory, step by step.
+    Smoke(smoke::Smoke),
     /// Judge the events of an executor: allocations, frees, reads, writes.
     Lifecycle(lifecycle::Lifecycle),
     /// Print a graph as text, JSON, DOT or a picture.
@@ -80,6 +84,8 @@ pub enum Status {
     CouldNotRun = 2,
     /// Undecided or refused only.
     Undecided = 3,
+    /// Left out, as was asked for where there is no GPU.
+    Skipped = 77,
 }
 
 /// Why the program could not run: one clear message, each line complete in itself.
@@ -135,6 +141,7 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
         Command::Check(check) => check.run(arguments, out),
         Command::Run(run) => run.run(out),
         Command::Simulate(show) => show.run(out),
+        Command::Smoke(smoke) => smoke.run(out),
         Command::Lifecycle(lifecycle) => lifecycle.run(out),
         Command::Show(show) => show.run(out),
         Command::Convert(convert) => convert.run(out),

@@ -188,6 +188,17 @@ impl<'w> Comm<'w> {
         channel.rounds[place.round].present == channel.members.len()
     }
 
+    /// Rows that a member sends to and receives from each member (all_to_all).
+    pub fn splits(&self, place: Place) -> (Vec<i64>, Vec<i64>) {
+        let round = &self.channels[place.channel].rounds[place.round];
+        round.sent[place.position].as_ref().map(|sent| sent.splits.clone()).unwrap_or_default()
+    }
+
+    /// How many members take part.
+    pub fn size(&self, place: Place) -> usize {
+        self.channels[place.channel].members.len()
+    }
+
     /// What a member waits for.
     pub fn waiting(&self, rank: u32, node: NodeId, note: &LaunchNote) -> Waiting {
         let channel = &self.channels[note.place.channel];

@@ -20,6 +20,7 @@ use super::block::{Block, Elements, joined, whole, worst};
 use super::domain::{Domain, Operand, Outcome, Pointwise, refuse};
 use super::hazard::HazardKind;
 use super::layout::{self, Dims, StorageRef, Window};
+use super::observe::{Touch, Watch};
 use super::rank::computed;
 use crate::graph::{Dtype, NodeId};
 use std::borrow::Cow;
@@ -81,6 +82,8 @@ pub struct Memory {
     pub hazards: Vec<(NodeId, HazardKind)>,
     /// Overwritten inputs of collectives, to be told to the other ranks.
     pub taints: Vec<Taint>,
+    /// What the nodes touch, if somebody wants to know.
+    pub watch: Option<Box<Watch>>,
     /// Cells that may still be allocated.
     left: u64,
     limit: u64,
@@ -96,6 +99,7 @@ impl Memory {
             node: NodeId(0),
             hazards: Vec::new(),
             taints: Vec::new(),
+            watch: None,
             left: limit,
             limit,
         }
@@ -130,6 +134,7 @@ impl Memory {
         let mut window = Window { storage: StorageRef(0), dtype, conj: false, offset: 0, shape, strides };
         if layout::is_contiguous(&shape, &strides) {
             window.storage = self.allocate(block);
+            self.saw(Touch::Write, &window);
             return window;
         }
         let per = block.per_element(dtype);
@@ -147,7 +152,49 @@ impl Memory {
             }
         });
         window.storage = self.allocate(placed);
+        self.saw(Touch::Write, &window);
         window
+    }
+
+    /// Tells whoever watches what the present node touches.
+    fn saw(&mut self, touch: Touch, window: &Window) {
+        if let Some(watch) = &mut self.watch {
+            watch.saw(self.node, touch, *window);
+        }
+    }
+
+    /// The bytes of a storage, and whether each is known.
+    pub fn raw(&self, storage: StorageRef) -> (Vec<u8>, Vec<bool>) {
+        let storage = &self.storages[storage.index()];
+        let grain = usize::from(storage.grain);
+        let bytes =
+            storage.cells.iter().flat_map(|cell| cell.to_le_bytes().into_iter().take(grain)).collect();
+        let known = (0..storage.cells.len())
+            .map(|at| storage.marks.get(at).is_none_or(|&mark| mark == Known))
+            .flat_map(|known| std::iter::repeat_n(known, grain))
+            .collect();
+        (bytes, known)
+    }
+
+    /// How many storages there are.
+    pub fn count(&self) -> usize {
+        self.storages.len()
+    }
+
+    /// Forgets the storages from number `count` on.
+    pub fn truncate(&mut self, count: usize) {
+        for storage in self.storages.drain(count.min(self.storages.len())..) {
+            self.left = self.left.saturating_add(storage.cells.len() as u64);
+        }
+    }
+
+    /// Ends every flight, and takes what every storage holds for known.
+    pub fn calm(&mut self) {
+        self.flights.clear();
+        for storage in &mut self.storages {
+            (storage.flights, storage.marked) = (0, 0);
+            storage.marks = Vec::new();
+        }
     }
 
     /// Makes a storage hold at least `cells` cells of `grain` bytes; new ones are poison.
@@ -220,6 +267,7 @@ impl Memory {
     /// The elements of a window, to compute with.
     pub fn elements<D: Domain>(&mut self, domain: &D, window: &Window) -> Outcome<Elements<'_>> {
         computed(window.dtype)?;
+        self.saw(Touch::Read, window);
         self.note_read(window);
         let storage = &self.storages[window.storage.index()];
         let grain = whole(window.dtype);
@@ -244,6 +292,7 @@ impl Memory {
 
     /// The cells of a window, to be moved.
     pub fn cells<D: Domain>(&mut self, domain: &D, window: &Window) -> Outcome<Block> {
+        self.saw(Touch::Read, window);
         self.note_read(window);
         let mut block = self.peek(domain, window)?;
         for mark in &mut block.marks {
@@ -313,6 +362,7 @@ impl Memory {
         if window.conj {
             return Err(refuse!("writing through a conjugated view"));
         }
+        self.saw(Touch::Write, window);
         self.refine(domain, window.storage, block.grain);
         block.refine(domain, self.storages[window.storage.index()].grain);
         let busy = self.storages[window.storage.index()].flights > 0;
@@ -396,6 +446,9 @@ impl Memory {
 impl Memory {
     /// A collective starts: from now on its outputs are in flight.
     pub fn depart(&mut self, flight: Flight) {
+        if let Some(watch) = &mut self.watch {
+            watch.departed(flight.clone());
+        }
         if flight.outputs.is_empty() {
             return;
         }
@@ -429,6 +482,7 @@ impl Memory {
         output: &Window,
         mut block: Block,
     ) -> Outcome<()> {
+        self.saw(Touch::Land(launch), output);
         self.refine(domain, output.storage, block.grain);
         let storage = &mut self.storages[output.storage.index()];
         block.refine(domain, storage.grain);

@@ -31,6 +31,7 @@ mod layout;
 mod memory;
 mod number;
 mod numbers;
+pub mod observe;
 mod ports;
 mod program;
 mod promote;
@@ -45,7 +46,7 @@ pub use domain::{
 };
 pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
-pub use layout::{Dims, MAX_DIMS};
+pub use layout::{Dims, MAX_DIMS, StorageRef, Window, for_each_row};
 pub use number::Number;
 pub use numbers::Numbers;
 pub use program::{Input, Program};

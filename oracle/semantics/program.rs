@@ -132,6 +132,11 @@ impl<'g> Program<'g> {
         self.graph
     }
 
+    /// How many elements its recorded results have together.
+    pub fn elements(&self) -> u128 {
+        self.recorded_elements
+    }
+
     fn input(&mut self, node: NodeId, attribute: bool) -> u32 {
         let name = if attribute { self.graph.target(node) } else { self.graph.name(node) };
         // Nodes that get one attribute share its storage.

@@ -166,7 +166,16 @@ impl<'a, D: Domain> Rank<'a, D> {
         } else {
             self.items[node.index()] = item;
         }
+        if let Some(mut watch) = self.memory.watch.take() {
+            watch.settled(self, node).map_err(|trouble| self.failure(node, trouble))?;
+            self.memory.watch = Some(watch);
+        }
         Ok(())
+    }
+
+    /// The node that it runs next.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
     fn hold(&mut self, item: &Item) {
@@ -346,7 +355,7 @@ pub(crate) fn too_many(dims: usize) -> Trouble {
     refuse!("{dims} dimensions, the limit is {}", layout::MAX_DIMS)
 }
 
-fn storages_of(item: &Item, into: &mut Vec<StorageRef>) {
+pub(crate) fn storages_of(item: &Item, into: &mut Vec<StorageRef>) {
     match item {
         Item::Tensor(window) => into.push(window.storage),
         Item::List(items) => items.iter().for_each(|item| storages_of(item, into)),

@@ -297,25 +297,7 @@ pub fn run<D: Domain>(
     domain: &D,
     options: &Options,
 ) -> Result<Run, Failure> {
-    let ranks = world.ranks.unwrap_or_else(|| {
-        let all = world.groups.iter().flat_map(|g| g.instances.iter().flatten());
-        all.copied().max().map_or(programs.len().max(1) as u32, |r| r.saturating_add(1))
-    });
-    if programs.is_empty() || (programs.len() > 1 && programs.len() != ranks as usize) {
-        let reason = format!("{} graphs were given for {ranks} ranks", programs.len());
-        return Err(Failure::World { reason });
-    }
-    let program = |rank: u32| if programs.len() == 1 { &programs[0] } else { &programs[rank as usize] };
-    let needs: u128 = match programs {
-        [one] => one.recorded_elements.saturating_mul(u128::from(ranks)),
-        many => many.iter().map(|p| p.recorded_elements).fold(0, u128::saturating_add),
-    };
-    if needs > u128::from(options.max_elements) {
-        return Err(Failure::TooLarge { needs, limit: options.max_elements });
-    }
-    let share = options.max_elements / u64::from(ranks.max(1));
-    let mut all: Vec<Rank<D>> =
-        (0..ranks).map(|rank| Rank::new(rank, program(rank), domain, options, share)).collect();
+    let mut all = all_ranks(programs, world, domain, options)?;
     let mut comm = Comm::new(world);
     for repeat in 0..options.repeats.max(1) {
         for rank in &mut all {
@@ -337,6 +319,33 @@ pub fn run<D: Domain>(
         run.ranks.push(rank.finish()?);
     }
     Ok(run)
+}
+
+/// Every rank before its first node.
+pub(super) fn all_ranks<'a, D: Domain>(
+    programs: &'a [Program],
+    world: &World,
+    domain: &'a D,
+    options: &'a Options,
+) -> Result<Vec<Rank<'a, D>>, Failure> {
+    let ranks = world.ranks.unwrap_or_else(|| {
+        let all = world.groups.iter().flat_map(|g| g.instances.iter().flatten());
+        all.copied().max().map_or(programs.len().max(1) as u32, |r| r.saturating_add(1))
+    });
+    if programs.is_empty() || (programs.len() > 1 && programs.len() != ranks as usize) {
+        let reason = format!("{} graphs were given for {ranks} ranks", programs.len());
+        return Err(Failure::World { reason });
+    }
+    let program = |rank: u32| if programs.len() == 1 { &programs[0] } else { &programs[rank as usize] };
+    let needs: u128 = match programs {
+        [one] => one.recorded_elements.saturating_mul(u128::from(ranks)),
+        many => many.iter().map(|p| p.recorded_elements).fold(0, u128::saturating_add),
+    };
+    if needs > u128::from(options.max_elements) {
+        return Err(Failure::TooLarge { needs, limit: options.max_elements });
+    }
+    let share = options.max_elements / u64::from(ranks.max(1));
+    Ok((0..ranks).map(|rank| Rank::new(rank, program(rank), domain, options, share)).collect())
 }
 
 /// What the inputs of one rank hold when a run begins, by the order of the program's inputs.
@@ -365,11 +374,16 @@ fn execute<D: Domain>(ranks: &mut [Rank<D>], comm: &mut Comm) -> Result<(), Fail
             return Ok(());
         }
         if !progress {
-            let waiting = ranks.iter().filter_map(|rank| match &rank.state {
-                State::Blocked(launch) => Some(rank.waiting(comm, *launch)),
-                _ => None,
-            });
-            return Err(Failure::Stuck(waiting.collect()));
+            return Err(stuck(ranks, comm));
         }
     }
+}
+
+/// Why no rank can go on.
+pub(super) fn stuck<D: Domain>(ranks: &[Rank<D>], comm: &Comm) -> Failure {
+    let waiting = ranks.iter().filter_map(|rank| match &rank.state {
+        State::Blocked(launch) => Some(rank.waiting(comm, *launch)),
+        _ => None,
+    });
+    Failure::Stuck(waiting.collect())
 }

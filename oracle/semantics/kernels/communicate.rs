@@ -8,7 +8,7 @@
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
 //! in the group; a send returns an empty tensor, a receive the tensor it writes.
 
-use super::super::block::{Block, Mark, whole};
+use super::super::block::Mark;
 use super::super::comm::{Comm, Launch, Sent};
 use super::super::domain::{Domain, Outcome, RankReduce, raise, refuse};
 use super::super::hash::mix;
@@ -158,9 +158,7 @@ impl<'a, D: Domain> Rank<'a, D> {
 
     /// Memory for a result that is still to come.
     fn blank(&mut self, shape: Dims, dtype: Dtype) -> Outcome<Window> {
-        let per = dtype.itemsize() as usize / usize::from(whole(dtype));
-        let block = Block::poison(self.room(&shape)? * per, whole(dtype));
-        Ok(self.memory.fresh(shape, layout::contiguous(shape), dtype, block))
+        self.empty(shape, None, dtype)
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -1,0 +1,168 @@
+//! `graph-oracle smoke`: schedules replayed on a device.
+
+use super::files::{self, Input};
+use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::gpu::inject::Fault;
+use crate::gpu::passes::{Case, Options, preflight, smoke};
+use crate::gpu::report::{CaseReport, Report};
+use crate::gpu::{Device, Trouble, suite};
+use clap::{Args, ValueEnum};
+use std::io::Write;
+use std::path::Path;
+
+/// Exit status of a run that was left out because there is no GPU.
+const SKIPPED: &str = "skipped";
+
+#[derive(Args, Debug)]
+pub(super) struct Smoke {
+    /// Cases (.graph or exchange JSON), or names of built-in ones; none: the built-in suite.
+    cases: Vec<String>,
+    /// Where to run them.
+    #[arg(long, value_enum, default_value_t = DeviceArgument::Host)]
+    device: DeviceArgument,
+    /// Plants a fault in every plan that has a place for it; it must be found.
+    #[arg(long, value_name = "FAULT", value_parser = fault)]
+    inject: Option<Fault>,
+    /// Where values, interleavings, delays and the place of a fault are drawn from.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Interleavings of the replay on the host.
+    #[arg(long, default_value_t = 20)]
+    interleavings: u64,
+    /// Repetitions with delayed streams.
+    #[arg(long, default_value_t = 10)]
+    repetitions: u64,
+    /// The most elements that the ranks of a case may have together.
+    #[arg(long, default_value_t = 1 << 20)]
+    max_elements: u64,
+    /// Prints the table of steps.
+    #[arg(long)]
+    table: bool,
+    /// Exit status 77 rather than 2 where there is no GPU to run on.
+    #[arg(long)]
+    skip_without_gpu: bool,
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum DeviceArgument {
+    /// Every legal order of the streams, on this machine's memory.
+    Host,
+    /// The first GPU.
+    Cuda,
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    Fault::parse(name).ok_or_else(|| {
+        let names: Vec<&str> = Fault::ALL.into_iter().map(Fault::name).collect();
+        format!("there are: {}", names.join(", "))
+    })
+}
+
+impl Smoke {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let cases = self.cases()?;
+        let options = Options {
+            seed: self.seed,
+            interleavings: self.interleavings,
+            repetitions: self.repetitions,
+            inject: self.inject,
+            max_elements: self.max_elements,
+            command: match self.device {
+                DeviceArgument::Host => "graph-oracle smoke".to_string(),
+                DeviceArgument::Cuda => "graph-oracle smoke --device cuda".to_string(),
+            },
+        };
+        let mut device = match open(self.device) {
+            Ok(device) => device,
+            Err(Trouble::CannotRun(reason)) if self.skip_without_gpu => {
+                print(out, &format!("{SKIPPED}: {reason}\n"))?;
+                return Ok(Status::Skipped);
+            }
+            Err(trouble) => return Err(CouldNotRun::new(format_args!("smoke: {trouble}"))),
+        };
+        let mut report = Report { seed: self.seed, ..Report::default() };
+        let failed = |trouble: Trouble| CouldNotRun::new(format_args!("smoke: {trouble}"));
+        match device.as_deref_mut() {
+            Some(device) => {
+                report.device = device.describe();
+                let pass = preflight(device).map_err(failed)?;
+                let name = "the device itself".to_string();
+                report.cases.push(CaseReport { name, passes: vec![pass], ..CaseReport::default() });
+            }
+            None => report.device = crate::gpu::host::description(),
+        }
+        let mut planted = false;
+        for case in &cases {
+            let device = device.as_deref_mut().map(|device| device as &mut dyn Device);
+            let of_case = smoke(case, &options, device).map_err(failed)?;
+            planted |= of_case.injected.is_some();
+            report.cases.push(of_case);
+        }
+        let text = match self.format {
+            ReportFormat::Text => report.text(self.table),
+            ReportFormat::Json => {
+                serde_json::to_string_pretty(&report.json()).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        let violated = report.cases.iter().any(CaseReport::is_violated);
+        if self.inject.is_some() && !planted {
+            return Err(CouldNotRun::new("smoke: no plan has a place for this fault"));
+        }
+        Ok(match violated {
+            true => Status::Violated,
+            false if report.cases.iter().all(|case| case.refused.is_some()) => Status::Undecided,
+            false => Status::Sound,
+        })
+    }
+
+    fn cases(&self) -> Result<Vec<Case>, CouldNotRun> {
+        if self.cases.is_empty() {
+            return suite::built_in().map_err(CouldNotRun::new);
+        }
+        let mut all = Vec::new();
+        for argument in &self.cases {
+            let path = Path::new(argument);
+            if !path.exists() {
+                let named = suite::named(argument).map_err(CouldNotRun::new)?;
+                if !named.is_empty() {
+                    all.extend(named);
+                    continue;
+                }
+            }
+            let in_file = |reason: String| CouldNotRun::new(format_args!("{argument}: {reason}"));
+            match files::read(path)? {
+                Input::Case(case) => {
+                    all.extend(suite::cases(argument, Some(argument), &case).map_err(in_file)?)
+                }
+                Input::Graph(graph) => {
+                    let file = Some(argument.clone());
+                    all.push(Case { name: argument.clone(), file, graphs: vec![*graph] });
+                }
+                Input::Outcomes(outcomes) => {
+                    let file = Some(argument.clone());
+                    let graphs = outcomes.into_iter().map(|(_, outcome)| outcome.repaired).collect();
+                    all.push(Case { name: argument.clone(), file, graphs });
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The device; none for the host, which is made for each plan.
+fn open(device: DeviceArgument) -> Result<Option<Box<dyn Device>>, Trouble> {
+    match device {
+        DeviceArgument::Host => Ok(None),
+        #[cfg(feature = "cuda")]
+        DeviceArgument::Cuda => Ok(Some(Box::new(crate::gpu::cuda::Cuda::new()?))),
+        #[cfg(not(feature = "cuda"))]
+        DeviceArgument::Cuda => Err(Trouble::CannotRun(
+            "this program was built without CUDA; build it with --features cuda, or use --device host"
+                .to_string(),
+        )),
+    }
+}

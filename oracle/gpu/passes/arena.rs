@@ -1,0 +1,87 @@
+//! Pass 6: one block of memory, and every buffer where memory is free first.
+//!
+//! A buffer may take the bytes of another one of its rank as soon as that one's free is enqueued: both stand on one stream.
+//! So a use that comes after the free, or that nothing orders before it, meets other data.
+
+use crate::gpu::device::{GUARD_BYTES, Placement};
+use crate::gpu::plan::{Action, Origin, Plan};
+use crate::gpu::report::{Finding, Kind};
+use crate::lifecycle::{self, check_arena};
+
+/// Offsets of all buffers: first fit, in the order of the allocations, each rank in its own part.
+pub fn earliest(plan: &Plan) -> Vec<u64> {
+    let mut offsets = vec![0; plan.buffers.len()];
+    let mut base = 0;
+    for rank in 0..plan.ranks {
+        // Taken bytes of this rank, ascending: (start, end, buffer).
+        let mut taken: Vec<(u64, u64, u32)> = Vec::new();
+        let mut top = base;
+        let mut place = |buffer: u32, taken: &mut Vec<(u64, u64, u32)>| {
+            let size = aligned(plan.buffers[buffer as usize].bytes);
+            let mut at = base;
+            let mut slot = taken.len();
+            for (i, &(start, end, _)) in taken.iter().enumerate() {
+                if at + size <= start {
+                    slot = i;
+                    break;
+                }
+                at = at.max(end);
+            }
+            taken.insert(slot, (at, at + size, buffer));
+            offsets[buffer as usize] = at;
+            top = top.max(at + size);
+        };
+        for (number, buffer) in plan.buffers.iter().enumerate() {
+            if buffer.rank == rank && buffer.origin != Origin::Made {
+                place(number as u32, &mut taken);
+            }
+        }
+        for command in &plan.commands {
+            match command.action {
+                Action::Alloc(buffer) if plan.buffers[buffer as usize].rank == rank => {
+                    place(buffer, &mut taken)
+                }
+                Action::Free(buffer) => taken.retain(|&(.., other)| other != buffer),
+                _ => {}
+            }
+        }
+        base = top;
+    }
+    offsets
+}
+
+/// The placement, and the buffers that share bytes while both live.
+pub(super) fn placed(plan: &Plan, offsets: &[u64]) -> (Placement, Vec<Finding>) {
+    let last = plan.commands.len() as u32;
+    let mut lives: Vec<(u32, u32)> = plan.buffers.iter().map(|_| (0, last)).collect();
+    for (at, command) in plan.commands.iter().enumerate() {
+        match command.action {
+            Action::Alloc(buffer) => lives[buffer as usize].0 = at as u32 + 1,
+            Action::Free(buffer) => lives[buffer as usize].1 = at as u32 + 1,
+            _ => {}
+        }
+    }
+    let placements: Vec<lifecycle::Placement> = plan
+        .buffers
+        .iter()
+        .zip(&lives)
+        .zip(offsets)
+        .map(|((buffer, &(start, end)), &offset)| lifecycle::Placement {
+            name: buffer.to_string(),
+            offset: offset as i64,
+            bytes: buffer.bytes as i64,
+            start,
+            end: end.max(start),
+            in_place_of: None,
+        })
+        .collect();
+    let ends = plan.buffers.iter().zip(offsets).map(|(buffer, &offset)| offset + aligned(buffer.bytes));
+    let bytes = ends.max().unwrap_or(0);
+    let faults = check_arena(&placements, Some(bytes as i64));
+    let findings = faults.iter().map(|fault| Finding::new(Kind::Overlap, fault.to_string())).collect();
+    (Placement::Arena { offsets: offsets.to_vec(), bytes }, findings)
+}
+
+fn aligned(bytes: u64) -> u64 {
+    bytes.div_ceil(GUARD_BYTES) * GUARD_BYTES
+}
