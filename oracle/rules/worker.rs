@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn messages_about_two_graphs_are_one_text() {
         let graph = |name: &str| {
-            let text = format!("{name} = input : f32[4]\noutput {name}\n");
+            let text = format!("%\"{name}\" = input : f32[4]\noutput (%\"{name}\")\n");
             crate::format::text::parse(text.as_bytes()).unwrap().graph
         };
         let message = |name: &str, n: u32| {
