@@ -113,6 +113,11 @@ def unwritten(tensor):
         tensor.fill_(1 if tensor.dtype is torch.bool else 77)
 
 
+def fresh(tensor):
+    """A result of a collective: contiguous, whatever its inputs were."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
 def reduce(tensors, how):
     """Over the ranks, in their order."""
     total = tensors[0].clone()
@@ -141,16 +146,16 @@ def collective(name, calls):
         whole = torch.cat([t.contiguous() for t in tensors])
         if name.endswith("_out"):
             return [c["out"].copy_(whole.view(c["out"].shape)) for c in calls]
-        return [whole.clone() for _ in calls]
+        return [fresh(whole) for _ in calls]
     if name == "reduce_scatter_tensor":
         total = reduce(tensors, how)
-        return [part.clone() for part in total.chunk(size)] if total.shape[0] else [total.clone() for _ in calls]
+        return [fresh(part) for part in total.chunk(size)] if total.shape[0] else [fresh(total) for _ in calls]
     if name in ("all_reduce", "all_reduce_"):
         total = reduce(tensors, how)
-        return [t.copy_(total) if name.endswith("_") else total.clone() for t in tensors]
+        return [t.copy_(total) if name.endswith("_") else fresh(total) for t in tensors]
     if name in ("broadcast", "broadcast_"):
         source = tensors[first["src"]].clone()
-        return [t.copy_(source) if name.endswith("_") else source.clone() for t in tensors]
+        return [t.copy_(source) if name.endswith("_") else fresh(source) for t in tensors]
     pieces = [t.split(list(c["input_split_sizes"])) for t, c in zip(tensors, calls)]
     for index, c in enumerate(calls):
         if [p[index].shape[0] for p in pieces] != list(c["output_split_sizes"]):
