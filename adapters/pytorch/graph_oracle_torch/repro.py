@@ -231,9 +231,9 @@ def _bucketing(rebuilt, options):
 
     bucketing.plan(rebuilt, options)  # Refused where the worker refuses.
     selection = choose("selection", options.get("selection", "adjacent"), bucketing.SELECTIONS)
-    if selection != "adjacent":
-        raise Refused(f"selection={selection} is not reproduced")
     mode = text(options.get("mode", "default"))
+    if selection != "adjacent":
+        return _overlap(options, selection, mode)
     kind = options.get("kind", options.get("kinds", "all"))
     kinds = [] if text(kind) == "all" else words(kind)
     filtered = text(options.get("filter", "none")) == "fsdp"
@@ -258,6 +258,29 @@ def _bucketing(rebuilt, options):
                 lines.append(f"fsdp.bucket_fsdp_{kind}(module, cap{more})")
             else:
                 lines.append(f"bucketing.bucket_{kind}(module, cap, {mode!r})")
+    return imports, [*lines, "stable_topological_sort(module.graph)", "return [module]"]
+
+
+def _overlap(options, selection, mode):
+    from .options import words, yes
+    from .passes import bucketing
+
+    deps = yes("deps", options.get("deps", "no"))
+    imports = ["from torch._inductor.fx_passes import bucketing, overlap_manual_scheduling, overlap_scheduling",
+               "from torch._inductor.pattern_matcher import stable_topological_sort"]
+    lines = ["bucketing.deduplicate_wait_tensors(module.graph)"] if bucketing._DEDUPLICATES else []
+    if selection == "manual":
+        modules = words(options["modules"])
+        lines.append(f"overlap_manual_scheduling.manual_overlap_bucketing(module, {modules}, {deps}, bucket_mode={mode!r})")
+    else:
+        imports += ["", "", inspect.getsource(bucketing.estimate).rstrip(), ""]
+        lines += [
+            "overlap_scheduling.schedule_overlap_bucketing(",
+            f"    module, collective_bucketing=True, insert_overlap_deps={deps}, custom_runtime_estimation=estimate,",
+            "    collective_estimator='analytical', compute_estimator='analytical',",
+            f"    bucket_mode={mode!r}, pre_bucketing_fsdp_collectives=False,",
+            ")",
+        ]
     return imports, [*lines, "stable_topological_sort(module.graph)", "return [module]"]
 
 

@@ -4,6 +4,7 @@ One request at a time, each answered once. Standard output belongs to the protoc
 at the start, and what torch, C++ or a library prints goes to standard error.
 """
 
+import gc
 import json
 import os
 import sys
@@ -28,6 +29,9 @@ def main(arguments):
 
     torch.set_num_threads(1)
     offered = passes.load()
+    # What was loaded stays: collecting garbage need not look at it again.
+    gc.collect()
+    gc.freeze()
     if arguments.only:
         wanted = arguments.only.split(",")
         unknown = [name for name in wanted if name not in offered]
