@@ -7,6 +7,7 @@ use crate::graph::{Graph, NodeId};
 use crate::passes::partition::max_flow::INFINITE;
 use crate::passes::partition::{Partition, run};
 use crate::rules::partition::{CutEdge, CutNetwork};
+use rustc_hash::FxHashSet;
 
 /// The network of the joint graph that `pass` cuts.
 ///
@@ -19,9 +20,15 @@ pub fn network(joint: &Graph, pass: &PassConfig) -> Result<CutNetwork, CannotJud
         .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
 }
 
-/// The network that a partition cut; `None` where none was.
+/// The network that a partition cut; `None` where none was, or where the cut was changed afterwards: then backward computes
+/// what the cut saves, and nothing can be demanded of others.
 pub fn cut_network(parts: &Partition) -> Option<CutNetwork> {
-    let network = &parts.proof.as_ref()?.network;
+    let proof = parts.proof.as_ref()?;
+    let network = &proof.network;
+    let kept: FxHashSet<&str> = parts.saved().map(|saved| saved.name.as_str()).collect();
+    if proof.saved.iter().any(|name| !kept.contains(name.as_str()) && parts.backward.find(name).is_some()) {
+        return None;
+    }
     let edges = network.edges().map(|(from, to, capacity)| {
         // A node is the edge from its entry to its exit.
         let saves = (from >= 2 && from % 2 == 0 && to == from + 1)

@@ -40,6 +40,8 @@ pub struct Proof {
     pub certificate: Certificate,
     /// The network, with the capacities that it had before anything flowed.
     pub network: Network,
+    /// What the cut saves, by name. Afterwards what backward does not read is dropped, and communication waited for.
+    pub saved: Vec<String>,
 }
 
 /// A joint graph cut in two.

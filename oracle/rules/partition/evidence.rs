@@ -221,7 +221,15 @@ impl<'a> PartitionEvidence<'a> {
                 }
                 let name = forward.graph.name(node);
                 let is_input = |id: &NodeId| backward.graph.node(*id).op == Op::Placeholder;
-                let class = class_of(forward.graph, node);
+                let class = match (class_of(forward.graph, node), joint.graph.find(name)) {
+                    // A state that the joint graph itself has, as one that was traced again does, is a value like others.
+                    (ValueClass::Generator, Some(twin))
+                        if class_of(joint.graph, twin) == ValueClass::Generator =>
+                    {
+                        ValueClass::Tensor
+                    }
+                    (class, _) => class,
+                };
                 let is_named = class != ValueClass::Generator;
                 Some(Saved {
                     name: name.to_string(),

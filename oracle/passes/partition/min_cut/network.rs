@@ -154,7 +154,8 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
     let saved: Vec<NodeId> = joint.ids().filter(across).collect();
     let weight = |id: &NodeId| weights[id.index()].map_or(0, Weight::capacity);
     let certificate = Certificate { flow: cut.flow, cut: saved.iter().map(weight).sum() };
-    Ok(Cut { saved, banned: banned.order, proof: Proof { certificate, network } })
+    let names = saved.iter().map(|&id| joint.name(id).to_string()).collect();
+    Ok(Cut { saved, banned: banned.order, proof: Proof { certificate, network, saved: names } })
 }
 
 /// What stands against one another along a path that no cut can break.
