@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that a GPU can answer, in one go, from the folder that pack.sh made. Prints what docs/gpu.md asks for.
 cd "$(dirname "$0")" || exit 2
+[ -e graph-oracle ] || gunzip --keep graph-oracle.gz || exit 2
 failed=0
 say() { printf '\n== %s\n' "$*"; }
 expect() { # expect STATUS COMMAND...
