@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::Path;
 
-/// Exit status of a run that was left out because there is no GPU.
+/// How a run begins that is left out because there is no GPU.
 const SKIPPED: &str = "skipped";
 
 #[derive(Args, Debug)]

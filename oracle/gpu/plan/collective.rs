@@ -116,7 +116,7 @@ pub(super) fn movements(members: &[&Start], me: usize) -> Result<Vec<Movement>, 
     Ok(all)
 }
 
-/// Bytes of a dtype that a communicator's own buffer needs for a view.
+/// A dense view of as many elements: how a communicator's own buffer holds them.
 pub(super) fn dense(view: &View) -> View {
     let count = view.count() as i64;
     let dims = |n: i64| crate::semantics::Dims::new(&[n]).unwrap_or_default();
