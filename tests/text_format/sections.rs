@@ -27,7 +27,7 @@ fn whatever_is_held_is_printed_and_read_again() {
     let life = |i: usize| ClaimedLife {
         name: names[i].clone(),
         bytes: i as i64 - 1,
-        alloc: (i % 2 == 0).then_some(i as u32),
+        alloc: i.is_multiple_of(2).then_some(i as u32),
         frees: (0..i as u32).collect(),
     };
     let claims = [

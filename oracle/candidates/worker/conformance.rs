@@ -281,9 +281,8 @@ impl Kit<'_> {
     fn run_pass(&mut self, pass: PassKind, case: &dyn Fn(u64) -> Case) -> Option<Case> {
         let mut taken = None;
         self.check(&format!("run {}", pass.name()), |kit| {
-            let mut refused = 0;
-            for number in 0..TRIES {
-                let case = case(number);
+            for refused in 0..TRIES {
+                let case = case(refused);
                 let before = kit.progress;
                 if let Some(seen) = kit.run(&case)? {
                     taken = Some(case);
@@ -292,7 +291,6 @@ impl Kit<'_> {
                         "{seen}; {refused} cases refused before; {progress} messages of progress"
                     ));
                 }
-                refused += 1;
             }
             Err(format!("{TRIES} small cases, and each is refused"))
         });
