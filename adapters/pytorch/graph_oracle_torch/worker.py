@@ -18,6 +18,10 @@ RECYCLE_AFTER = 20000
 
 def add_arguments(parser):
     parser.add_argument("--only", metavar="PASSES", help="serve these passes and no others, separated by commas")
+    parser.add_argument(
+        "--functional", action="store_true",
+        help="refuse graphs that write in place, but for copies into inputs at the end: what Inductor's passes get",
+    )
 
 
 def main(arguments):
@@ -39,7 +43,7 @@ def main(arguments):
             print(f"graph_oracle_torch: no pass {unknown[0]}; there are {', '.join(offered)}", file=sys.stderr)
             return 2
         offered = {name: offered[name] for name in wanted}
-    Worker(channel, offered, torch.__version__).serve()
+    Worker(channel, offered, torch.__version__, arguments.functional).serve()
     # Nothing is left to be saved; taking torch apart takes time, and its libraries complain about it.
     sys.stderr.flush()
     os._exit(0)
@@ -75,8 +79,9 @@ class Channel:
 
 
 class Worker:
-    def __init__(self, channel, offered, version):
+    def __init__(self, channel, offered, version, functional=False):
         self.channel, self.offered, self.version = channel, offered, version
+        self.functional = functional
         self.served = 0
 
     def serve(self):
@@ -156,6 +161,8 @@ class Worker:
                 raise
             except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
                 return fault(number, "BadMessage", f"the graph is no exchange JSON: {describe(error)}", error)
+            if self.functional and found.rebuilds:
+                demand_functional(rebuilt.graph)
             outcome = found.run(rebuilt, options)
         except Refused as refused:
             answer = {"type": "refused", "id": number, "reason": refused.reason}
@@ -190,6 +197,21 @@ class Worker:
         except Exception as error:
             return fault(number, "AdapterFault", describe(error), error)
         return {"type": "repro", "id": number, "python": python}
+
+
+def demand_functional(graph):
+    """Refuses a graph with an operator that writes, unless it is one of the copies into inputs with which it ends."""
+    from .errors import Refused
+
+    ends = True
+    for node in reversed(graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function":
+            continue
+        is_copy = schema is not None and schema.name == "aten::copy_" and node.args[0].op == "placeholder"
+        ends = ends and is_copy
+        if schema is not None and schema.is_mutable and not ends:
+            raise Refused(f"{schema.name} writes in place, and only functional graphs were asked for")
 
 
 def unbuilt(graph, rank, *, request, progress):

@@ -180,6 +180,18 @@ class Passes(unittest.TestCase):
         self.assertEqual((answer["type"], answer["reason"]), ("refused", "the graph has a cycle"))
         self.assertEqual(len(answer["left_behind"]["nodes"]), 7)
 
+    def test_only_functional_graphs(self):
+        functional = worker.Worker(Silent(), passes.load(), torch.__version__, functional=True)
+        write = [
+            graphs.call("w", "aten.copy_.default", [graphs.ref("x"), graphs.ref("y")], graphs.tensor([2])),
+            graphs.call("n", "aten.neg.default", [graphs.ref("x")], graphs.tensor([2])),
+        ]
+        inputs = [graphs.placeholder("x", [2]), graphs.placeholder("y", [2])]
+        for order, kind in ((write, "refused"), (write[::-1], "outcome")):
+            document = graphs.document([*inputs, *order, graphs.output("n")])
+            message = {"type": "run", "id": 5, "pass": "bucketing", "options": {}, "rank": 0, "graph": document}
+            self.assertEqual(functional.answer(json.dumps(message))["type"], kind)
+
     def test_partitions(self):
         for method in ("default", "min-cut"):
             answer = ask("partition", graphs.joint(), {"method": method})
