@@ -89,6 +89,7 @@ pub(super) const ROWS: &[Row] = &[
     ("triton_kernel",                    Kind::Opaque,                    "higher_order.triton_kernel_wrapper_functional"),
     // Higher-order operators that draw.
     ("",                                 Kind::Random(Random::Opaque),    "higher_order.run_and_save_rng_state"),
-    ("",                                 Kind::Random(Random::Opaque),    "higher_order.run_with_rng_state"),
     ("",                                 Kind::Random(Random::Opaque),    "higher_order.graphsafe_run_with_rng_state"),
+    // A function of the state that is an argument: the generator is afterwards as it was before.
+    ("",                                 Kind::Opaque,                    "higher_order.run_with_rng_state"),
 ];

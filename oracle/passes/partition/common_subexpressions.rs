@@ -2,9 +2,9 @@
 //!
 //! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream,
 //! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes
-//! with effects, draws of random numbers, uninitialised memory, values that share storage with an output, values
-//! that are written in place (PyTorch merges these), and buffers that a functionalized kernel writes to are never
-//! merged.
+//! with effects, draws of random numbers (PyTorch merges those that an earlier partition wrapped), uninitialised
+//! memory, values that share storage with an output, values that are written in place (PyTorch merges these), and
+//! buffers that a functionalized kernel writes to are never merged.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
 //! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
@@ -65,6 +65,7 @@ pub fn mergeable(joint: &Joint, distinct: &Distinct, id: NodeId) -> bool {
     };
     joint.role(id) == Role::Call
         && !joint.impure(id, true)
+        && !joint.draws(id)
         && !joint.target(id).sets.never_merged
         && !distinct.contains(id)
         && !unbacked

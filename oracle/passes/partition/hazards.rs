@@ -78,7 +78,9 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
     if joint.must_be_forward(id) || target.with_effects {
         return Some(Ban::Effect);
     }
-    (joint.draws(id) && !joint.tags(id).recomputes()).then_some(Ban::Draw)
+    // What an earlier partition wrapped is not paired again: PyTorch sees no draw in it.
+    let is_paired = target.seeded && joint.tags(id).recomputes();
+    (joint.draws(id) && !is_paired).then_some(Ban::Draw)
 }
 
 /// Values that are read, and then overwritten by forward, each with the last such write.

@@ -271,7 +271,7 @@ impl Joint {
 
     /// Whether `id` draws random numbers: dropout of attention that is 0 draws none.
     pub fn draws(&self, id: NodeId) -> bool {
-        self.target(id).seeded && self.ops.draws(&self.graph, id)
+        self.ops.draws(&self.graph, id)
     }
 
     /// The waits for the communication whose result `id` is before anybody waited: such a value is not saved, since

@@ -200,7 +200,9 @@ impl Run<'_> {
                             extra.push(id);
                         }
                     }
-                    _ if self.joint.sort(id) == joint::Sort::Tuple => extra.extend(self.joint.getitems(id)),
+                    _ if self.joint.sort(id) == joint::Sort::Tuple => {
+                        recompute_tags::results(&self.joint, id, &mut extra);
+                    }
                     _ => extra.push(id),
                 }
             }
@@ -404,8 +406,10 @@ impl Run<'_> {
         let joint = &self.joint;
         let (forward, backward) = (modules.forward.computed(joint), modules.backward.computed(joint));
         let both = forward.intersection(&backward).map(|index| NodeId(index as u32));
-        let draws =
-            both.filter(|&id| joint.draws(id) && joint.tags(id).recomputes() && self.policy.pairs_draws());
+        let paired = |&id: &NodeId| {
+            joint.target(id).seeded && joint.draws(id) && joint.tags(id).recomputes()
+        };
+        let draws = both.filter(|id| paired(id) && self.policy.pairs_draws());
         draws.map(|id| joint.name(id).to_string()).collect()
     }
 }

@@ -103,6 +103,11 @@ pub fn force_saves(joint: &mut Joint, config: &PartitionConfig) -> Result<(), Pa
     Ok(())
 }
 
+/// The results of a node with several that are no tuples themselves.
+pub fn results(joint: &Joint, id: NodeId, found: &mut Vec<NodeId>) {
+    leaves(joint, id, false, found);
+}
+
 /// The results of `id` that are no tuples, through nested getitems. `itself`: whether a node that nobody
 /// indexes is one.
 fn leaves(joint: &Joint, id: NodeId, itself: bool, found: &mut Vec<NodeId>) {

@@ -10,6 +10,7 @@
 //! - An assertion of the forward graph that the backward graph repeats: it holds or does not hold once and for all.
 //! - The wrappers of random operators that are drawn once and replayed (`run_and_save_rng_state`,
 //!   `run_with_rng_state`): the operator itself stands in their place, and both executions are marked as one [`Draw`].
+//!   Wrappers that the joint graph itself has, since an earlier partition put them there, are copied like other calls.
 
 use super::transcribe::Transcriber;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
@@ -65,8 +66,30 @@ pub(super) enum Wrapper {
     Generator,
 }
 
+/// The wrapper that a node of a part is, if the partition put it there. The joint graph may have wrappers of its own,
+/// where it was traced from an earlier partition: those are calls like others.
+pub(super) fn added_wrapper(joint: &Graph, part: &Graph, id: NodeId) -> Option<Wrapper> {
+    let kind = wrapper(part, id)?;
+    let is_own = joint.find(part.name(id)).is_some_and(|twin| {
+        wrapper(joint, twin) == Some(kind)
+            && wrapped_target(joint, twin, kind) == wrapped_target(part, id, kind)
+    });
+    // New wrappers may have the names of old ones that are not in this part, but they take states that are handed over.
+    let takes_state = matches!(
+        (kind, part.arg(id, 0)),
+        (Wrapper::Replay, Some(Value::Node(state)))
+            if state.index() < part.len() && is_generator_input(part.target(state))
+    );
+    (!is_own || takes_state).then_some(kind)
+}
+
+/// Whether a node of a part is an item of a wrapper that the partition put there: the state, or the value.
+pub(super) fn item_of_added(joint: &Graph, part: &Graph, id: NodeId) -> Option<(NodeId, i64)> {
+    item_of(part, id).filter(|&(parent, _)| added_wrapper(joint, part, parent) == Some(Wrapper::Save))
+}
+
 /// The wrapper that a node is. Source: `torch._prims.rng_prims`.
-pub(super) fn wrapper(graph: &Graph, id: NodeId) -> Option<Wrapper> {
+fn wrapper(graph: &Graph, id: NodeId) -> Option<Wrapper> {
     if graph.node(id).op != Op::Call {
         return None;
     }
@@ -288,14 +311,12 @@ impl<'a> Composer<'a> {
         let name = part.name(id);
         let which = if origin == Origin::Forward { "forward" } else { "backward" };
         // The items of a wrapper: the state, which is dropped, and the value.
-        if let Some((parent, index)) = item_of(part, id)
-            && wrapper(part, parent) == Some(Wrapper::Save)
-        {
+        if let Some((parent, index)) = item_of_added(self.joint, part, id) {
             map[id.index()] = map[parent.index()].filter(|_| index == 1);
             return Ok(());
         }
         let fresh = self.fresh_name(name);
-        let kind = wrapper(part, id);
+        let kind = added_wrapper(self.joint, part, id);
         let mut twin = self.joint.find(name);
         let new = match kind {
             None => Transcriber { from: part, to: &mut self.graph, map }.node(id, &fresh),
@@ -363,7 +384,7 @@ impl<'a> Composer<'a> {
         let of_wrapper = |user: NodeId| part.inputs(user).contains(&id);
         let mut readers = Vec::new();
         for user in part.ids().filter(|&user| user > id && of_wrapper(user)) {
-            match (wrapper(part, id), item_of(part, user)) {
+            match (added_wrapper(joint, part, id), item_of(part, user)) {
                 // The value is item 1; its readers are one step further.
                 (Some(Wrapper::Save), Some((_, 1))) => {
                     readers
@@ -380,7 +401,7 @@ impl<'a> Composer<'a> {
             }
         }
         if let Some(Value::Node(state)) = part.arg(id, 0)
-            && wrapper(part, id) == Some(Wrapper::Replay)
+            && added_wrapper(joint, part, id) == Some(Wrapper::Replay)
         {
             let index = part.target(state).rsplit('_').next().and_then(|digits| digits.parse().ok());
             let kept: Option<NodeId> = index.and_then(|index: usize| self.states.get(index).copied());
@@ -458,6 +479,14 @@ impl<'a> Composer<'a> {
         self.twin.push(self.joint.output());
         Ok(())
     }
+}
+
+/// The call whose item `id` is, through tuples in tuples; `id` itself if it is no item.
+pub(super) fn root_of(graph: &Graph, mut id: NodeId) -> NodeId {
+    while let Some((parent, _)) = item_of(graph, id).filter(|&(parent, _)| parent < id) {
+        id = parent;
+    }
+    id
 }
 
 /// The parent and the index of a `getitem` with a known index.

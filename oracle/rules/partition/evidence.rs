@@ -1,7 +1,7 @@
 //! What the rules of a partition see: the joint graph, its two parts, and what follows from them, computed once.
 
 use super::super::{Finding, NodeMention, Severity, Side, Stage};
-use super::compose::{Composition, Draw, is_generator_input, returned, wrapper};
+use super::compose::{Composition, Draw, is_generator_input, item_of_added, returned};
 use super::config::PartitionConfig;
 use super::saved::BudgetUse;
 use super::tags::{NodeTags, Region};
@@ -20,7 +20,7 @@ pub enum ValueClass {
     Tensor,
     /// An object that is no tensor.
     Opaque,
-    /// The state of a random generator.
+    /// The state of a random generator that the partition keeps.
     Generator,
     /// A symbolic number.
     Symbol,
@@ -164,6 +164,7 @@ pub struct PartitionEvidence<'a> {
     /// What joint and composed graph compute.
     pub values: PartitionValues,
     terms: OnceCell<Option<(TermsOf, TermsOf)>>,
+    alone: OnceCell<TermsOf>,
     equals: OnceCell<FxHashMap<Term, Vec<NodeId>>>,
 }
 
@@ -221,14 +222,9 @@ impl<'a> PartitionEvidence<'a> {
                 }
                 let name = forward.graph.name(node);
                 let is_input = |id: &NodeId| backward.graph.node(*id).op == Op::Placeholder;
-                let class = match (class_of(forward.graph, node), joint.graph.find(name)) {
-                    // A state that the joint graph itself has, as one that was traced again does, is a value like others.
-                    (ValueClass::Generator, Some(twin))
-                        if class_of(joint.graph, twin) == ValueClass::Generator =>
-                    {
-                        ValueClass::Tensor
-                    }
-                    (class, _) => class,
+                let class = match item_of_added(joint.graph, forward.graph, node) {
+                    Some((_, 0)) => ValueClass::Generator,
+                    _ => class_of(forward.graph, node),
                 };
                 let is_named = class != ValueClass::Generator;
                 Some(Saved {
@@ -262,6 +258,7 @@ impl<'a> PartitionEvidence<'a> {
             further: Further::default(),
             values: PartitionValues::default(),
             terms: OnceCell::new(),
+            alone: OnceCell::new(),
             equals: OnceCell::new(),
             joint,
             forward,
@@ -275,9 +272,7 @@ impl<'a> PartitionEvidence<'a> {
         let compute = || {
             let (composition, composed) = (self.composition.as_ref().ok()?, self.composed.as_ref()?);
             let mut terms = Terms::default();
-            let (graph, ops) = (self.joint.graph, &self.joint.ops);
-            let joint =
-                terms.number(&self.joint, &|id| ops.draws(graph, id).then(|| graph.name(id).to_string()));
+            let joint = terms.number(&self.joint, &|id| self.own_draw(id));
             let keys: FxHashMap<NodeId, &Draw> =
                 composition.draws.iter().map(|draw| (draw.node, draw)).collect();
             let composed = terms.number(composed, &|id| keys.get(&id).map(|draw| draw.key.clone()));
@@ -286,20 +281,34 @@ impl<'a> PartitionEvidence<'a> {
         self.terms.get_or_init(compute).as_ref()
     }
 
+    /// The terms of the joint graph, whether or not the parts fit together.
+    fn joint_terms(&self) -> &TermsOf {
+        match self.terms() {
+            Some((joint, _)) => joint,
+            None => self
+                .alone
+                .get_or_init(|| Terms::default().number(&self.joint, &|id| self.own_draw(id))),
+        }
+    }
+
+    /// The draw of a random node of the joint graph.
+    fn own_draw(&self, id: NodeId) -> Option<String> {
+        let graph = self.joint.graph;
+        self.joint.ops.draws(graph, id).then(|| graph.name(id).to_string())
+    }
+
     /// The nodes of the joint graph that are equal to `id` by structure, itself included, in list order.
     pub(super) fn equal_nodes(&self, id: NodeId) -> &[NodeId] {
         let equals = self.equals.get_or_init(|| {
             let mut equals: FxHashMap<Term, Vec<NodeId>> = FxHashMap::default();
-            if let Some((joint, _)) = self.terms() {
-                self.joint
-                    .graph
-                    .ids()
-                    .for_each(|id| equals.entry(joint.of[id.index()]).or_default().push(id));
-            }
+            let terms = self.joint_terms();
+            self.joint
+                .graph
+                .ids()
+                .for_each(|id| equals.entry(terms.of[id.index()]).or_default().push(id));
             equals
         });
-        let term = self.terms().map(|(joint, _)| joint.of[id.index()]);
-        term.and_then(|term| equals.get(&term)).map_or(&[], Vec::as_slice)
+        equals.get(&self.joint_terms().of[id.index()]).map_or(&[], Vec::as_slice)
     }
 
     /// Both parts, with what they are called.
@@ -375,13 +384,8 @@ impl Told {
     }
 }
 
-/// What a node's value is.
+/// What a node's value is. A generator's state is a tensor here: only who knows the joint graph can tell it from others.
 pub(super) fn class_of(graph: &Graph, node: NodeId) -> ValueClass {
-    if let Some((parent, 0)) = super::compose::item_of(graph, node)
-        && wrapper(graph, parent) == Some(super::compose::Wrapper::Save)
-    {
-        return ValueClass::Generator;
-    }
     match graph.node(node).out {
         Out::Tensor(_) => ValueClass::Tensor,
         Out::Int(_) | Out::SymInt(_) | Out::SymBool(_) => ValueClass::Symbol,
@@ -403,8 +407,7 @@ fn twins(
     let mut twin = Vec::with_capacity(part.len());
     for id in part.ids() {
         // The items of a wrapper have names of their own, which may be those of other nodes of the joint graph.
-        let of_wrapper = super::compose::item_of(part, id)
-            .is_some_and(|(parent, _)| wrapper(part, parent) == Some(super::compose::Wrapper::Save));
+        let of_wrapper = item_of_added(joint, part, id).is_some();
         let found = joint.find(part.name(id)).filter(|&other| {
             part.node(id).op != Op::Output
                 && !of_wrapper

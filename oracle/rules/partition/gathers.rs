@@ -99,9 +99,8 @@ pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
 /// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.
 fn is_item_of_kept_draw(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let (graph, ops) = (evidence.joint.graph, &evidence.joint.ops);
-    super::compose::item_of(graph, id).is_some_and(|(parent, _)| {
-        ops.draws(graph, parent) && !evidence.tags[parent.index()].asks_to_recompute()
-    })
+    let root = super::compose::root_of(graph, id);
+    root != id && ops.draws(graph, root) && !evidence.tags[root.index()].asks_to_recompute()
 }
 
 /// No value that has to be recomputed is saved, nor one that costs as much.

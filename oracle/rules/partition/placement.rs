@@ -1,7 +1,7 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
 use super::super::Checked;
-use super::compose::{Origin, Wrapper, wrapper};
+use super::compose::{Origin, Wrapper, added_wrapper};
 use super::evidence::{PartitionEvidence, live};
 use super::mutation::misreads;
 use crate::analysis::storages::Touch;
@@ -200,7 +200,7 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
         );
     }
     let wrappers = |side: &Side, kind: Wrapper| -> Vec<NodeId> {
-        side.graph.ids().filter(|&id| wrapper(side.graph, id) == Some(kind)).collect()
+        side.graph.ids().filter(|&id| added_wrapper(joint, side.graph, id) == Some(kind)).collect()
     };
     let told = |side: &Side, id: &NodeId, title: &str, then: &str, however: &str| {
         let name = side.graph.name(*id);

@@ -1,7 +1,7 @@
 //! The contract of a replay: the second partition saves what the first one saved, item by item.
 
 use super::super::{Checked, Finding};
-use super::compose::{item_of, returned_nodes};
+use super::compose::{item_of, returned_nodes, root_of};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
 use super::gathers::is_to_be_saved;
@@ -133,7 +133,7 @@ fn is_listed_by_twin(evidence: &PartitionEvidence, id: NodeId) -> bool {
 /// reads memory that forward writes afterwards.
 fn cannot_be_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
-    let root = item_of(joint.graph, id).map_or(id, |(parent, _)| parent);
+    let root = root_of(joint.graph, id);
     let communicates = joint.ops.call(joint.graph, root).is_some_and(|info| {
         info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.mutated().next().is_some()
     });
@@ -299,9 +299,17 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
     };
     let own: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let next: FxHashSet<&str> = again.iter().map(String::as_str).collect();
+    // Values are compared, not names: tracing may move a node past a write, and equal ones are merged then.
+    let has_equal = |name: &str, others: &FxHashSet<&str>| {
+        let graph = evidence.joint.graph;
+        let equal = graph.find(name).map_or(&[][..], |id| evidence.equal_nodes(id));
+        equal.iter().any(|&twin| others.contains(graph.name(twin)))
+    };
     let mut findings = Vec::new();
-    let lost = evidence.saved.iter().map(|saved| saved.name.as_str()).filter(|name| !next.contains(name));
-    let gained = again.iter().map(String::as_str).filter(|name| !own.contains(name));
+    let lost = evidence.saved.iter().map(|saved| saved.name.as_str());
+    let lost = lost.filter(|name| !next.contains(name) && !has_equal(name, &next));
+    let gained = again.iter().map(String::as_str);
+    let gained = gained.filter(|name| !own.contains(name) && !has_equal(name, &own));
     for (name, what) in
         lost.map(|name| (name, "no longer saved")).chain(gained.map(|name| (name, "saved anew")))
     {

@@ -31,6 +31,36 @@ fn an_untagged_draw_is_saved() {
     }
 }
 
+/// A draw that an earlier partition wrapped is made once, and no other has its numbers: what backward needs of it is
+/// saved, results within results too.
+#[test]
+fn a_wrapped_draw_is_not_made_again() {
+    let run_and_save = "higher_order.run_and_save_rng_state(fn(aten.native_dropout.default), primals_1, 0.5, True) \
+                        : (u8[16], (f32[8], bool[8]))";
+    let joint = graph(&format!(
+        "
+        primals_1 = input : f32[8]
+        tangents_1 = input : f32[8]
+        k = {run_and_save}
+        v = k[1] : (f32[8], bool[8])
+        d = v[0] : f32[8]
+        m = v[1] : bool[8]
+        l = {run_and_save}
+        w = l[1] : (f32[8], bool[8])
+        n = w[1] : bool[8]
+        y = mul(d, n) : f32[8]
+        g1 = mul(tangents_1, m) : f32[8]
+        g2 = mul(g1, n) : f32[8]
+        output (y, g2)"
+    ));
+    for method in ["replay", "default", "min-cut"] {
+        let partition = run(&joint, &config(&format!("method={method} num_fwd_outputs=1"))).unwrap();
+        assert_eq!(saved(&partition), ["m", "n"], "{method}");
+        let calls = |name: &str| partition.backward.find(name).is_some();
+        assert!(!calls("k") && !calls("l"), "{method}");
+    }
+}
+
 /// A mask that backward alone draws from an input stays in backward.
 #[test]
 fn a_draw_of_backward_stays_there() {
