@@ -39,7 +39,8 @@ class Timing:
 class Rebuilt:
     """A graph that was rebuilt, and where it came from.
 
-    - `module`: the fx.GraphModule; `graph` is its graph. `meta["val"]` is set on every node but the output.
+    - `module`: the fx.GraphModule; `graph` is its graph. `meta["val"]` is set on every node but the output
+      and operators that return nothing.
     - `document`: the exchange JSON; `rank`; `world` (number of ranks); `groups` (the ranks by group name).
     - `mode`: the FakeTensorMode of the values, with `shapes` (a ShapeEnv) if the document has symbols.
     - `nodes`: the fx nodes by recorded name; `names`: the recorded names by fx name.
@@ -190,6 +191,9 @@ class _Builder:
                 self.attribute(entry["target"], value)
         else:
             value = self.run(entry, node)
+            if value is None and no_results(node.target):
+                # Tracing records no value either, and partitioners take None for a fault.
+                return
         node.meta["val"] = value
 
     def create(self, entry, args, kwargs):
@@ -502,3 +506,8 @@ def _text(sizes):
 def _first_line(error):
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:200] if text else ''}"
+
+
+def no_results(target):
+    """Whether it is an operator that returns nothing, such as an assertion."""
+    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns

@@ -421,7 +421,9 @@ def call(graph, mode, name, target, args, kwargs):
     known = [n for n in node.all_input_nodes if "val" in n.meta]
     if len(known) == len(node.all_input_nodes):
         with mode, torch.no_grad():
-            node.meta["val"] = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
+            result = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
+        if result is not None:
+            node.meta["val"] = result
     return node
 
 

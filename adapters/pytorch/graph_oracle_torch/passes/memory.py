@@ -293,7 +293,7 @@ def incremental(rebuilt, method, options):
     for callers_inputs in (True, False):
         program = modelled(rebuilt, callers_inputs)
         swaps = Swaps(program.kept_bytes())
-        with program.entered(), config_comms.patch(settings(options)):
+        with program.entered(), config_comms.patch(settings(options, rebuilt.rank)):
             _, inputs = program.plan()
             with swaps.watching(), rebuilt.timing() as timing:
                 order = getattr(comms, method)(program.nodes)

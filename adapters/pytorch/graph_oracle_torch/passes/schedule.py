@@ -28,9 +28,14 @@ METHODS = [
 PLANNED = METHODS[3:]
 
 
-def settings(options):
-    """PyTorch's configuration for the options of a case."""
-    budget = float(options.get("budget", 0.2))
+def settings(options, rank):
+    """PyTorch's configuration for the options of a case; a list of budgets has one for each rank."""
+    budget = options.get("budget", 0.2)
+    if isinstance(budget, list):
+        if not 0 <= rank < len(budget):
+            raise Refused("there is no budget for this rank")
+        budget = budget[rank]
+    budget = float(budget)
     weighs = str(options.get("runtime_mode", "false")) == "true"
     wanted = {
         "reorder_iterative_peak_memory_budget": budget,
@@ -55,7 +60,7 @@ def method_of(options):
 def run(rebuilt, options):
     method = method_of(options)
     program = Program(rebuilt.document)
-    with program.entered(), config_comms.patch(settings(options)):
+    with program.entered(), config_comms.patch(settings(options, rebuilt.rank)):
         if method in PLANNED:
             program.plan()
         with rebuilt.timing() as timing:
