@@ -406,9 +406,7 @@ impl Run<'_> {
         let joint = &self.joint;
         let (forward, backward) = (modules.forward.computed(joint), modules.backward.computed(joint));
         let both = forward.intersection(&backward).map(|index| NodeId(index as u32));
-        let paired = |&id: &NodeId| {
-            joint.target(id).seeded && joint.draws(id) && joint.tags(id).recomputes()
-        };
+        let paired = |&id: &NodeId| joint.target(id).seeded && joint.draws(id) && joint.tags(id).recomputes();
         let draws = both.filter(|id| paired(id) && self.policy.pairs_draws());
         draws.map(|id| joint.name(id).to_string()).collect()
     }

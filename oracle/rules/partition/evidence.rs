@@ -157,6 +157,8 @@ pub struct PartitionEvidence<'a> {
     pub of_forward: Vec<Option<NodeId>>,
     /// By node of the backward graph: the node of the joint graph, saved values included.
     pub of_backward: Vec<Option<NodeId>>,
+    /// Which nodes of the joint graph its results or effects need.
+    pub live_joint: Vec<bool>,
     /// Which nodes of the backward graph its results or effects need.
     pub live_backward: Vec<bool>,
     /// What is known beyond one triple.
@@ -242,6 +244,7 @@ impl<'a> PartitionEvidence<'a> {
             tags: joint.graph.ids().map(|id| NodeTags::of(joint.graph, id)).collect(),
             needs_tangent: tangent_dependent(&joint),
             backward_inputs: inputs.map(|id| (id, backward_input(backward.graph, id))).collect(),
+            live_joint: live(&joint),
             live_backward: live(&backward),
             backward_returns: returned(backward.graph),
             composed: composition.as_ref().ok().map(|composition| Side::new(&composition.graph)),
@@ -285,9 +288,7 @@ impl<'a> PartitionEvidence<'a> {
     fn joint_terms(&self) -> &TermsOf {
         match self.terms() {
             Some((joint, _)) => joint,
-            None => self
-                .alone
-                .get_or_init(|| Terms::default().number(&self.joint, &|id| self.own_draw(id))),
+            None => self.alone.get_or_init(|| Terms::default().number(&self.joint, &|id| self.own_draw(id))),
         }
     }
 
@@ -302,10 +303,7 @@ impl<'a> PartitionEvidence<'a> {
         let equals = self.equals.get_or_init(|| {
             let mut equals: FxHashMap<Term, Vec<NodeId>> = FxHashMap::default();
             let terms = self.joint_terms();
-            self.joint
-                .graph
-                .ids()
-                .for_each(|id| equals.entry(terms.of[id.index()]).or_default().push(id));
+            self.joint.graph.ids().for_each(|id| equals.entry(terms.of[id.index()]).or_default().push(id));
             equals
         });
         equals.get(&self.joint_terms().of[id.index()]).map_or(&[], Vec::as_slice)

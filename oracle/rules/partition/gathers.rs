@@ -85,7 +85,12 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     };
     // Equal nodes are merged before, and then have each other's users; the default partition merges none.
     let merged = || evidence.equal_nodes(id).iter().flat_map(|&twin| users(twin)).any(later);
-    let hangs = tags(id).hook && !users(id).any(|&user| tags(user).asks_to_recompute());
+    // What nobody needs is dropped before tags are looked at, except by the default partition.
+    let stays = |user: NodeId| {
+        evidence.live_joint[user.index()]
+            || !(evidence.config.method == Method::Replay || is_minimum_cut(evidence))
+    };
+    let hangs = tags(id).hook && !users(id).any(|&user| tags(user).asks_to_recompute() && stays(user));
     hangs || users(id).any(later) || (evidence.config.method != Method::Default && merged())
 }
 

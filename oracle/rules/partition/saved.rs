@@ -250,9 +250,11 @@ impl<'a> Closest<'a> {
     }
 }
 
-/// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut says.
+/// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut says;
+/// and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint graph.
 fn saved_values<'a>(evidence: &'a PartitionEvidence) -> FxHashSet<&'a str> {
-    let own = evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol);
+    let chosen = |class: ValueClass| !matches!(class, ValueClass::Symbol | ValueClass::Generator);
+    let own = evidence.saved.iter().filter(|saved| chosen(saved.class));
     own.map(|saved| saved.name.as_str()).collect()
 }
 
