@@ -44,17 +44,20 @@ pub(super) fn in_flight_limit(evidence: &Evidence) -> Checked {
 
 /// The first launch of a kind that is one too many, and what is in flight then.
 fn first_over(side: &Side, kind: Collective, limit: usize, is_fsdp: bool) -> Option<(NodeId, Vec<NodeId>)> {
-    let mut flying: Vec<(NodeId, Option<NodeId>)> = Vec::new();
+    let mut flying: Vec<(NodeId, NodeId)> = Vec::new();
     for (call, waits) in side.collectives.calls.iter().zip(&side.collectives.waits) {
         if call.kind != kind || (is_fsdp && !is_packed(side, call)) {
             continue;
         }
         // Whatever has its first wait behind it has landed.
-        flying.retain(|(_, wait)| wait.is_none_or(|wait| wait > call.node));
+        flying.retain(|&(_, wait)| wait > call.node);
         if flying.len() >= limit {
             return Some((call.node, flying.iter().map(|f| f.0).collect()));
         }
-        flying.push((call.node, waits.iter().copied().find(|&wait| wait > call.node)));
+        // When one lands that nobody waits for is not known, and no order of the list can make it land earlier.
+        if let Some(wait) = waits.iter().copied().find(|&wait| wait > call.node) {
+            flying.push((call.node, wait));
+        }
     }
     None
 }
