@@ -56,7 +56,8 @@ def methods():
     return [name for name in METHODS if name != "replay" or importlib.util.find_spec("autoparallel") is not None]
 
 
-@register("partition", options={"method": methods(), "suppressed_waits": ["no"]})
+# A first partition and activation checkpointing belong to the replay, which is not served.
+@register("partition", options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []})
 def run(rebuilt, options):
     """Outcome: `forward` and `backward`."""
     known(options, _KEYS)
