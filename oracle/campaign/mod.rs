@@ -130,7 +130,7 @@ impl RankPlan {
     fn of_case(self, number: u64) -> Ranks {
         match self {
             RankPlan::All => Ranks::All,
-            RankPlan::Some if number.is_multiple_of(8) => Ranks::All,
+            RankPlan::Some if number.is_multiple_of(SECOND_OPINION) => Ranks::All,
             RankPlan::One | RankPlan::Some => Ranks::One(number as u32),
         }
     }

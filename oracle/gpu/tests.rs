@@ -149,24 +149,17 @@ fn clean_plans(range: std::ops::Range<u64>) -> (u32, u32, Vec<String>) {
     (clean, refused, alarms)
 }
 
+/// Of 40 generated graphs; docs/gpu.md has a longer run, with the number in GRAPH_ORACLE_PLANS.
 #[test]
 fn no_false_alarm_on_generated_plans() {
-    let (clean, refused, alarms) = clean_plans(0..40);
+    let graphs = match std::env::var("GRAPH_ORACLE_PLANS") {
+        Ok(text) => text.parse().expect("GRAPH_ORACLE_PLANS is a number of graphs"),
+        Err(_) => 40,
+    };
+    let (clean, refused, alarms) = clean_plans(0..graphs);
+    println!("{clean} clean plans, {refused} graphs that the interpreter refuses");
     assert_eq!(alarms, Vec::<String>::new());
     assert!(clean > refused, "{clean} clean, {refused} refused");
-}
-
-/// The figure of docs/gpu.md: `cargo test --release ten_thousand -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes minutes"]
-fn no_false_alarm_on_ten_thousand_plans() {
-    let (mut clean, mut refused, mut from) = (0, 0, 0);
-    while clean < 10_000 {
-        let (more, declined, alarms) = clean_plans(from..from + 500);
-        assert_eq!(alarms, Vec::<String>::new());
-        (clean, refused, from) = (clean + more, refused + declined, from + 500);
-    }
-    println!("{clean} clean plans, {refused} graphs that the interpreter refuses");
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //!
 //! Whether results are right is for `fuzz` and `check`. It only asks whether they can be read.
 
-use super::message::{Message, Options, Request, append_graph, graph, line};
+use super::message::{Message, Options, Request, append_graph, graph, line, line_with_graph};
 use super::process::{END, Limits, Process, Silence};
 use super::{Hello, greeted, narrow, read_graph, shown};
 use crate::case::{Case, PassConfig};
@@ -248,18 +248,7 @@ impl Kit<'_> {
     fn request(&mut self, case: &Case) -> (u64, Vec<u8>) {
         let id = self.id();
         let pass = case.pass.clone().unwrap_or_else(|| PassConfig::new("bucketing"));
-        let (kind, rule, title) = ("run", None, None);
-        let request = Request {
-            kind,
-            id,
-            pass: &pass.name,
-            options: &pass,
-            rank: 0,
-            estimates: &pass.estimates,
-            rule,
-            title,
-        };
-        (id, request.line(&case.graph))
+        (id, Request::run(id, &pass, 0).line(&case.graph))
     }
 
     fn run(&mut self, case: &Case) -> Result<Option<String>, String> {
@@ -302,15 +291,11 @@ impl Kit<'_> {
             let text = "world 1 ranks\nx = input : f32[2]\ny = add(x, x)\noutput (y)\n";
             let case = crate::format::text::parse(text.as_bytes()).map_err(|error| error.to_string())?;
             let id = kit.id();
-            let mut bytes = line(&json!({
+            let request = json!({
                 "type": "run", "id": id, "pass": "execute", "options": {}, "rank": 0,
                 "inputs": [{"x": {"dtype": "float32", "shape": [2], "bits": ["3f800000", "40000000"]}}],
-            }));
-            bytes.truncate(bytes.len() - 2);
-            bytes.extend_from_slice(b",\"graph\":");
-            append_graph(&mut bytes, &case.graph);
-            bytes.extend_from_slice(b"}\n");
-            kit.send(bytes)?;
+            });
+            kit.send(line_with_graph(&request, &case.graph))?;
             let answer = kit.answer()?;
             let wanted = json!([[{"dtype": "float32", "shape": [2], "bits": ["40000000", "40800000"]}]]);
             match answer["type"] == "outcome" && answer["id"] == json!(id) && answer["results"] == wanted {
@@ -324,17 +309,11 @@ impl Kit<'_> {
         self.check("repro", |kit| {
             let id = kit.id();
             let pass = case.pass.clone().unwrap_or_default();
-            let (kind, rule, title) =
-                ("repro", Some("bucket/contracted-acyclic"), Some("a test of the worker"));
             let request = Request {
-                kind,
-                id,
-                pass: &pass.name,
-                options: &pass,
-                rank: 0,
-                estimates: &pass.estimates,
-                rule,
-                title,
+                kind: "repro",
+                rule: Some("bucket/contracted-acyclic"),
+                title: Some("a test of the worker"),
+                ..Request::run(id, &pass, 0)
             };
             kit.send(request.line(&case.graph))?;
             let answer = kit.answer()?;

@@ -226,17 +226,28 @@ fn as_options<S: Serializer>(pass: &&PassConfig, to: S) -> Result<S::Ok, S::Erro
     Options(Cow::Borrowed(&pass.options)).serialize(to)
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// A request to run a pass as a global rank.
+    pub fn run(id: u64, pass: &'a PassConfig, rank: u32) -> Request<'a> {
+        let (kind, estimates) = ("run", &pass.estimates[..]);
+        Request { kind, id, pass: &pass.name, options: pass, rank, estimates, rule: None, title: None }
+    }
+
     /// The request with its graph, on a line.
     pub fn line(&self, graph: &Graph) -> Vec<u8> {
-        let mut bytes = line(self);
-        // In place of the brace and the end of the line.
-        bytes.truncate(bytes.len().saturating_sub(2));
-        bytes.extend_from_slice(b",\"graph\":");
-        append_graph(&mut bytes, graph);
-        bytes.extend_from_slice(b"}\n");
-        bytes
+        line_with_graph(self, graph)
     }
+}
+
+/// A message and, as its last key, a graph, on a line.
+pub(super) fn line_with_graph(message: &impl Serialize, graph: &Graph) -> Vec<u8> {
+    let mut bytes = line(message);
+    // In place of the brace and the end of the line.
+    bytes.truncate(bytes.len().saturating_sub(2));
+    bytes.extend_from_slice(b",\"graph\":");
+    append_graph(&mut bytes, graph);
+    bytes.extend_from_slice(b"}\n");
+    bytes
 }
 
 /// Writes a graph on one line, with the rank lists of its groups.

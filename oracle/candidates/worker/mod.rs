@@ -198,19 +198,6 @@ impl Worker {
             }
         }
     }
-
-    fn run_request<'a>(&self, pass: &'a PassConfig, rank: u32) -> Request<'a> {
-        Request {
-            kind: "run",
-            id: 0,
-            pass: &pass.name,
-            options: pass,
-            rank,
-            estimates: &pass.estimates,
-            rule: None,
-            title: None,
-        }
-    }
 }
 
 fn say_bye(process: &mut Process) {
@@ -315,7 +302,7 @@ impl Candidate for Worker {
             kind: "repro",
             rule: Some(finding.rule),
             title: Some(finding.title),
-            ..self.run_request(finding.pass, finding.rank)
+            ..Request::run(0, finding.pass, finding.rank)
         };
         self.exchange(request, finding.graph, "repro", &|message| {
             message.python.take().ok_or_else(|| "the key python is missing".to_string())
@@ -338,7 +325,7 @@ impl Candidate for Worker {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         self.takes(graph, pass)?;
-        self.exchange(self.run_request(pass, rank), graph, "outcome", &|message| {
+        self.exchange(Request::run(0, pass, rank), graph, "outcome", &|message| {
             Ok(Outcome {
                 unrepaired: optional_graph("unrepaired", message.unrepaired)?,
                 repaired: read_graph("repaired", message.repaired)?,
@@ -352,14 +339,14 @@ impl Candidate for Worker {
 
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
         self.takes(joint, pass)?;
-        self.exchange(self.run_request(pass, place.rank), joint, "outcome", &|message| {
+        self.exchange(Request::run(0, pass, place.rank), joint, "outcome", &|message| {
             Ok((read_graph("forward", message.forward)?, read_graph("backward", message.backward)?))
         })
     }
 
     fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
         self.takes(graph, pass)?;
-        self.exchange(self.run_request(pass, 0), graph, "outcome", &|message| {
+        self.exchange(Request::run(0, pass, 0), graph, "outcome", &|message| {
             message.claim.take().ok_or_else(|| "the key claim is missing".to_string())?.read()
         })
     }
