@@ -358,14 +358,17 @@ impl Campaign<'_> {
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let case = self.case_by(config, number);
             let options = self.options(number);
-            if options.values == Values::Auto && !number.is_multiple_of(SECOND_OPINION) {
-                let proof = Options { values: Values::Extents, ..options.clone() };
-                let judgement = judge::judge(&case, self.candidate, &proof)?;
-                if !matches!(judgement.verdict, Verdict::Undecided(_)) {
-                    return Ok((case, judgement));
-                }
+            let first = match options.values {
+                Values::Auto if !number.is_multiple_of(SECOND_OPINION) => Values::ProofFirst,
+                values => values,
+            };
+            let mut judgement =
+                judge::judge(&case, self.candidate, &Options { values: first, ..options.clone() })?;
+            // What is executed after all may need the graphs of the other ranks.
+            let is_short = first != options.values && options.ranks == Ranks::All;
+            if is_short && matches!(judgement.verdict, Verdict::Undecided(_)) {
+                judgement = judge::judge(&case, self.candidate, &options)?;
             }
-            let judgement = judge::judge(&case, self.candidate, &options)?;
             Ok((case, judgement))
         }));
         match judged {

@@ -82,6 +82,8 @@ pub enum Values {
     Auto,
     /// Execution with numbers and terms only.
     Execute,
+    /// Extents; and execution where they cannot tell.
+    ProofFirst,
     /// Extents only.
     Extents,
     /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
@@ -94,6 +96,7 @@ impl Values {
         match self {
             Values::Off => "off",
             Values::Auto => "auto",
+            Values::ProofFirst => "proof first",
             Values::Execute => "execute",
             Values::Extents => "extents",
             Values::Agree => "agree",
@@ -339,17 +342,15 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
     }
 }
 
-/// The ranks whose graphs are needed: every rank where the candidate bakes the rank in and values are executed,
-/// unless one is enough; else one. Large worlds are represented by the first rank.
+/// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where values
+/// are executed, every rank; else the first one. Large worlds are represented by the first rank.
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
     const MOST: u32 = 64;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
-    if !bakes_rank || ranks > MOST || !executes(options.values) {
-        return vec![0];
-    }
     match options.ranks {
-        Ranks::All => (0..ranks).collect(),
-        Ranks::One(number) => vec![number % ranks.max(1)],
+        Ranks::One(number) if bakes_rank => vec![number % ranks.max(1)],
+        Ranks::All if bakes_rank && ranks <= MOST && executes(options.values) => (0..ranks).collect(),
+        _ => vec![0],
     }
 }
 
@@ -358,15 +359,16 @@ fn has_moved(before: &Graph, after: &Graph) -> bool {
     before.ids().map(|id| before.name(id)).ne(after.ids().map(|id| after.name(id)))
 }
 
-/// Whether graphs are executed.
+/// Whether graphs are executed, whatever a proof says.
 fn executes(values: Values) -> bool {
     matches!(values, Values::Auto | Values::Execute | Values::Agree)
 }
 
 fn asked(options: &Options) -> Asked {
     Asked {
-        prove: matches!(options.values, Values::Auto | Values::Extents | Values::Agree),
-        execute: executes(options.values),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
+        execute: executes(options.values) || options.values == Values::ProofFirst,
+        only_in_doubt: options.values == Values::ProofFirst,
         both: matches!(options.values, Values::Execute | Values::Agree),
         agree: options.values == Values::Agree,
         element_limit: options.element_limit,

@@ -85,7 +85,8 @@ impl ValueEvidence {
             this.results.push(result);
             this.wrong_contents = wrong_contents;
         }
-        if asked.execute {
+        let is_known = this.results.iter().any(|(_, result)| !matches!(result, ValueResult::Unknown(_)));
+        if asked.execute && !(asked.only_in_doubt && is_known) {
             this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
         }
         if !asked.agree {
@@ -168,6 +169,8 @@ pub struct Asked {
     pub prove: bool,
     /// By execution.
     pub execute: bool,
+    /// Execution only where the proof cannot tell.
+    pub only_in_doubt: bool,
     /// With numbers and with terms, rather than with terms only where numbers refuse.
     pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.

@@ -91,8 +91,9 @@ pub fn judge_partition_with(
 
 fn asked(options: &Options) -> AskedValues {
     AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::Extents),
-        execute: matches!(options.values, Values::Auto | Values::Execute),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents),
+        execute: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Execute),
+        only_in_doubt: options.values == Values::ProofFirst,
         both: options.values == Values::Execute,
         element_limit: options.element_limit,
     }
