@@ -66,9 +66,15 @@ pub struct Correspondence {
 impl Correspondence {
     /// Compares two graphs.
     pub fn new(before: &Side, after: &Side) -> Correspondence {
-        let mut this = Correspondence::by_name(before.graph, after.graph);
-        this.find_rewires(before.graph, after.graph);
+        let mut this = Correspondence::of_nodes(before.graph, after.graph);
         this.find_merges(before, after);
+        this
+    }
+
+    /// Compares the nodes of two graphs, without regard to their communication.
+    pub(super) fn of_nodes(before: &Graph, after: &Graph) -> Correspondence {
+        let mut this = Correspondence::by_name(before, after);
+        this.find_rewires(before, after);
         this
     }
 
