@@ -115,7 +115,8 @@ impl Correspondence {
                 continue;
             }
             for (place, (&o, &n)) in old.iter().zip(&new).enumerate() {
-                if self.after_of[o.index()] != Some(n) {
+                // A reference past the end of the list leads to no node that could have survived.
+                if self.after_of.get(o.index()).copied().flatten() != Some(n) {
                     self.rewires.push(Rewire { user: id, place, old: o, new: n });
                 }
             }
