@@ -69,7 +69,7 @@ impl Op {
 pub struct TargetId(pub u32);
 
 /// A node. Its variable parts are spans of the graph's arenas.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Node {
     /// Unique name.
     pub name: Str,

@@ -434,8 +434,9 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before = side.graph;
-    both(&side, || side.dependences(), || after.faults_given(&side));
     let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
+    let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
+    both(side, || side.dependences(), || after.faults_given(side, nodes));
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
         evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }
@@ -444,8 +445,15 @@ fn judge_outcomes_with<'a>(
             PassKind::Repair => Some(before),
             _ => first.unrepaired.as_ref(),
         };
+        let edges = match (pass, &evidence.unrepaired) {
+            (PassKind::Repair, _) => &evidence.before.edges,
+            (_, Some(unrepaired)) => &unrepaired.edges,
+            _ => &evidence.after.edges,
+        };
+        // What is in order stays as it is.
+        let is_sorted = edges.follow_the_list();
         evidence.expected_order = unsorted.and_then(|graph| {
-            let order = repair::stable_order(graph).ok()?;
+            let order = if is_sorted { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
             Some(order.into_iter().map(|id| graph.name(id)).collect())
         });
     }

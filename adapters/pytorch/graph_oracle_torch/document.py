@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import fx
 
-from . import targets
+from . import ordering, targets
 from .export import export
 
 
@@ -30,11 +30,12 @@ def document(module, name="graph", kind="forward", **keys):
     known = {"name": name, "kind": kind, "groups": groups_of(graph), "symbols": symbols_of(graph), "nodes": []}
     if dist.is_initialized():
         known["world"] = {"ranks": dist.get_world_size()}
-    source = types.SimpleNamespace(document=known, names={}, symbols={}, keeps_after=False)
+    source = types.SimpleNamespace(document=known, names={}, symbols={})
     written = export(graph, source, **keys)
-    used = {node.target for node in graph.nodes if node.op == "call_function"}
+    used = {(ordering.carried(node) or node).target for node in graph.nodes if node.op == "call_function"}
     written["ops"] = {targets.name_of(target): targets.facts(target) for target in sorted(used, key=targets.name_of)}
-    for entry, node in zip(written["nodes"], graph.nodes):
+    shown = [node for node in graph.nodes if not ordering.is_body(node)]
+    for entry, node in zip(written["nodes"], shown):
         _origin(entry, node)
     return written
 

@@ -4,7 +4,8 @@
 
 Nodes that were in the document keep its name for them, and what it says about their origin (`stack`, `module`, `desc`).
 The world, the groups with their rank lists, the symbols, name and kind are the document's. Storages are numbered by
-first use; symbolic sizes are written with the document's symbols.
+first use; symbolic sizes are written with the document's symbols. A call of `control_deps` on one operator is written as
+that operator, with ordering edges (ordering.py).
 """
 
 import sympy
@@ -12,7 +13,7 @@ import torch
 from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import targets
+from . import ordering, targets
 
 _KEPT = ("stack", "module", "desc")
 # What nodes carry that the exchange JSON has words for. Tags that a document had besides are written too.
@@ -23,7 +24,7 @@ def export(graph, rebuilt, **keys):
     """The document of a graph that was made from a rebuilt one. `keys` replace keys of the document."""
     before = rebuilt.document
     writer = _Writer(rebuilt)
-    nodes = [writer.node(node) for node in graph.nodes]
+    nodes = [writer.node(node) for node in graph.nodes if not ordering.is_body(node)]
     known = before.get("ops") or {}
     ops = {}
     for name, target in writer.targets.items():
@@ -76,17 +77,19 @@ class _Writer:
 
     def node(self, node):
         name = self.name(node)
-        target = targets.name_of(node.target)
+        inner = ordering.carried(node)
+        call = inner or node
+        target = targets.name_of(call.target)
         if node.op == "call_function":
-            self.targets[target] = node.target
+            self.targets[target] = call.target
         recorded = self.entries.get(name) if node.name in self.rebuilt.names else None
         if recorded is not None and recorded["op"] == node.op == "placeholder":
             target = recorded["target"]
         entry = {"name": name, "op": node.op, "target": target}
-        if node.args:
-            entry["args"] = [self.value(v) for v in node.args]
-        if node.kwargs:
-            entry["kwargs"] = {key: self.value(v) for key, v in node.kwargs.items()}
+        if call.args:
+            entry["args"] = [self.value(v) for v in call.args]
+        if call.kwargs:
+            entry["kwargs"] = {key: self.value(v) for key, v in call.kwargs.items()}
         if node.op != "output":
             if "val" in node.meta:
                 entry["out"] = self.out(node.meta["val"])
@@ -99,8 +102,8 @@ class _Writer:
             for key in _KEPT:
                 if key in recorded:
                     entry[key] = recorded[key]
-            if "after" in recorded and self.rebuilt.keeps_after:
-                entry["after"] = recorded["after"]
+        if inner is not None:
+            entry["after"] = [self.name(before) for before in inner.before]
         return entry
 
     def tags(self, node, recorded):

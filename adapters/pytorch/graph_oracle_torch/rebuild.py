@@ -6,8 +6,10 @@ It never guesses. Placeholders and attributes get exactly the recorded metadata;
 running the operator on fake tensors, so that aliasing is that of the real operators, and must agree with what the
 document records. What cannot be rebuilt in this way is refused (`errors.Refused`), with the reason.
 
-Not rebuilt, and refused where a document has it: higher-order operators and subgraphs, ordering edges, renames and
-clusters (unless the pass takes them), values that are no tensors, numbers or symbols.
+Ordering edges are rebuilt as PyTorch carries them (ordering.py), where the pass takes that.
+
+Not rebuilt, and refused where a document has it: higher-order operators and subgraphs, renames and clusters, values that
+are no tensors, numbers or symbols.
 """
 
 import operator
@@ -23,7 +25,7 @@ from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_modu
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import fakes, groups, targets
+from . import fakes, groups, ordering, targets
 from .errors import PassFailed, Refused
 
 # Keys of a document that say nothing about the graph itself.
@@ -54,8 +56,6 @@ class Rebuilt:
         self.groups = groups.members(document, rank)
         self.module, self.mode, self.shapes = None, None, None
         self.nodes, self.names, self.symbols = {}, {}, {}
-        # Whether ordering edges of the document are written again: only where the pass may not change them.
-        self.keeps_after = False
 
     @property
     def graph(self):
@@ -83,20 +83,24 @@ class Rebuilt:
         return export(graph or self.module.graph, self, **keys)
 
 
-def rebuild(document, rank=0, *, request=None, progress=None, values=True, after=False):
+def rebuild(document, rank=0, *, request=None, progress=None, values=True, after=None, enter=True):
     """The module of a document, as rank `rank`.
 
     `values=False`: no values, so that unsorted and cyclic graphs can be rebuilt too (for the repair alone).
-    `after=True`: the pass takes ordering edges, and reads them from the document itself.
+    `after`: what becomes of ordering edges. None: they are refused. "carried": they become calls of `control_deps`.
+    "ignored": for who only runs the list from top to bottom. `enter=False`: this process has groups of its own.
     """
     if document.get("schema_version") not in _VERSIONS:
         raise Refused(f"schema version {document.get('schema_version')!r} is not one of {', '.join(_VERSIONS)}")
     for key in ("renames", "clusters", "subgraphs"):
-        if document.get(key) and not (after and key == "renames"):
+        if document.get(key):
             raise Refused(f"{key} are not rebuilt")
     rebuilt = Rebuilt(document, rank, request, progress)
-    groups.enter(document, rank)
+    if enter:
+        groups.enter(document, rank)
     _Builder(rebuilt, values, after).build()
+    if after == "carried":
+        ordering.carry(rebuilt)
     return rebuilt
 
 
@@ -163,7 +167,7 @@ class _Builder:
             if entry["name"] in names:
                 raise Refused(f"two nodes are called {entry['name']}")
             names.add(entry["name"])
-            if entry.get("after") and not self.after:
+            if entry.get("after") and self.after is None:
                 raise Refused(f"{entry['name']} has ordering edges, which are not rebuilt")
         if not entries or entries[-1]["op"] != "output":
             raise Refused("the last node is not the output")

@@ -126,8 +126,13 @@ class Worker:
             "bakes_rank": True,
             "recycle_after": RECYCLE_AFTER,
             "repro": True,
-            "passes": {name: found.capabilities for name, found in self.offered.items()},
+            "passes": {name: self.capabilities(found) for name, found in self.offered.items()},
         }
+
+    def capabilities(self, found):
+        if not self.functional or not found.rebuilds:
+            return found.capabilities
+        return {**found.capabilities, "without": [*found.capabilities.get("without", ()), "writes"]}
 
     def run(self, message, number):
         from .caches import trim
@@ -201,14 +206,16 @@ class Worker:
 
 def demand_functional(graph):
     """Refuses a graph with an operator that writes, unless it is one of the copies into inputs with which it ends."""
+    from . import ordering
     from .errors import Refused
 
     ends = True
     for node in reversed(graph.nodes):
-        schema = getattr(node.target, "_schema", None)
+        call = ordering.carried(node) or node
+        schema = getattr(call.target, "_schema", None)
         if node.op != "call_function":
             continue
-        is_copy = schema is not None and schema.name == "aten::copy_" and node.args[0].op == "placeholder"
+        is_copy = schema is not None and schema.name == "aten::copy_" and call.args[0].op == "placeholder"
         ends = ends and is_copy
         if schema is not None and schema.is_mutable and not ends:
             raise Refused(f"{schema.name} writes in place, and only functional graphs were asked for")

@@ -144,6 +144,60 @@ class Rebuilding(unittest.TestCase):
                 evaluate(text, {"a": 5})
 
 
+class Ordering(unittest.TestCase):
+    """Ordering edges as calls of control_deps, and back."""
+
+    @staticmethod
+    def gathers(**after):
+        document = graphs.two_gathers()
+        document["nodes"].insert(2, graphs.call("c", "aten.neg.default", [graphs.ref("x")]))
+        document["nodes"][-1]["args"][0].append(graphs.ref("c"))
+        for entry in document["nodes"]:
+            if entry["name"] in after:
+                entry["after"] = after[entry["name"]]
+        return document
+
+    def test_edges_come_back_as_they_were(self):
+        document = self.gathers(c=["x", "y"], w1=["w0", "c"])
+        rebuilt = rebuild(document, after="carried")
+        self.assertIn("control_deps", str(rebuilt.graph))
+        after = rebuilt.export()
+        shown = [[(n["name"], n["op"], n["target"], n.get("args"), n.get("after")) for n in d["nodes"]] for d in (document, after)]
+        self.assertEqual(*shown)
+
+    def test_bucketing_keeps_them_and_heeds_them(self):
+        answer = ask("bucketing", self.gathers(c=["w0"]), {"kind": "all_gather"})
+        nodes = {node["name"]: node for node in answer["repaired"]["nodes"]}
+        (before,) = nodes["c"]["after"]
+        self.assertIn(before, nodes)
+        self.assertNotIn("g0", nodes)
+        self.assertFalse(any("control_deps" in n["target"] or n["op"] == "get_attr" for n in nodes.values()))
+        # A path from one gather to the other, of which one edge is an ordering edge.
+        document = self.gathers(c=["w0"])
+        document["nodes"][4]["args"][0] = graphs.ref("c")
+        document["nodes"][4]["out"]["shape"] = document["nodes"][6]["out"]["shape"] = [4]
+        document["nodes"].insert(2, document["nodes"].pop(3))
+        document["nodes"].insert(3, document["nodes"].pop(5))
+        answer = ask("bucketing", document, {"kind": "all_gather"})
+        self.assertEqual(answer["type"], "outcome", answer)
+        self.assertIn("g0", [node["name"] for node in answer["repaired"]["nodes"]])
+
+    def test_repair_sorts_by_them(self):
+        document = self.gathers(c=["w1"])
+        answer = ask("repair", document)
+        names = [node["name"] for node in answer["repaired"]["nodes"]]
+        self.assertGreater(names.index("c"), names.index("w1"))
+        self.assertEqual(answer["repaired"]["nodes"][names.index("c")]["after"], ["w1"])
+
+    def test_no_form_is_guessed(self):
+        document = self.gathers(c=["w0"])
+        document["nodes"][-1]["after"] = ["c"]
+        self.assertEqual(ask("bucketing", document)["type"], "refused")
+        for edges in ({"c": ["g0"]}, {"w1": ["c"]}):
+            self.assertIn("between a launch and its wait", ask("bucketing", self.gathers(**edges))["reason"])
+            self.assertEqual(ask("repair", self.gathers(**edges))["type"], "outcome")
+
+
 class Passes(unittest.TestCase):
     def test_two_gathers_become_one(self):
         for mode in ("default", "custom_ops"):
@@ -220,20 +274,58 @@ class Execution(unittest.TestCase):
         given = [{"x": [1, 2], "y": [3, 4, 5]}, {"x": [-1, -2], "y": [6, 7, 8]}]
         inputs = [{k: {"dtype": "float32", "shape": [len(v)], "bits": bits(v)} for k, v in rank.items()} for rank in given]
         answer = ask("execute", graphs.two_gathers(), inputs=inputs)
+        self.assertEqual(answer.get("through"), "gloo", answer)
         for results in answer["results"]:
             self.assertEqual([numbers(r) for r in results], [[1, 2, -1, -2], [3, 4, 5, 6, 7, 8]])
+
+    def test_groups_in_another_order_and_what_is_left_in_inputs(self):
+        document = graphs.document(
+            [
+                graphs.placeholder("x", [2]),
+                graphs.call("w", "aten.mul_.Tensor", [graphs.ref("x"), 2]),
+                graphs.gather("g", "w", 2, "tp", [4]),
+                graphs.wait("v", "g", [4]),
+                graphs.call("r", "_c10d_functional.all_reduce_.default", [graphs.ref("x"), "sum", "dp"]),
+                graphs.wait("u", "r", [2]),
+                graphs.output("v"),
+            ],
+            groups={"dp": [[0, 1]], "tp": [[1, 0]]},
+        )
+        inputs = [{"x": {"dtype": "float32", "shape": [2], "bits": bits(v)}} for v in ([1, 2], [3, 4])]
+        # Twice: the processes and their groups stay.
+        for _ in range(2):
+            answer = ask("execute", document, inputs=inputs)
+            self.assertEqual(answer.get("through"), "gloo", answer)
+            self.assertEqual([numbers(rank[0]) for rank in answer["results"]], [[6, 8, 2, 4]] * 2)
+            self.assertEqual([numbers(rank["x"]) for rank in answer["inputs"]], [[8, 12]] * 2)
 
     def test_reductions(self):
         document = graphs.document([
             graphs.placeholder("x", [4]),
             graphs.call("a", "_c10d_functional.all_reduce.default", [graphs.ref("x"), "sum", "dp"]),
             graphs.call("s", "_c10d_functional.reduce_scatter_tensor.default", [graphs.ref("x"), "avg", 2, "dp"]),
-            graphs.output("a", "s"),
+            graphs.wait("u", "a", [4]),
+            graphs.wait("v", "s", [2]),
+            graphs.output("u", "v"),
         ])
         inputs = [{"x": {"dtype": "float32", "shape": [4], "bits": bits(v)}} for v in ([1, 2, 3, 4], [10, 20, 30, 40])]
-        results = ask("execute", document, inputs=inputs)["results"]
+        answer = ask("execute", document, inputs=inputs)
+        results = answer["results"]
         self.assertEqual([[numbers(r) for r in rank] for rank in results],
                          [[[11, 22, 33, 44], [5.5, 11]], [[11, 22, 33, 44], [16.5, 22]]])
+
+    def test_what_gloo_has_not_is_emulated(self):
+        eight = graphs.document([
+            graphs.placeholder("x", [2]),
+            graphs.call("c", "prims.convert_element_type.default", [graphs.ref("x"), {"dtype": "int16"}]),
+            graphs.call("g", "_c10d_functional.all_reduce.default", [graphs.ref("c"), "sum", "dp"]),
+            graphs.call("w", "_c10d_functional.wait_tensor.default", [graphs.ref("g")]),
+            graphs.output("w"),
+        ])
+        inputs = [{"x": {"dtype": "float32", "shape": [2], "bits": bits(v)}} for v in ([1, 2], [3, 4])]
+        answer = ask("execute", eight, inputs=inputs)
+        self.assertEqual(answer.get("through"), "emulated", answer)
+        self.assertEqual([rank[0]["bits"] for rank in answer["results"]], [["0004", "0006"]] * 2)
 
 
 class Reproductions(unittest.TestCase):

@@ -38,8 +38,8 @@ class Pass:
     # for passes that read `rebuilt.document` themselves (`rebuilt.module` is None then).
     rebuilds: bool = True
     values: bool = True
-    # Whether it takes ordering edges (`after`): it reads them from the document, they are no part of the fx graph.
-    after: bool = False
+    # What becomes of ordering edges when the graph is rebuilt for it (rebuild.py).
+    after: str | None = None
 
 
 _passes: dict[str, Pass] = {}
@@ -48,13 +48,16 @@ _passes: dict[str, Pass] = {}
 MODULES = ["bucketing", "repair", "partition", "memory", "schedule", "execute"]
 
 
-def register(name, *, options=None, targets=None, max_ranks=None, rebuilds=True, values=True, after=False):
+def register(
+    name, *, options=None, targets=None, max_ranks=None, without=None, device=None, rebuilds=True, values=True, after=None
+):
     """Declares a pass.
 
     `options`: by option, the values understood (an option not listed may have any value). `targets`: operators that
-    can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any).
+    can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any). `without`: what graphs must not have
+    (docs/protocol.md). `device`: where generated tensors are to be (None: anywhere).
     """
-    stated = {"options": options, "targets": targets, "max_ranks": max_ranks}
+    stated = {"options": options, "targets": targets, "max_ranks": max_ranks, "without": without, "device": device}
     capabilities = {key: value for key, value in stated.items() if value is not None}
 
     def decorate(run):

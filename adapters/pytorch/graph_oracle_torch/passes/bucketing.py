@@ -13,6 +13,7 @@ import torch
 from torch._inductor.fx_passes import bucketing
 from torch._inductor.pattern_matcher import stable_topological_sort
 
+from .. import ordering
 from ..errors import Refused
 from ..options import choose, known, megabytes, number, text, words, yes
 from . import register
@@ -31,9 +32,16 @@ KINDS = ("all_gather", "reduce_scatter", "all_reduce")
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
-@register("bucketing", options={"mode": MODES, "filter": FILTERS, "selection": ["adjacent"]})
+# A barrier takes a process group as an object, which a graph cannot name.
+@register(
+    "bucketing",
+    options={"mode": MODES, "filter": FILTERS, "selection": ["adjacent"]},
+    without=["barriers", "ordering-edges-in-flight" if ordering.AVAILABLE else "ordering-edges"],
+    after="carried" if ordering.AVAILABLE else None,
+)
 def run(rebuilt, options):
     """`repaired` is the graph after the sort; `unrepaired` the graph before it, where it was not sorted already."""
+    refuse_edges_in_flight(rebuilt.document)
     steps = plan(rebuilt, options)
     with rebuilt.timing() as passes:
         for step in steps:
@@ -42,6 +50,17 @@ def run(rebuilt, options):
     with rebuilt.timing() as sort:
         stable_topological_sort(rebuilt.graph)
     return {"seconds": passes.seconds + sort.seconds, **before, "repaired": rebuilt.export()}
+
+
+def refuse_edges_in_flight(document):
+    """The bucketers take a launch with one user, its wait. An ordering edge from a launch is a second user; one that ends at
+    a wait hides it from them and from the merging of waits. Inductor makes such edges after bucketing only."""
+    targets = {entry["name"]: entry["target"] for entry in document["nodes"]}
+    for entry in document["nodes"]:
+        for before in entry.get("after") or ():
+            is_launch = targets.get(before, "").startswith("_c10d_functional.") and "wait_tensor" not in targets[before]
+            if is_launch or "_c10d_functional.wait_tensor" in entry["target"]:
+                raise Refused(f"{entry['name']} has an ordering edge from {before}, between a launch and its wait")
 
 
 def is_sorted(nodes):

@@ -1,10 +1,13 @@
 """Execution with real kernels on the CPU, as all ranks at once.
 
-Several ranks run in one process, with their collectives computed from the ranks' tensors (`emulate.py`).
+The ranks are processes that communicate through gloo (`local_group.py`). Where gloo has no form of a collective, or there is
+one rank, they run in this process, with their collectives computed from the ranks' tensors (`emulate.py`). The outcome
+says which it was (`through`: gloo, emulated or alone).
 """
 
 import torch
 
+from .. import local_group
 from ..emulate import run_ranks
 from ..errors import Refused
 from ..groups import world_size
@@ -13,9 +16,11 @@ from ..rebuild import dtype_of
 from . import register
 
 
-@register("execute")
+# The same draws cannot be made elsewhere; a barrier takes a process group as an object.
+@register("execute", without=["random-draws", "barriers"], after="ignored")
 def run(rebuilt, options):
-    """`inputs` of the request: for each rank the placeholders' tensors by name. Outcome: `results`, rank by rank."""
+    """`inputs` of the request: for each rank the placeholders' tensors by name. Outcome: `results`, rank by rank, and
+    `inputs`: what the placeholders hold afterwards."""
     known(options, ())
     document, given = rebuilt.document, rebuilt.request.get("inputs")
     size = world_size(document)
@@ -27,11 +32,34 @@ def run(rebuilt, options):
             raise Refused(f"{node.name} draws random numbers")
         if node.op == "get_attr":
             raise Refused(f"{node.name} is an attribute, whose value the request does not give")
-    groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
+    # What the ranks are not given is refused here, before others would wait for them.
     inputs = [Inputs(rebuilt, by_name, rank).tensors() for rank, by_name in enumerate(given)]
+    with rebuilt.timing() as timing:
+        ranks = local_group.run(rebuilt, given) if size > 1 else None
+    if ranks is not None:
+        return {"seconds": timing.seconds, "through": "gloo", **outcome(ranks)}
+    groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
     with rebuilt.timing() as timing, torch.no_grad():
         outputs = run_ranks([rebuilt.graph] * size, inputs, groups)
-    return {"seconds": timing.seconds, "results": [[encode(value) for value in flat(out)] for out in outputs]}
+    ranks = [told(rebuilt, out, tensors) for out, tensors in zip(outputs, inputs)]
+    return {"seconds": timing.seconds, "through": "emulated" if size > 1 else "alone", **outcome(ranks)}
+
+
+def run_rank(rebuilt, given, rank, execute):
+    """One rank by itself: `execute` runs a graph on tensors by name."""
+    inputs = Inputs(rebuilt, given, rank).tensors()
+    with torch.no_grad():
+        return told(rebuilt, execute(rebuilt.graph, inputs), inputs)
+
+
+def told(rebuilt, outputs, inputs):
+    """What a rank returns, and what its placeholders hold."""
+    left = {rebuilt.names[name]: encode(value) for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    return [encode(value) for value in flat(outputs)], left
+
+
+def outcome(ranks):
+    return {"results": [results for results, _ in ranks], "inputs": [inputs for _, inputs in ranks]}
 
 
 def flat(value):

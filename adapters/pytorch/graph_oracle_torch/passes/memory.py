@@ -48,7 +48,7 @@ CHOICE = "GRAPH_ORACLE_TORCH_MEMORY"
 SWAPS = 16
 
 
-@register("memory", options={"method": METHODS}, rebuilds=False, after=True)
+@register("memory", options={"method": METHODS}, rebuilds=False)
 def run(rebuilt, options):
     method = options.get("method") or os.environ.get(CHOICE) or METHODS[0]
     if method == "profile":

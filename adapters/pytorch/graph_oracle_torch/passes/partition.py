@@ -56,8 +56,13 @@ def methods():
     return [name for name in METHODS if name != "replay" or importlib.util.find_spec("autoparallel") is not None]
 
 
-# A first partition and activation checkpointing belong to the replay, which is not served.
-@register("partition", options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []})
+# A first partition and activation checkpointing belong to the replay, which is not served. Draws that are computed again
+# need the state of their device's generator.
+@register(
+    "partition",
+    options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []},
+    device=None if torch.cuda.is_available() else "cpu",
+)
 def run(rebuilt, options):
     """Outcome: `forward` and `backward`."""
     known(options, _KEYS)

@@ -2,11 +2,17 @@
 
 from torch._inductor.pattern_matcher import stable_topological_sort
 
+from .. import ordering
 from ..errors import PassFailed, Refused
 from . import register
 
 
-@register("repair", values=False)
+@register(
+    "repair",
+    values=False,
+    without=None if ordering.AVAILABLE else ["ordering-edges"],
+    after="carried" if ordering.AVAILABLE else None,
+)
 def run(rebuilt, options):
     """Options: none."""
     try:

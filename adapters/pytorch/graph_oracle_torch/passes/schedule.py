@@ -56,7 +56,7 @@ def method_of(options):
     return method
 
 
-@register("schedule", options={"method": METHODS}, rebuilds=False, after=True)
+@register("schedule", options={"method": METHODS}, without=["messages"], rebuilds=False)
 def run(rebuilt, options):
     method = method_of(options)
     program = Program(rebuilt.document)
