@@ -133,6 +133,10 @@ impl Fuzz {
             if graph.is_empty() {
                 return Err(CouldNotRun::new(format_args!("{}: holds no node", path.display())));
             }
+            let faults = crate::judge::input_faults(&graph, PassKind::Repair);
+            if !faults.is_empty() {
+                return Err(CouldNotRun::faults(path.display(), &faults));
+            }
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             graphs.push((name, graph));
         }

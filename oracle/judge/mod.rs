@@ -16,7 +16,7 @@ use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
-use crate::rules::{Asked, Severity};
+use crate::rules::{Asked, Evaluated, Severity};
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -434,9 +434,20 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before = side.graph;
+    let asked = match topological::violations(before, &side.edges).first() {
+        // Nothing executes a list that is not in order: what it means is defined by its repair.
+        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
+        None => asked(options),
+    };
     let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
     let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
-    both(side, || side.dependences(), || after.faults_given(side, nodes));
+    // The proof takes as long as all other evidence together.
+    let mut evaluated = None;
+    both(
+        side,
+        || evaluated = asked.prove.then(|| Evaluated::new(side, after)),
+        || (side.dependences(), after.faults_given(side, nodes)),
+    );
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
         evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }
@@ -459,12 +470,7 @@ fn judge_outcomes_with<'a>(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    let asked = match topological::violations(before, &evidence.before.edges).first() {
-        // Nothing executes a list that is not in order: what it means is defined by its repair.
-        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
-        None => asked(options),
-    };
-    let notes = rules::compare_values(&mut evidence, asked);
+    let notes = rules::compare_values(&mut evidence, asked, evaluated);
     let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
     if asked.agree {
         let (findings, unknown) = rules::contradictions(&evidence);

@@ -235,8 +235,7 @@ impl<'a> Side<'a> {
 
     /// The same for many pairs at once.
     pub(super) fn have_paths(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
-        let mut found: Vec<bool> =
-            pairs.iter().map(|&(from, to)| self.edges.inputs(to).contains(&from)).collect();
+        let mut found = self.have_edges(pairs);
         let open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
         if open.is_empty() {
             return found;
@@ -249,6 +248,25 @@ impl<'a> Side<'a> {
                 }
             }
             Err(_) => open.into_iter().for_each(|i| found[i] = self.has_path(pairs[i].0, pairs[i].1)),
+        }
+        found
+    }
+
+    /// Which pairs an edge joins. The inputs of a reader are looked at once, in however many pairs it is: an output may
+    /// have a hundred thousand.
+    fn have_edges(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
+        let mut found = vec![false; pairs.len()];
+        let mut by_reader: Vec<usize> = (0..pairs.len()).collect();
+        by_reader.sort_unstable_by_key(|&i| pairs[i].1);
+        let mut last_reader = vec![None; if pairs.is_empty() { 0 } else { self.graph.len() }];
+        for of_one in by_reader.chunk_by(|&a, &b| pairs[a].1 == pairs[b].1) {
+            let reader = pairs[of_one[0]].1;
+            for input in self.edges.inputs(reader) {
+                last_reader[input.index()] = Some(reader);
+            }
+            for &i in of_one {
+                found[i] = last_reader[pairs[i].0.index()] == Some(reader);
+            }
         }
         found
     }
