@@ -13,7 +13,7 @@ use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::passes::memory::replay::{Facts, Options, replay_with};
 use crate::passes::memory::scheduler::{Planning, Timeline, lower};
-use crate::passes::memory::{Devices, Life, Replay};
+use crate::passes::memory::{Devices, Life, METHODS, Replay};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 
@@ -237,7 +237,7 @@ impl Candidate for MemoryMutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        super::reference::no_options(pass)
+        check_options(pass)
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
@@ -246,6 +246,16 @@ impl Candidate for MemoryMutant {
 
     fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
         self.0.claim(graph).map_err(Refusal::new)
+    }
+}
+
+/// Whether the options of a pass can be understood. What is stated is the same for every method: all of it.
+pub(super) fn check_options(pass: &PassConfig) -> Result<(), String> {
+    match pass.word("method").map_err(|error| error.to_string())? {
+        Some(method) if !METHODS.contains(&method) => {
+            Err(format!("memory has no method {method:?}; there are: {}", METHODS.join(", ")))
+        }
+        _ => super::reference::no_options(&pass.clone().without(&["method"])),
     }
 }
 

@@ -12,6 +12,7 @@ use super::{Seeded, Source};
 use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::graph::Graph;
+use crate::passes::memory::METHODS;
 use std::fmt::Write;
 
 /// What may occur.
@@ -67,10 +68,12 @@ const RESIZE: &str = "facts inductor.resize_storage_bytes_.default '{\"kind\":\"
                       \"inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()\",\"is_mutable\":false,\
                       \"mutated_args\":[],\"ret_aliases_arg\":[],\"is_view\":false}'\n";
 
-/// Case number `index` of the campaign `seed`.
+/// Case number `index` of the campaign `seed`: a graph, and what an implementation with several methods is asked for.
 pub fn case(seed: u64, index: u64) -> Case {
-    let graph = MemoryCases::default().graph(Seeded::case(seed, index)).unwrap_or_default();
-    Case { pass: Some(PassConfig::new("memory")), ..Case::of_graph(graph) }
+    let mut source = Seeded::case(seed, index);
+    let graph = MemoryCases::default().graph(&mut source).unwrap_or_default();
+    let pass = PassConfig::new("memory").with("method", source.one_of(METHODS));
+    Case { pass: Some(pass), ..Case::of_graph(graph) }
 }
 
 impl MemoryCases {
@@ -361,6 +364,15 @@ mod tests {
     use crate::analysis::validate::validate;
     use crate::generate::Seeded;
     use crate::passes::memory::replay::Facts;
+
+    #[test]
+    fn cases_draw_every_method() {
+        let drawn: std::collections::BTreeSet<String> = (0..200)
+            .filter_map(|index| Some(super::case(3, index).pass?.word("method").ok()??.to_string()))
+            .collect();
+        assert!(METHODS.iter().all(|method| drawn.contains(*method)), "{drawn:?}");
+        assert_eq!(drawn.len(), METHODS.len());
+    }
 
     #[test]
     fn cases_are_valid() {
