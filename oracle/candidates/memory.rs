@@ -13,7 +13,7 @@ use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::passes::memory::replay::{Facts, Options, replay_with};
 use crate::passes::memory::scheduler::{Planning, Timeline, lower};
-use crate::passes::memory::{Devices, Life, METHODS, Replay};
+use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 
@@ -278,7 +278,8 @@ impl MemoryCandidate {
     /// What it states about a graph; its reason, where it declines.
     pub fn claim(&self, graph: &Graph) -> Result<Claim, String> {
         let facts = Facts::new(graph);
-        let devices = Devices::All;
+        let ledger = Ledger::derived(graph, &Sizes::new(graph, None), &facts.storages);
+        let devices = Devices::of(graph, &ledger);
         let options = Options { devices, ..Options::default() };
         let replay = replay_with(&facts, options, self.policy).map_err(|why| why.to_string())?;
         let mut lives = replay.lives.clone();
@@ -308,7 +309,7 @@ impl MemoryCandidate {
             // A storage that changes its size has no single life that adds up.
             steps: Some(steps),
             lives: (!resized).then_some(claimed),
-            estimates: self.estimates(&facts, &replay)?,
+            estimates: self.estimates(&facts, devices, &replay)?,
             increments: (!resized).then(|| self.increments(&facts, &replay)),
             offsets: Some(self.offsets(&facts, &replay)),
             after: Some(after.unwrap_or_else(|| graph.clone())),
@@ -317,11 +318,16 @@ impl MemoryCandidate {
     }
 
     /// The peak by both estimators of the scheduler's model; resizes are unknown to it.
-    fn estimates(&self, facts: &Facts, replay: &Replay) -> Result<Vec<(String, i64)>, String> {
+    fn estimates(
+        &self,
+        facts: &Facts,
+        devices: Devices,
+        replay: &Replay,
+    ) -> Result<Vec<(String, i64)>, String> {
         if !replay.ledger.resizes.is_empty() {
             return Ok(Vec::new());
         }
-        let lowered = lower(facts, Devices::All, None, &|_| true).map_err(|why| why.to_string())?;
+        let lowered = lower(facts, devices, None, &|_| true).map_err(|why| why.to_string())?;
         let planning = Planning::new(&lowered.program).map_err(|why| why.to_string())?;
         let order: Vec<u32> = (0..lowered.nodes.len() as u32).collect();
         let timeline = Timeline::new(&lowered.program, &planning, &order).map_err(|why| why.to_string())?;
@@ -592,7 +598,7 @@ mod tests {
     use crate::rules::memory::{MemoryConfig, judge_memory};
 
     fn config() -> MemoryConfig {
-        MemoryConfig { devices: Some(Devices::All), ..MemoryConfig::default() }
+        MemoryConfig::default()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Views of views, partial writes, names that change, tuples of which elements are dead, outputs that are views of
 //! inputs or of each other, collectives with `out=` buffers and in place, results that nobody reads, storages of no
-//! bytes, storages that shrink to nothing and grow again. The graph is written in the text case format and read back,
+//! bytes, storages that shrink to nothing and grow again, tensors of the host. The graph is written in the text case format and read back,
 //! so every case is at once a file.
 //!
 //! Nothing is read or written that a collective in flight uses, and every collective is waited for, unless
@@ -167,7 +167,7 @@ impl Writer<'_> {
     }
 
     fn step(&mut self) {
-        match self.source.weighted(&[30, 20, 12, 8, 6, 8, 6, 4, 4, 3]) {
+        match self.source.weighted(&[30, 20, 12, 8, 6, 8, 6, 4, 4, 3, 2]) {
             0 => self.compute(),
             1 => self.view(),
             2 => self.write(),
@@ -177,7 +177,8 @@ impl Writer<'_> {
             6 => self.in_place_collective(),
             7 => self.out_collective(),
             8 => self.split(),
-            _ => self.resize(),
+            9 => self.resize(),
+            _ => self.host(),
         }
     }
 
@@ -267,6 +268,14 @@ impl Writer<'_> {
                 self.shown(element, size, &a, false);
             }
         }
+    }
+
+    /// A tensor of the host, which does not count where accelerators are in use. Nobody mixes it with the others.
+    fn host(&mut self) {
+        let (tensor, name) = (self.name("h"), self.name("h"));
+        let _ = writeln!(self.text, "{tensor} = empty([8], dtype=f32, device=@cpu) : f32[8] @cpu");
+        let _ = writeln!(self.text, "{name} = fill_({tensor}, 0) : f32[8] @cpu");
+        self.roots += 1;
     }
 
     fn collective(&mut self) {
