@@ -1,7 +1,7 @@
 //! Known findings: counted, not reported again.
 //!
-//! One JSON object a line: `{"rule": ..., "kind": ..., "shape": ..., "link": ...}`. `kind` (part of it) and `shape` may be
-//! left out: then every finding of the rule is known. A link says where it is tracked, and is required.
+//! One JSON object a line: `{"rule": ..., "kind": ..., "method": ..., "shape": ..., "link": ...}`. `kind` (part of it), `method`
+//! (that the reduced case names) and `shape` may be left out: without all of them every finding of the rule is known. A link says where it is tracked, and is required.
 
 use super::Distinct;
 use serde::Deserialize;
@@ -14,6 +14,8 @@ pub struct Known {
     pub rule: String,
     /// Part of the kind; any, if absent.
     pub kind: Option<String>,
+    /// The option `method` of the pass; any, if absent.
+    pub method: Option<String>,
     /// The shape; any, if absent.
     pub shape: Option<String>,
     /// Where it is tracked.
@@ -43,6 +45,7 @@ impl KnownList {
             let kind = finding.kind.as_deref().unwrap_or_default();
             known.rule == finding.rule
                 && known.kind.as_ref().is_none_or(|part| kind.contains(part))
+                && known.method.as_ref().is_none_or(|method| finding.method.as_ref() == Some(method))
                 && known.shape.as_ref().is_none_or(|shape| *shape == finding.shape)
         })
     }
