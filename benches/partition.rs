@@ -36,8 +36,20 @@ impl Source for Full {
     }
 }
 
-/// A joint graph of many steps, and its pass without a method.
-fn long(steps: u32) -> (Graph, PassConfig) {
+/// A joint graph of so many nodes at least, and its pass without a method.
+fn long(nodes: usize) -> (Graph, PassConfig) {
+    // A step makes three nodes, more or less.
+    let mut steps = nodes as u32 / 4;
+    loop {
+        let (graph, pass) = of_steps(steps);
+        if graph.len() >= nodes {
+            return (graph, pass);
+        }
+        steps += steps / 8 + 1;
+    }
+}
+
+fn of_steps(steps: u32) -> (Graph, PassConfig) {
     // Tags of checkpointing and stray tags would be another graph's; the gathers are tagged.
     let config = Config {
         steps,
@@ -57,8 +69,20 @@ fn long(steps: u32) -> (Graph, PassConfig) {
     (graph, pass)
 }
 
-/// The second joint graph and its pass.
-fn replayed(joint: &Graph, pass: &PassConfig) -> (Graph, PassConfig) {
+/// A second joint graph of so many nodes at least, and its pass.
+fn replayed(nodes: usize) -> (Graph, PassConfig) {
+    let mut first = nodes;
+    loop {
+        let (joint, pass) = long(first);
+        let (second, pass) = second(&joint, &pass);
+        if second.len() >= nodes {
+            return (second, pass);
+        }
+        first += first / 8;
+    }
+}
+
+fn second(joint: &Graph, pass: &PassConfig) -> (Graph, PassConfig) {
     let two = pass.clone().with("method", "replay").with("first", "default");
     let (first, second) = stages(&two).unwrap().unwrap();
     let (forward, backward) = Reference.partition(joint, &first, Place::default()).unwrap();
@@ -69,18 +93,18 @@ fn replayed(joint: &Graph, pass: &PassConfig) -> (Graph, PassConfig) {
 fn cut(c: &mut Criterion) {
     let mut group = c.benchmark_group("partition");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         group.bench_function(format!("{method}, {} nodes", joint.len()), |b| {
             b.iter(|| black_box(Reference.partition(&joint, &pass, Place::default()).unwrap()));
         });
     }
-    let (second, replay) = replayed(&joint, &pass);
+    let (second, replay) = replayed(5_000);
     group.bench_function(format!("replay, {} nodes", second.len()), |b| {
         b.iter(|| black_box(Reference.partition(&second, &replay, Place::default()).unwrap()));
     });
-    let (large, pass) = long(12_600);
+    let (large, pass) = long(100_000);
     let pass = pass.with("method", "min-cut");
     group.bench_function(format!("min-cut, {} nodes", large.len()), |b| {
         b.iter(|| black_box(Reference.partition(&large, &pass, Place::default()).unwrap()));
@@ -91,7 +115,7 @@ fn cut(c: &mut Criterion) {
 fn judged(c: &mut Criterion) {
     let mut group = c.benchmark_group("judge");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();
