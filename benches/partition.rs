@@ -24,7 +24,7 @@ use std::hint::black_box;
 fn cut(c: &mut Criterion) {
     let mut group = c.benchmark_group("partition");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         group.bench_function(format!("{method}, {} nodes", joint.len()), |b| {
@@ -35,7 +35,7 @@ fn cut(c: &mut Criterion) {
     group.bench_function(format!("replay, {} nodes", second.len()), |b| {
         b.iter(|| black_box(Reference.partition(&second, &replay, Place::default()).unwrap()));
     });
-    let (large, pass) = long(12_600);
+    let (large, pass) = long(100_000);
     let pass = pass.with("method", "min-cut");
     group.bench_function(format!("min-cut, {} nodes", large.len()), |b| {
         b.iter(|| black_box(Reference.partition(&large, &pass, Place::default()).unwrap()));
@@ -46,7 +46,7 @@ fn cut(c: &mut Criterion) {
 fn judged(c: &mut Criterion) {
     let mut group = c.benchmark_group("judge");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();

@@ -204,7 +204,7 @@ fn assert_sound(verdict: Verdict) {
 }
 
 fn partition(nodes: usize) {
-    let (joint, pass) = part("generate", || joint::long(u32::try_from(nodes / 8).unwrap_or(u32::MAX)));
+    let (joint, pass) = part("generate", || joint::long(nodes));
     let joint = described(joint);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);

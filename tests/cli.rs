@@ -556,7 +556,7 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
     let agree = program(&["fuzz", "bucketing", "--candidate", "K2", "--cases", "100", "--values", "agree"]);
     assert_eq!(status(&agree), 0, "{}{}", text(&agree.stdout), text(&agree.stderr));
     let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);
-    assert_eq!((status(&window), text(&window.stderr).contains("windows of graphs")), (2, true));
+    assert_eq!((status(&window), text(&window.stderr).contains("cases are made of real graphs")), (2, true));
 }
 
 /// Exit status 2 and a line that contains `words`.

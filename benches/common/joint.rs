@@ -25,8 +25,20 @@ impl Source for Full {
     }
 }
 
-/// A joint graph of many steps, about eight nodes each, and its pass without a method.
-pub fn long(steps: u32) -> (Graph, PassConfig) {
+/// A joint graph of so many nodes at least, and its pass without a method.
+pub fn long(nodes: usize) -> (Graph, PassConfig) {
+    // A step makes three nodes, more or less.
+    let mut steps = u32::try_from(nodes / 4).unwrap_or(u32::MAX);
+    loop {
+        let (graph, pass) = of_steps(steps);
+        if graph.len() >= nodes {
+            return (graph, pass);
+        }
+        steps += steps / 8 + 1;
+    }
+}
+
+fn of_steps(steps: u32) -> (Graph, PassConfig) {
     // Tags of checkpointing and stray tags would be another graph's; the gathers are tagged.
     let config = Config {
         steps,

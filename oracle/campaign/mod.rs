@@ -12,7 +12,8 @@
 //! Values are compared by extents, which prove or refute on one generic rank; where they cannot tell, and in every eighth
 //! case as a second opinion, the graphs of all ranks are executed as well.
 //!
-//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited.
+//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited; or grafts, where joint
+//! graphs are cut.
 //!
 //! A shard takes every `n`-th batch; the stores of shards merge into one summary.
 //!
@@ -45,6 +46,7 @@ use crate::candidates::worker::panic_message;
 use crate::case::Case;
 use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
 use crate::graph::Graph;
+use crate::judge::partition::forward_outputs;
 use crate::judge::{self, CannotJudge, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::PassKind;
@@ -69,6 +71,9 @@ const PATIENCE: u64 = 4;
 /// Of so many cases one is also executed, on all its ranks, where extents have decided it: a proof costs a quarter of an
 /// execution, and what is judged must not rest on one way of knowing alone.
 const SECOND_OPINION: u64 = 8;
+
+/// Windows and grafts that are tried for one case.
+const TRIES: u32 = 8;
 
 /// When a campaign ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +106,7 @@ pub struct Campaign<'a> {
     pub options: Options,
     /// The budget of each reduction.
     pub reduction: Budget,
-    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited.
+    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint graphs.
     pub graphs: Vec<(String, Graph)>,
     /// As which ranks a candidate runs that bakes the rank in.
     pub ranks: RankPlan,
@@ -311,10 +316,11 @@ impl Campaign<'_> {
         match self.family(number) {
             PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
-                let mut config = joint::Config::default();
-                let most = most_ranks(candidates, PassKind::Partition);
-                config.ranks = config.ranks.min(most.unwrap_or(config.ranks));
-                return joint::case(&config, self.seed, number);
+                let case = joint::case(&joints(candidates), self.seed, number);
+                return match self.graft(&case, number) {
+                    Some(graph) => case_of_graft(case, graph),
+                    None => case,
+                };
             }
             PassKind::Schedule => return schedule::case(self.seed, number),
             PassKind::Memory => return memory::case(self.seed, number),
@@ -331,11 +337,25 @@ impl Campaign<'_> {
         }
     }
 
+    /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
+    /// leave nothing of one.
+    fn graft(&self, case: &Case, number: u64) -> Option<Graph> {
+        if self.graphs.is_empty() {
+            return None;
+        }
+        let mut source = Seeded::case(self.seed, number);
+        let mut pass = case.pass.clone()?;
+        pass.options.retain(|(key, _)| key != "num_fwd_outputs");
+        (0..TRIES).find_map(|_| {
+            let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
+            let forward_outputs = forward_outputs(graph, &pass).ok()?;
+            joint::graft(&mut source, graph, forward_outputs)
+        })
+    }
+
     /// A window of a real graph, made small enough to be executed, with a few edits. `None` where there are no graphs,
     /// or the windows tried cannot be made small.
     fn neighbour(&self, number: u64) -> Option<Graph> {
-        /// Windows that are tried for one case.
-        const TRIES: u32 = 8;
         if self.graphs.is_empty() {
             return None;
         }
@@ -469,6 +489,41 @@ impl Campaign<'_> {
         let finding = Distinct::new(pin, number, &case, self.candidate, &options);
         if shows_again { finding } else { finding.shown_once() }
     }
+}
+
+/// A graft with the pass of a generated case: the number of forward outputs is in its file, and the positions of lasting inputs
+/// would be those of another graph.
+fn case_of_graft(case: Case, graph: Graph) -> Case {
+    let mut pass = case.pass;
+    let of_graph = |key: &str| ["num_fwd_outputs", "static_inputs"].contains(&key);
+    pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| !of_graph(key)));
+    Case { pass, ..Case::of_graph(graph) }
+}
+
+/// The joint graphs that all candidates take. Tags are made for a method: what was made for a replay is not put to another one,
+/// which would save what its tags only stop short of.
+fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
+    let pass = PassKind::Partition;
+    let takes = |key: &str, values: &[&str]| {
+        candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
+    };
+    let mut config = joint::Config::default();
+    config.ranks = config.ranks.min(most_ranks(candidates, pass).unwrap_or(config.ranks));
+    if !takes("method", &["replay"]) {
+        config.replay = 0;
+    }
+    match (takes("method", &["default"]), takes("method", &["min-cut"])) {
+        (true, false) => config.default_method = 100,
+        (false, true) => config.default_method = 0,
+        _ => {}
+    }
+    if !takes("first", &["default", "min-cut"]) {
+        config.two_stages = 0;
+    }
+    if !takes("checkpoint", &["auto", "operators"]) {
+        config.checkpoint_pass = 0;
+    }
+    config
 }
 
 /// What is counted together: a rule, with its kind where there is one.

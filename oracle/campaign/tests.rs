@@ -183,6 +183,46 @@ impl Candidate for Panics {
     }
 }
 
+/// Cuts joint graphs by position in the list, and in no other way.
+struct ByPosition;
+
+impl Candidate for ByPosition {
+    fn name(&self) -> &str {
+        "by-position"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Partition], bakes_rank: false }
+    }
+
+    fn takes_option(&self, _: PassKind, key: &str, value: &str) -> bool {
+        match key {
+            "method" => value == "default",
+            "first" | "checkpoint" => false,
+            _ => true,
+        }
+    }
+
+    fn run(&self, _: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        Err(Refusal::new("it cuts joint graphs"))
+    }
+}
+
+/// Nobody gets graphs whose tags were made for a method that it does not have.
+#[test]
+fn joint_graphs_are_made_for_the_methods_that_there_are() {
+    let cases = |candidate: &dyn Candidate| -> Vec<String> {
+        let campaign = Campaign { pass: Some(PassKind::Partition), ..campaign(candidate) };
+        (0..60).map(|number| campaign.case(number).to_string()).collect()
+    };
+    let any = |cases: &[String], word: &str| cases.iter().any(|case| case.contains(word));
+    let (all, own) = (cases(&candidates::Reference), cases(&ByPosition));
+    for word in ["method=replay", "method=min-cut", "first=", "checkpoint=", "ap_must_save"] {
+        assert!(any(&all, word) && !any(&own, word), "{word}");
+    }
+    assert!(own.iter().all(|case| case.contains("method=default")));
+}
+
 #[test]
 fn a_panic_is_a_finding_and_the_campaign_goes_on() {
     let summary = Campaign { limit: Limit::Cases(40), ..campaign(&Panics) }.run().unwrap();
