@@ -50,7 +50,7 @@ impl Distinct {
         Distinct {
             rule: pin.rule.to_string(),
             kind: pin.kind.clone(),
-            method: case.pass.as_ref().and_then(|pass| pass.word("method").ok()?).map(String::from),
+            method: super::method_of(case).map(String::from),
             shape: shape(&case.graph),
             number,
             nodes,

@@ -47,7 +47,7 @@ use crate::case::Case;
 use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
 use crate::graph::Graph;
 use crate::judge::partition::forward_outputs;
-use crate::judge::{self, CannotJudge, Options, Ranks, Values, Verdict};
+use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::PassKind;
 use crate::rules::worker::blanked;
@@ -170,8 +170,10 @@ enum Judged {
     },
     Violated {
         rules: Vec<&'static str>,
-        /// The most fundamental one, with its kind.
+        /// The most fundamental one that is not known, with its kind.
         first: Option<Pin>,
+        /// Where those that are known are tracked, each once.
+        known: Vec<String>,
     },
     Refused(String),
     Undecided,
@@ -394,10 +396,11 @@ impl Campaign<'_> {
         match judged {
             Ok(Ok((case, judgement))) => match &judgement.verdict {
                 Verdict::Sound => Judged::Sound { useful: judgement.acted },
-                Verdict::Violated(_) => {
+                Verdict::Violated(findings) => {
                     let rules = judgement.violated_rules();
-                    let first = rules.first().map(|rule| Pin::of(&judgement, rule));
-                    Judged::Violated { rules, first }
+                    let (new, known) = self.known.sort(findings, method_of(&case));
+                    let first = new.first().map(|finding| Pin::of_finding(finding));
+                    Judged::Violated { rules, first, known }
                 }
                 Verdict::Refused(reason) => Judged::Refused(blanked(reason, &case.graph)),
                 Verdict::Undecided(_) => Judged::Undecided,
@@ -435,14 +438,20 @@ impl Campaign<'_> {
                     batch.crashed += 1;
                     batch.first_crash.get_or_insert_with(|| format!("case {number}: {why}"));
                 }
-                Judged::Violated { rules, first } => {
+                Judged::Violated { rules, first, known } => {
                     batch.useful += 1;
                     batch.violated += 1;
                     batch.first_violation.get_or_insert(number);
                     for rule in &rules {
                         *batch.rules.entry(rule.to_string()).or_insert(0) += 1;
                     }
-                    let Some(pin) = first else { continue };
+                    for link in known {
+                        *batch.known_links.entry(link).or_insert(0) += 1;
+                    }
+                    let Some(pin) = first else {
+                        batch.known += 1;
+                        continue;
+                    };
                     let is_crowded = pin.kind.is_some() && before.kinds(pin.rule) >= MOST_KINDS;
                     let key = key(pin.rule, pin.kind.as_deref().filter(|_| !is_crowded));
                     let nth = before.total.first_rules.get(&key).copied().unwrap_or(0);
@@ -477,7 +486,12 @@ impl Campaign<'_> {
     fn reduce(&self, config: &Config, number: u64, pin: &Pin) -> Distinct {
         let options = self.options(number);
         let case = self.case_by(config, number);
-        let mut shows = |case: &Case| reduce::violates(case, self.candidate, &options, pin);
+        let is_shown = |judgement: &Judgement| {
+            let Verdict::Violated(findings) = &judgement.verdict else { return false };
+            let (new, _) = self.known.sort(findings, method_of(&case));
+            new.into_iter().any(|finding| Pin::of_finding(finding) == *pin)
+        };
+        let mut shows = |case: &Case| reduce::violates_so(case, self.candidate, &options, &is_shown);
         let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
         let (case, shows_again) = match reduced {
             Ok(reduced) => (reduced.case, true),
@@ -524,6 +538,11 @@ fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
         config.checkpoint_pass = 0;
     }
     config
+}
+
+/// The option `method` that a case gives its pass.
+fn method_of(case: &Case) -> Option<&str> {
+    case.pass.as_ref()?.word("method").ok()?
 }
 
 /// What is counted together: a rule, with its kind where there is one.

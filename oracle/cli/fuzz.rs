@@ -54,7 +54,7 @@ pub(super) struct Fuzz {
     /// Where to keep what is found; an earlier run there is continued. Several candidates: a folder each.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Findings that are known, one JSON object a line: {"rule": ..., "method": ..., "shape": ..., "link": ...}
+    /// Findings that are known, one JSON object a line: {"rule": ..., "words": [...], "link": ...}
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// A real graph, exchange JSON or .graph (repeatable): cases are windows of these, made small and edited, or for
