@@ -278,7 +278,6 @@ fn a_world_of_too_many_ranks() {
             &["check", "schedule"],
             &["check", "memory"],
             &["simulate"],
-            &["smoke", "--device", "host"],
             &["fuzz", "bucketing", "--cases", "1", "--graph"],
         ] {
             let arguments = [command, &[&path]].concat();
