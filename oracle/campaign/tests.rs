@@ -171,6 +171,11 @@ fn known_findings_are_counted_and_not_told() {
 #[test]
 fn another_defect_under_the_same_rule_is_told() {
     let mutant = mutant();
+    let campaign = |candidate| Campaign {
+        limit: Limit::Cases(48),
+        reduction: Budget { questions: 5, ..Budget::default() },
+        ..campaign(candidate)
+    };
     let all = campaign(&*mutant).run().unwrap().total;
     let rule = &all.found[0].rule;
     let with = |words: &str| {

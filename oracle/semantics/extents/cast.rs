@@ -177,12 +177,13 @@ mod tests {
                 assert!(differ(from, middle, to, &cells) > 0, "{from:?} {middle:?} {to:?}");
             }
         }
-        for (from, middle, to) in
-            [(I64, F32, I64), (I64, F64, F32), (I64, F64, BF16), (I64, I32, F32), (I64, Bool, I64)]
-        {
+        for (from, middle, to) in [(I64, F32, I64), (I64, F64, F32), (I64, I32, F32), (I64, Bool, I64)] {
             assert!(!is_one(from, middle, to), "{from:?} {middle:?} {to:?}");
             assert!(differ(from, middle, to, &cells(from)) > 0, "{from:?} {middle:?} {to:?}");
         }
+        // Above the middle of two bfloat16s by less than float64 can say.
+        let above = (1u64 << 62) + (1 << 54) + (1 << 38) + 1;
+        assert!(!is_one(I64, F64, BF16) && differ(I64, F64, BF16, &[above]) == 1);
         assert!(
             is_one(I32, F64, F32)
                 && !is_one(U32, F64, I8)
