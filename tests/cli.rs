@@ -268,7 +268,7 @@ fn a_world_of_too_many_ranks() {
     for world in [
         r#""groups":{},"world":{"ranks":4294967295}"#,
         r#""groups":{"0":{"size":2147483648,"rank":0}}"#,
-        r#""groups":{"0":{"size":65536,"rank":0},"1":{"size":65536,"rank":0}}"#,
+        r#""groups":{"0":{"size":65536,"rank":0},"1":{"size":32768,"rank":0}}"#,
     ] {
         let graph = json(&[X, OUTPUT]).replace(groups, world);
         assert!(graph.contains(world));
