@@ -16,6 +16,8 @@ use crate::passes::memory::scheduler::{Planning, Timeline, lower};
 use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A memory candidate: the reference, with ingredients replaced.
 pub struct MemoryCandidate {
@@ -259,6 +261,20 @@ pub(super) fn check_options(pass: &PassConfig) -> Result<(), String> {
     }
 }
 
+/// Makes a stretch of the arena free again, one with the free stretches beside it.
+fn give_back(free: &mut BTreeMap<i64, i64>, mut from: i64, mut to: i64) {
+    if let Some((&before, &end)) = free.range(..from).next_back()
+        && end == from
+    {
+        free.remove(&before);
+        from = before;
+    }
+    if let Some(end) = free.remove(&to) {
+        to = end;
+    }
+    free.insert(from, to);
+}
+
 /// What the reference states about a graph.
 pub(super) fn reference_claim(graph: &Graph) -> Result<Claim, Refusal> {
     let reference = MEMORY_CANDIDATES.iter().find(|candidate| candidate.defect.is_empty());
@@ -343,27 +359,30 @@ impl MemoryCandidate {
         let last = (replay.steps.steps.len() as u32).saturating_sub(1);
         let mut order: Vec<usize> = (0..replay.lives.len()).filter(|&i| replay.lives[i].bytes > 0).collect();
         order.sort_by_key(|&i| (replay.lives[i].start, i));
-        let mut placed: Vec<(i64, i64, Option<u32>)> = Vec::new();
+        // First fit: the free stretches by where they begin, and when what is placed ends.
+        let mut free = BTreeMap::from([(0i64, i64::MAX)]);
+        let mut placed: BinaryHeap<Reverse<(u32, i64, i64)>> = BinaryHeap::new();
         let mut offsets = Vec::new();
         for i in order {
             let life = replay.lives[i];
             let start = life.start.unwrap_or(0);
             let end = life.end.unwrap_or(last).max(start);
-            placed.retain(|&(_, _, end)| match self.edit {
-                Edit::HalfOpen => end > Some(start),
-                _ => end >= Some(start),
-            });
-            placed.sort_unstable();
-            let mut offset = 0;
-            for &(from, to, _) in &placed {
-                if offset + life.bytes <= from {
+            while let Some(&Reverse((end, from, to))) = placed.peek() {
+                if end > start || (end == start && self.edit != Edit::HalfOpen) {
                     break;
                 }
-                offset = offset.max(to);
+                placed.pop();
+                give_back(&mut free, from, to);
             }
+            let fits = free.iter().find(|(from, to)| *to - *from >= life.bytes);
+            let Some((&offset, &to)) = fits else { continue };
             let no_life = self.edit == Edit::EmptyLife && life.end == life.start;
             if !no_life {
-                placed.push((offset, offset + life.bytes, Some(end)));
+                free.remove(&offset);
+                if offset + life.bytes < to {
+                    free.insert(offset + life.bytes, to);
+                }
+                placed.push(Reverse((end, offset, offset + life.bytes)));
             }
             offsets.push(Offset { name: name(graph, replay, i), offset, in_place_of: None });
         }

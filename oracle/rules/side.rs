@@ -236,6 +236,9 @@ impl<'a> Side<'a> {
     /// The same for many pairs at once.
     pub(super) fn have_paths(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
         let mut found = self.have_edges(pairs);
+        for (found, &(from, to)) in found.iter_mut().zip(pairs) {
+            *found = *found || self.has_short_path(from, to);
+        }
         let open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
         if open.is_empty() {
             return found;
@@ -250,6 +253,24 @@ impl<'a> Side<'a> {
             Err(_) => open.into_iter().for_each(|i| found[i] = self.has_path(pairs[i].0, pairs[i].1)),
         }
         found
+    }
+
+    /// Whether a search of few steps finds a path. Most paths that are asked for are short, however far apart their ends
+    /// stand in the list: a gradient is written early and returned by the output.
+    fn has_short_path(&self, from: NodeId, to: NodeId) -> bool {
+        const MOST_STEPS: usize = 64;
+        let mut queue = VecDeque::from([from]);
+        let mut steps = 0;
+        while let Some(node) = queue.pop_front() {
+            for next in self.edges.successors(node) {
+                steps += 1;
+                if next == to || steps > MOST_STEPS {
+                    return next == to;
+                }
+                queue.push_back(next);
+            }
+        }
+        false
     }
 
     /// Which pairs an edge joins. The inputs of a reader are looked at once, in however many pairs it is: an output may
