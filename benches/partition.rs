@@ -8,68 +8,23 @@
 
 #![allow(missing_docs)]
 
+#[path = "common/joint.rs"]
+mod long;
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use graph_oracle::candidates::{Candidate, Place, Reference};
-use graph_oracle::case::{Case, PassConfig};
+use graph_oracle::case::Case;
 use graph_oracle::generate::joint::{self, Config};
-use graph_oracle::generate::{Seeded, Source};
-use graph_oracle::graph::Graph;
-use graph_oracle::judge::partition::{judge_partition, stages};
+use graph_oracle::judge::partition::judge_partition;
 use graph_oracle::judge::{self, Options, Values};
 use graph_oracle::rules::partition::PartitionConfig;
+use long::{long, replayed};
 use std::hint::black_box;
-
-/// A source that makes as many steps as it may.
-struct Full(Seeded);
-
-impl Source for Full {
-    fn below(&mut self, n: u32) -> u32 {
-        self.0.below(n)
-    }
-
-    fn step(&mut self) -> bool {
-        true
-    }
-
-    fn length(&mut self, _low: u32, high: u32) -> u32 {
-        high
-    }
-}
-
-/// A joint graph of many steps, and its pass without a method.
-fn long(steps: u32) -> (Graph, PassConfig) {
-    // Tags of checkpointing and stray tags would be another graph's; the gathers are tagged.
-    let config = Config {
-        steps,
-        reshard: 100,
-        replay: 0,
-        checkpoint: 0,
-        checkpoint_pass: 0,
-        loose_tag: 0,
-        long_chain: 0,
-        symbolic: 0,
-        no_tangent: 0,
-        ..Config::default()
-    };
-    let Case { graph, pass, .. } = joint::generate(&mut Full(Seeded::case(1, 1)), &config);
-    let mut pass = pass.unwrap_or_else(|| PassConfig::new("partition"));
-    pass.options.retain(|(key, _)| !["method", "budget"].contains(&key.as_str()));
-    (graph, pass)
-}
-
-/// The second joint graph and its pass.
-fn replayed(joint: &Graph, pass: &PassConfig) -> (Graph, PassConfig) {
-    let two = pass.clone().with("method", "replay").with("first", "default");
-    let (first, second) = stages(&two).unwrap().unwrap();
-    let (forward, backward) = Reference.partition(joint, &first, Place::default()).unwrap();
-    let outputs = PartitionConfig::from_pass(pass).unwrap().forward_outputs.unwrap();
-    (Reference.trace_again(joint, &forward, &backward, outputs).unwrap().second, second)
-}
 
 fn cut(c: &mut Criterion) {
     let mut group = c.benchmark_group("partition");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         group.bench_function(format!("{method}, {} nodes", joint.len()), |b| {
@@ -80,7 +35,7 @@ fn cut(c: &mut Criterion) {
     group.bench_function(format!("replay, {} nodes", second.len()), |b| {
         b.iter(|| black_box(Reference.partition(&second, &replay, Place::default()).unwrap()));
     });
-    let (large, pass) = long(12_600);
+    let (large, pass) = long(100_000);
     let pass = pass.with("method", "min-cut");
     group.bench_function(format!("min-cut, {} nodes", large.len()), |b| {
         b.iter(|| black_box(Reference.partition(&large, &pass, Place::default()).unwrap()));
@@ -91,7 +46,7 @@ fn cut(c: &mut Criterion) {
 fn judged(c: &mut Criterion) {
     let mut group = c.benchmark_group("judge");
     group.sample_size(10);
-    let (joint, pass) = long(620);
+    let (joint, pass) = long(5_000);
     for method in ["default", "min-cut"] {
         let pass = pass.clone().with("method", method);
         let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();

@@ -262,6 +262,34 @@ fn a_group_that_lists_a_rank_twice() {
 }
 
 #[test]
+fn a_world_of_too_many_ranks() {
+    let scratch = Scratch::new("ranks");
+    let groups = r#""groups":{"0":{"size":2,"rank":0}}"#;
+    for world in [
+        r#""groups":{},"world":{"ranks":4294967295}"#,
+        r#""groups":{"0":{"size":2147483648,"rank":0}}"#,
+        r#""groups":{"0":{"size":65536,"rank":0},"1":{"size":65536,"rank":0}}"#,
+    ] {
+        let graph = json(&[X, OUTPUT]).replace(groups, world);
+        assert!(graph.contains(world));
+        let path = scratch.write("t.json", graph.as_bytes());
+        for command in [
+            &["check", "bucketing"][..],
+            &["check", "schedule"],
+            &["check", "memory"],
+            &["simulate"],
+            &["fuzz", "bucketing", "--cases", "1", "--graph"],
+        ] {
+            let arguments = [command, &[&path]].concat();
+            let output = program(&arguments);
+            assert_eq!(status(&output), 2, "{arguments:?}: {}", text(&output.stdout));
+            let told = text(&output.stderr);
+            assert!(told.contains("at most 1048576") && told.lines().count() == 1, "{arguments:?}: {told}");
+        }
+    }
+}
+
+#[test]
 fn a_shape_that_disagrees_with_its_operator_is_a_finding_with_both_shapes() {
     let scratch = Scratch::new("shape");
     let wrong = relu("r", "x").replace("[4]", "[5]");
@@ -527,7 +555,7 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
     let agree = program(&["fuzz", "bucketing", "--candidate", "K2", "--cases", "100", "--values", "agree"]);
     assert_eq!(status(&agree), 0, "{}{}", text(&agree.stdout), text(&agree.stderr));
     let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);
-    assert_eq!((status(&window), text(&window.stderr).contains("windows of graphs")), (2, true));
+    assert_eq!((status(&window), text(&window.stderr).contains("cases are made of real graphs")), (2, true));
 }
 
 /// Exit status 2 and a line that contains `words`.

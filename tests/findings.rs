@@ -3,6 +3,7 @@
 
 #![allow(missing_docs)]
 
+use graph_oracle::campaign::KnownList;
 use graph_oracle::format::text;
 use graph_oracle::rules::{PassKind, statement};
 use std::collections::BTreeMap;
@@ -142,4 +143,29 @@ fn what_is_incomplete_is_refused() {
         let error = read(&good.replace(from, to)).unwrap_err();
         assert!(error.starts_with(why), "{to}: {error}");
     }
+}
+
+/// A line of the lists for `--known` that names only a rule would hide what else breaks it, and a link that leads nowhere
+/// explains nothing.
+#[test]
+fn what_is_known_is_told_from_what_is_not() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut lines = 0;
+    for name in ["known.jsonl", "open.jsonl"] {
+        let list = std::fs::read_to_string(root.join("docs/findings").join(name)).unwrap();
+        KnownList::parse(&list).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for line in list.lines().filter(|line| !line.starts_with('#')) {
+            let known: serde_json::Value = serde_json::from_str(line).unwrap();
+            let link = known["link"].as_str().unwrap();
+            let narrow = ["kind", "words", "shape"].iter().any(|key| known.get(key).is_some());
+            let rules = known.get("brings").and_then(|rules| rules.as_array()).into_iter().flatten();
+            let strange =
+                rules.chain([&known["rule"]]).find(|rule| statement(rule.as_str().unwrap()).is_none());
+            assert!(narrow, "{name}: knows all of a rule: {line}");
+            assert!(strange.is_none(), "{name}: there is no rule {strange:?}: {line}");
+            assert!(root.join(link).exists(), "{name}: leads nowhere: {link}");
+            lines += 1;
+        }
+    }
+    assert!(lines > 10);
 }

@@ -163,13 +163,18 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
     for (index, param) in schema.params.iter().enumerate() {
         let value = bound.given(index);
         match (param.name.as_str(), param.ty.as_str()) {
-            ("out", _) => call.out = bound.node("out"),
-            (name, "Tensor") => {
-                call.inputs.extend(bound.node(name));
+            ("out", _) => call.out = value.and_then(as_node),
+            (_, "Tensor") => {
+                call.inputs.extend(value.and_then(as_node));
                 call.in_place |= param.write;
             }
-            (name, "Tensor[]") => {
-                call.inputs.extend(bound.nodes(name));
+            (_, "Tensor[]") => {
+                match value {
+                    Some(Value::List(span)) => {
+                        call.inputs.extend(graph.values(span).iter().copied().filter_map(as_node));
+                    }
+                    value => call.inputs.extend(value.and_then(as_node)),
+                }
                 call.coalesced = true;
                 call.in_place |= param.write;
             }
@@ -197,6 +202,13 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         call.splits = sent.zip(expected).map(|(sent, expected)| [sent, expected]);
     }
     Some(call)
+}
+
+fn as_node(value: Value) -> Option<NodeId> {
+    match value {
+        Value::Node(node) => Some(node),
+        _ => None,
+    }
 }
 
 /// Bytes that count for a bucket's size: the larger of the output and the first input, symbolic sizes by hint.

@@ -138,18 +138,17 @@ impl List {
     fn into_rows(self, n: usize) -> Dependences {
         let all = Rows::sort(n, &self.pairs);
         let mut seen = vec![u32::MAX; n];
-        let (mut pairs, mut turned) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
-        let mut origins = Vec::with_capacity(all.len());
+        let (mut pairs, mut origins) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
         for i in all {
             let (after, before) = self.pairs[i as usize];
             if seen[before.index()] != after.0 {
                 seen[before.index()] = after.0;
                 pairs.push((after, before));
-                turned.push((before, after));
                 origins.push(self.origins[i as usize]);
             }
         }
-        Dependences { before: Rows::build(n, &pairs), origins, after: Rows::build(n, &turned) }
+        let before = Rows::build(n, &pairs);
+        Dependences { after: before.turned(), before, origins }
     }
 }
 

@@ -78,18 +78,41 @@ impl Rows {
 
     /// Rows from (row, entry) pairs; entries keep the order of the pairs.
     pub(super) fn build(n: usize, pairs: &[(NodeId, NodeId)]) -> Rows {
+        if pairs.is_empty() {
+            return Rows { start: vec![0; n + 1], node: Vec::new() };
+        }
         let mut start = vec![0u32; n + 1];
         for (row, _) in pairs {
-            start[row.index() + 1] += 1;
+            start[row.index()] += 1;
         }
         for i in 0..n {
             start[i + 1] += start[i];
         }
-        let mut at = start.clone();
+        // Each start stands at the end of its row, and goes back as the row is filled from its end.
         let mut node = vec![NodeId(0); pairs.len()];
-        for &(row, entry) in pairs {
-            node[at[row.index()] as usize] = entry;
-            at[row.index()] += 1;
+        for &(row, entry) in pairs.iter().rev() {
+            start[row.index()] -= 1;
+            node[start[row.index()] as usize] = entry;
+        }
+        Rows { start, node }
+    }
+
+    /// The rows the other way round, of as many nodes: for each entry the rows that it is in, in order.
+    pub(super) fn turned(&self) -> Rows {
+        let n = self.len();
+        let mut start = vec![0u32; n + 1];
+        for entry in &self.node {
+            start[entry.index()] += 1;
+        }
+        for i in 0..n {
+            start[i + 1] += start[i];
+        }
+        let mut node = vec![NodeId(0); self.node.len()];
+        for row in (0..n as u32).rev().map(NodeId) {
+            for entry in self.of(row) {
+                start[entry.index()] -= 1;
+                node[start[entry.index()] as usize] = row;
+            }
         }
         Rows { start, node }
     }
@@ -109,29 +132,25 @@ impl Edges {
     pub fn new(graph: &Graph) -> Edges {
         let n = graph.len();
         let mut seen = vec![u32::MAX; n];
-        let (mut inputs, mut users) = (Vec::with_capacity(2 * n), Vec::with_capacity(2 * n));
+        let mut inputs = Rows { start: Vec::with_capacity(n + 1), node: Vec::with_capacity(2 * n) };
         for id in graph.ids() {
+            inputs.start.push(inputs.node.len() as u32);
             graph.for_each_input(id, &mut |input: NodeId| {
                 // A reference outside the graph is a fault that the validator reports, not an edge.
                 if seen.get(input.index()).is_some_and(|&last| last != id.0) {
                     seen[input.index()] = id.0;
-                    inputs.push((id, input));
-                    users.push((input, id));
+                    inputs.node.push(input);
                 }
             });
         }
+        inputs.start.push(inputs.node.len() as u32);
         let mut ordering = graph.ordering.clone();
         ordering.retain(|e| e.before.index() < n && e.after.index() < n);
         ordering.sort();
         ordering.dedup();
         let before: Vec<_> = ordering.iter().map(|e| (e.after, e.before)).collect();
-        let after: Vec<_> = ordering.iter().map(|e| (e.before, e.after)).collect();
-        Edges {
-            inputs: Rows::build(n, &inputs),
-            users: Rows::build(n, &users),
-            ordered_before: Rows::build(n, &before),
-            ordered_after: Rows::build(n, &after),
-        }
+        let ordered_before = Rows::build(n, &before);
+        Edges { users: inputs.turned(), ordered_after: ordered_before.turned(), inputs, ordered_before }
     }
 
     /// Number of nodes.
@@ -142,6 +161,12 @@ impl Edges {
     /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether every edge leads from an earlier node to a later one.
+    pub fn follow_the_list(&self) -> bool {
+        let is_later = |id: NodeId| self.predecessors(id).all(|before| before < id);
+        (0..self.len() as u32).map(NodeId).all(is_later)
     }
 
     /// The distinct nodes whose value `id` takes, in order of first appearance.

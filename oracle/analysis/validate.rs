@@ -227,14 +227,18 @@ fn tensors(faults: &mut Faults) {
 fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind)) {
     let (shape, strides) = (graph.dims(tensor.shape), graph.dims(tensor.stride));
     let mut sound = true;
-    let numbers = shape.iter().map(|d| ("size", *d)).chain(strides.iter().map(|d| ("stride", *d)));
-    let numbers = numbers.chain([("offset", Dim::Static(tensor.offset))]);
-    for (what, dim) in numbers.chain(tensor.storage_bytes.map(|bytes| ("storage size", bytes))) {
-        if let Some(value) = dim.known().filter(|&value| value < 0) {
+    let mut count = |what, dim: Dim| {
+        if let Dim::Static(value) = dim
+            && value < 0
+        {
             add(FaultKind::NegativeSize { what, value });
             sound = false;
         }
-    }
+    };
+    shape.iter().for_each(|&dim| count("size", dim));
+    strides.iter().for_each(|&dim| count("stride", dim));
+    count("offset", Dim::Static(tensor.offset));
+    tensor.storage_bytes.into_iter().for_each(|bytes| count("storage size", bytes));
     if shape.len() != strides.len() {
         add(FaultKind::Rank { shape: shape.len(), strides: strides.len() });
         sound = false;

@@ -1,4 +1,4 @@
-//! A distinct finding: a rule and the reduced shape that breaks it.
+//! A distinct finding: a rule, the method that breaks it and the reduced shape on which it does.
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::{Case, Expectation, Expected, Subject};
@@ -16,6 +16,9 @@ pub struct Distinct {
     /// Its kind, where findings of the rule have one: the exception that an implementation raises, for example.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// The option `method` of the pass, where the case has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// The shape: operators in list order with the distances of their operands; names and sizes left out.
     pub shape: String,
     /// The case of the campaign that showed it first.
@@ -47,6 +50,7 @@ impl Distinct {
         Distinct {
             rule: pin.rule.to_string(),
             kind: pin.kind.clone(),
+            method: super::method_of(case).map(String::from),
             shape: shape(&case.graph),
             number,
             nodes,
@@ -64,7 +68,10 @@ impl Distinct {
 
     /// Whether it is the same finding.
     pub fn is_same(&self, other: &Distinct) -> bool {
-        self.rule == other.rule && self.kind == other.kind && self.shape == other.shape
+        self.rule == other.rule
+            && self.kind == other.kind
+            && self.method == other.method
+            && self.shape == other.shape
     }
 
     /// A file name for the reduced case.

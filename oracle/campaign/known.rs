@@ -1,9 +1,19 @@
 //! Known findings: counted, not reported again.
 //!
-//! One JSON object a line: `{"rule": ..., "kind": ..., "shape": ..., "link": ...}`. `kind` (part of it) and `shape` may be
-//! left out: then every finding of the rule is known. A link says where it is tracked, and is required.
+//! One JSON object a line: `{"rule": ..., "kind": ..., "method": ..., "words": [...], "brings": [...], "shape": ..., "link": ...}`. A line knows
+//! the findings of its rule of which everything else that it says is true, and should say enough that another defect under the same rule
+//! is not among them:
+//!
+//! - `kind`: a part of the finding's kind, where findings of the rule have one ([`worker`]);
+//! - `method`: the option of that name that the case gives its pass;
+//! - `words`: each of them stands in the finding's explanation;
+//! - `brings`: rules whose findings in the same case follow from it, although they name no node of it: wrong values, most often;
+//! - `shape`: the shape of the reduced case. It is looked at when a case has been reduced, the others before.
+//!
+//! A link says where it is tracked, and is required.
 
 use super::Distinct;
+use crate::rules::{Finding, worker};
 use serde::Deserialize;
 
 /// One known finding.
@@ -14,6 +24,14 @@ pub struct Known {
     pub rule: String,
     /// Part of the kind; any, if absent.
     pub kind: Option<String>,
+    /// The option `method` of the pass; any, if absent.
+    pub method: Option<String>,
+    /// What the explanation says; anything, if empty.
+    #[serde(default)]
+    pub words: Vec<String>,
+    /// Rules whose findings in the same case follow from it.
+    #[serde(default)]
+    pub brings: Vec<String>,
     /// The shape; any, if absent.
     pub shape: Option<String>,
     /// Where it is tracked.
@@ -27,23 +45,59 @@ pub struct KnownList(Vec<Known>);
 impl KnownList {
     /// Reads a list. The error names the line.
     pub fn parse(text: &str) -> Result<KnownList, String> {
-        let mut list = Vec::new();
+        let mut list: Vec<Known> = Vec::new();
         for (i, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.trim_start().starts_with('#') {
                 continue;
             }
-            list.push(serde_json::from_str(line).map_err(|error| format!("line {}: {error}", i + 1))?);
+            let known: Known =
+                serde_json::from_str(line).map_err(|error| format!("line {}: {error}", i + 1))?;
+            if known.shape.is_some() && !known.words.is_empty() {
+                return Err(format!(
+                    "line {}: words are looked at before a case is reduced, and shape after",
+                    i + 1
+                ));
+            }
+            list.push(known);
         }
         Ok(KnownList(list))
     }
 
-    /// Whether a finding is known.
+    /// What is new among the findings of one case with this option `method`, and where the others are tracked: each link once, in order.
+    pub fn sort<'f>(&self, findings: &'f [Finding], method: Option<&str>) -> (Vec<&'f Finding>, Vec<String>) {
+        let lines: Vec<Option<&Known>> = findings.iter().map(|finding| self.line(finding, method)).collect();
+        let known = || lines.iter().copied().flatten();
+        let brought =
+            |finding: &Finding| known().any(|line| line.brings.iter().any(|rule| rule == finding.rule));
+        let new = findings.iter().zip(&lines).filter(|(finding, line)| line.is_none() && !brought(finding));
+        let mut links: Vec<String> = known().map(|line| line.link.clone()).collect();
+        links.sort_unstable();
+        links.dedup();
+        (new.map(|(finding, _)| finding).collect(), links)
+    }
+
+    /// The line that knows a finding, whatever the shape.
+    fn line(&self, finding: &Finding, method: Option<&str>) -> Option<&Known> {
+        let kind = worker::kind(finding).unwrap_or_default();
+        let text = finding.explanation();
+        let knows = |known: &&Known| {
+            known.rule == finding.rule
+                && known.shape.is_none()
+                && known.kind.as_ref().is_none_or(|part| kind.contains(part.as_str()))
+                && known.method.as_deref().is_none_or(|name| method == Some(name))
+                && known.words.iter().all(|word| text.contains(word.as_str()))
+        };
+        self.0.iter().find(knows)
+    }
+
+    /// Whether a reduced finding is known by its shape.
     pub fn holds(&self, finding: &Distinct) -> bool {
         self.0.iter().any(|known| {
             let kind = finding.kind.as_deref().unwrap_or_default();
             known.rule == finding.rule
                 && known.kind.as_ref().is_none_or(|part| kind.contains(part))
-                && known.shape.as_ref().is_none_or(|shape| *shape == finding.shape)
+                && known.method.as_ref().is_none_or(|name| finding.method.as_ref() == Some(name))
+                && known.shape.as_ref() == Some(&finding.shape)
         })
     }
 }

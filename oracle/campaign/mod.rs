@@ -12,7 +12,8 @@
 //! Values are compared by extents, which prove or refute on one generic rank; where they cannot tell, and in every eighth
 //! case as a second opinion, the graphs of all ranks are executed as well.
 //!
-//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited.
+//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited; or grafts, where joint
+//! graphs are cut.
 //!
 //! A shard takes every `n`-th batch; the stores of shards merge into one summary.
 //!
@@ -45,7 +46,8 @@ use crate::candidates::worker::panic_message;
 use crate::case::{Case, PassConfig};
 use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
 use crate::graph::Graph;
-use crate::judge::{self, CannotJudge, Options, Ranks, Values, Verdict};
+use crate::judge::partition::forward_outputs;
+use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::PassKind;
 use crate::rules::worker::blanked;
@@ -69,6 +71,9 @@ const PATIENCE: u64 = 4;
 /// Of so many cases one is also executed, on all its ranks, where extents have decided it: a proof costs a quarter of an
 /// execution, and what is judged must not rest on one way of knowing alone.
 const SECOND_OPINION: u64 = 8;
+
+/// Windows and grafts that are tried for one case.
+const TRIES: u32 = 8;
 
 /// When a campaign ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +106,7 @@ pub struct Campaign<'a> {
     pub options: Options,
     /// The budget of each reduction.
     pub reduction: Budget,
-    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited.
+    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint graphs.
     pub graphs: Vec<(String, Graph)>,
     /// As which ranks a candidate runs that bakes the rank in.
     pub ranks: RankPlan,
@@ -165,8 +170,10 @@ enum Judged {
     },
     Violated {
         rules: Vec<&'static str>,
-        /// The most fundamental one, with its kind.
+        /// The most fundamental one that is not known, with its kind.
         first: Option<Pin>,
+        /// Where those that are known are tracked, each once.
+        known: Vec<String>,
     },
     Refused(String),
     Undecided,
@@ -324,10 +331,11 @@ impl Campaign<'_> {
         match self.family(number) {
             PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
-                let mut config = joint::Config::default().without(&without(candidates, PassKind::Partition));
-                let most = most_ranks(candidates, PassKind::Partition);
-                config.ranks = config.ranks.min(most.unwrap_or(config.ranks));
-                return joint::case(&config, self.seed, number);
+                let case = joint::case(&joints(candidates), self.seed, number);
+                return match self.graft(&case, number) {
+                    Some(graph) => case_of_graft(case, graph),
+                    None => case,
+                };
             }
             PassKind::Schedule => {
                 let without = without(candidates, PassKind::Schedule);
@@ -368,11 +376,25 @@ impl Campaign<'_> {
         Case { pass: Some(PassConfig::new(PassKind::Execute.name())), ..case }
     }
 
+    /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
+    /// leave nothing of one.
+    fn graft(&self, case: &Case, number: u64) -> Option<Graph> {
+        if self.graphs.is_empty() {
+            return None;
+        }
+        let mut source = Seeded::case(self.seed, number);
+        let mut pass = case.pass.clone()?;
+        pass.options.retain(|(key, _)| key != "num_fwd_outputs");
+        (0..TRIES).find_map(|_| {
+            let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
+            let forward_outputs = forward_outputs(graph, &pass).ok()?;
+            joint::graft(&mut source, graph, forward_outputs)
+        })
+    }
+
     /// A window of a real graph, made small enough to be executed, with a few edits. `None` where there are no graphs,
     /// or the windows tried cannot be made small.
     fn neighbour(&self, number: u64) -> Option<Graph> {
-        /// Windows that are tried for one case.
-        const TRIES: u32 = 8;
         if self.graphs.is_empty() {
             return None;
         }
@@ -395,23 +417,27 @@ impl Campaign<'_> {
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let case = self.case_by(config, number);
             let options = self.options(number);
-            if options.values == Values::Auto && !number.is_multiple_of(SECOND_OPINION) {
-                let proof = Options { values: Values::Extents, ..options.clone() };
-                let judgement = judge::judge(&case, self.candidate, &proof)?;
-                if !matches!(judgement.verdict, Verdict::Undecided(_)) {
-                    return Ok((case, judgement));
-                }
+            let first = match options.values {
+                Values::Auto if !number.is_multiple_of(SECOND_OPINION) => Values::ProofFirst,
+                values => values,
+            };
+            let mut judgement =
+                judge::judge(&case, self.candidate, &Options { values: first, ..options.clone() })?;
+            // What is executed after all may need the graphs of the other ranks.
+            let is_short = first != options.values && options.ranks == Ranks::All;
+            if is_short && matches!(judgement.verdict, Verdict::Undecided(_)) {
+                judgement = judge::judge(&case, self.candidate, &options)?;
             }
-            let judgement = judge::judge(&case, self.candidate, &options)?;
             Ok((case, judgement))
         }));
         match judged {
             Ok(Ok((case, judgement))) => match &judgement.verdict {
                 Verdict::Sound => Judged::Sound { useful: judgement.acted },
-                Verdict::Violated(_) => {
+                Verdict::Violated(findings) => {
                     let rules = judgement.violated_rules();
-                    let first = rules.first().map(|rule| Pin::of(&judgement, rule));
-                    Judged::Violated { rules, first }
+                    let (new, known) = self.known.sort(findings, method_of(&case));
+                    let first = new.first().map(|finding| Pin::of_finding(finding));
+                    Judged::Violated { rules, first, known }
                 }
                 Verdict::Refused(reason) => Judged::Refused(blanked(reason, &case.graph)),
                 Verdict::Undecided(_) => Judged::Undecided,
@@ -449,14 +475,20 @@ impl Campaign<'_> {
                     batch.crashed += 1;
                     batch.first_crash.get_or_insert_with(|| format!("case {number}: {why}"));
                 }
-                Judged::Violated { rules, first } => {
+                Judged::Violated { rules, first, known } => {
                     batch.useful += 1;
                     batch.violated += 1;
                     batch.first_violation.get_or_insert(number);
                     for rule in &rules {
                         *batch.rules.entry(rule.to_string()).or_insert(0) += 1;
                     }
-                    let Some(pin) = first else { continue };
+                    for link in known {
+                        *batch.known_links.entry(link).or_insert(0) += 1;
+                    }
+                    let Some(pin) = first else {
+                        batch.known += 1;
+                        continue;
+                    };
                     let is_crowded = pin.kind.is_some() && before.kinds(pin.rule) >= MOST_KINDS;
                     let key = key(pin.rule, pin.kind.as_deref().filter(|_| !is_crowded));
                     let nth = before.total.first_rules.get(&key).copied().unwrap_or(0);
@@ -491,7 +523,12 @@ impl Campaign<'_> {
     fn reduce(&self, config: &Config, number: u64, pin: &Pin) -> Distinct {
         let options = self.options(number);
         let case = self.case_by(config, number);
-        let mut shows = |case: &Case| reduce::violates(case, self.candidate, &options, pin);
+        let is_shown = |judgement: &Judgement| {
+            let Verdict::Violated(findings) = &judgement.verdict else { return false };
+            let (new, _) = self.known.sort(findings, method_of(&case));
+            new.into_iter().any(|finding| Pin::of_finding(finding) == *pin)
+        };
+        let mut shows = |case: &Case| reduce::violates_so(case, self.candidate, &options, &is_shown);
         let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
         let (case, shows_again) = match reduced {
             Ok(reduced) => (reduced.case, true),
@@ -503,6 +540,46 @@ impl Campaign<'_> {
         let finding = Distinct::new(pin, number, &case, self.candidate, &options);
         if shows_again { finding } else { finding.shown_once() }
     }
+}
+
+/// A graft with the pass of a generated case: the number of forward outputs is in its file, and the positions of lasting inputs
+/// would be those of another graph.
+fn case_of_graft(case: Case, graph: Graph) -> Case {
+    let mut pass = case.pass;
+    let of_graph = |key: &str| ["num_fwd_outputs", "static_inputs"].contains(&key);
+    pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| !of_graph(key)));
+    Case { pass, ..Case::of_graph(graph) }
+}
+
+/// The joint graphs that all candidates take. Tags are made for a method: what was made for a replay is not put to another one,
+/// which would save what its tags only stop short of.
+fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
+    let pass = PassKind::Partition;
+    let takes = |key: &str, values: &[&str]| {
+        candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
+    };
+    let mut config = joint::Config::default().without(&without(candidates, pass));
+    config.ranks = config.ranks.min(most_ranks(candidates, pass).unwrap_or(config.ranks));
+    if !takes("method", &["replay"]) {
+        config.replay = 0;
+    }
+    match (takes("method", &["default"]), takes("method", &["min-cut"])) {
+        (true, false) => config.default_method = 100,
+        (false, true) => config.default_method = 0,
+        _ => {}
+    }
+    if !takes("first", &["default", "min-cut"]) {
+        config.two_stages = 0;
+    }
+    if !takes("checkpoint", &["auto", "operators"]) {
+        config.checkpoint_pass = 0;
+    }
+    config
+}
+
+/// The option `method` that a case gives its pass.
+fn method_of(case: &Case) -> Option<&str> {
+    case.pass.as_ref()?.word("method").ok()?
 }
 
 /// What is counted together: a rule, with its kind where there is one.

@@ -22,7 +22,7 @@ pub struct Batch {
     pub useful: u64,
     /// Cases that were violated.
     pub violated: u64,
-    /// Violations whose reduced form is known.
+    /// Violated cases in which everything is known, before they are reduced or when they have been.
     pub known: u64,
     /// Cases that the candidate refused.
     pub refused: u64,
@@ -45,6 +45,9 @@ pub struct Batch {
     pub rules: BTreeMap<String, u64>,
     /// Cases by their most fundamental violated rule.
     pub first_rules: BTreeMap<String, u64>,
+    /// Cases that show a known finding, by where it is tracked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub known_links: BTreeMap<String, u64>,
     /// Reductions that gave nothing new, by rule.
     pub misses: BTreeMap<String, u64>,
     /// Refusals by reason, in which names and numbers are blanks.
@@ -117,6 +120,7 @@ impl Summary {
         let sums = [
             (&mut total.rules, batch.rules),
             (&mut total.first_rules, batch.first_rules),
+            (&mut total.known_links, batch.known_links),
             (&mut total.misses, batch.misses),
             (&mut total.refusals, batch.refusals),
         ];
@@ -176,7 +180,10 @@ impl Summary {
             text += &format!("  {count:>8}  {reason}\n");
         }
         if t.known > 0 {
-            text += &format!("{} reduced cases are known findings\n", t.known);
+            text += &format!("{} violated cases show known findings only\n", t.known);
+        }
+        for (link, count) in &t.known_links {
+            text += &format!("  {count:>8}  {link}\n");
         }
         text
     }

@@ -1,6 +1,6 @@
 //! Campaigns: the same findings however they are run, stores that survive, and stores that are refused.
 
-use super::{BATCH, Campaign, KnownList, Limit, RankPlan, Summary, merge};
+use super::{BATCH, Batch, Campaign, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
@@ -163,6 +163,35 @@ fn known_findings_are_counted_and_not_told() {
     assert!(again.total.known > 0, "{}", again.text());
     assert!(!again.total.found.iter().any(|finding| found.iter().any(|f| f.is_same(finding))));
     assert!(KnownList::parse("{\"rule\": \"x\"}").unwrap_err().starts_with("line 1: "));
+    let both = r#"{"rule": "x", "shape": "y", "words": ["z"], "link": "l"}"#;
+    assert!(KnownList::parse(both).unwrap_err().starts_with("line 1: words are looked at"));
+}
+
+/// A line knows what its words say and nothing else of the rule.
+#[test]
+fn another_defect_under_the_same_rule_is_told() {
+    let mutant = mutant();
+    let all = campaign(&*mutant).run().unwrap().total;
+    let rule = &all.found[0].rule;
+    let with = |words: &str| {
+        let line = format!(r#"{{"rule": "{rule}", "words": [{words}], "link": "there"}}"#);
+        let known = KnownList::parse(&line).unwrap();
+        Campaign { known, ..campaign(&*mutant) }.run().unwrap().total
+    };
+    let of_rule = |total: &Batch| total.found.iter().filter(|finding| finding.rule == *rule).count();
+    let (nothing, other) = (with(""), with(r#""words that nobody says""#));
+    assert_eq!((of_rule(&nothing), nothing.known_links["there"] > 0), (0, true));
+    assert_eq!((other.found == all.found, other.known_links.len(), other.known), (true, 0, 0));
+    // What comes with it is known with it, and without it is not.
+    let rest = all.rules.keys().map(|rule| format!("\"{rule}\"")).collect::<Vec<_>>().join(",");
+    let line = |rule: &str| format!(r#"{{"rule": "{rule}", "brings": [{rest}], "link": "there"}}"#);
+    let known = |rule: &str| KnownList::parse(&line(rule)).unwrap();
+    let brought = Campaign { known: known(rule), ..campaign(&*mutant) }.run().unwrap().total;
+    assert!(brought.known >= nothing.known && brought.found.len() <= nothing.found.len());
+    let absent = Campaign { known: known("worker/hang"), ..campaign(&*mutant) }.run().unwrap().total;
+    assert_eq!((absent.known, absent.found.len()), (0, all.found.len()));
+    // The counts are the same whatever is known.
+    assert_eq!((nothing.violated, &nothing.rules), (all.violated, &all.rules));
 }
 
 /// Panics on every graph with an odd number of nodes.
@@ -181,6 +210,46 @@ impl Candidate for Panics {
         assert!(graph.len().is_multiple_of(2), "an odd number of nodes");
         candidates::Reference.run(graph, pass, rank)
     }
+}
+
+/// Cuts joint graphs by position in the list, and in no other way.
+struct ByPosition;
+
+impl Candidate for ByPosition {
+    fn name(&self) -> &str {
+        "by-position"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Partition], bakes_rank: false }
+    }
+
+    fn takes_option(&self, _: PassKind, key: &str, value: &str) -> bool {
+        match key {
+            "method" => value == "default",
+            "first" | "checkpoint" => false,
+            _ => true,
+        }
+    }
+
+    fn run(&self, _: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        Err(Refusal::new("it cuts joint graphs"))
+    }
+}
+
+/// Nobody gets graphs whose tags were made for a method that it does not have.
+#[test]
+fn joint_graphs_are_made_for_the_methods_that_there_are() {
+    let cases = |candidate: &dyn Candidate| -> Vec<String> {
+        let campaign = Campaign { pass: Some(PassKind::Partition), ..campaign(candidate) };
+        (0..60).map(|number| campaign.case(number).to_string()).collect()
+    };
+    let any = |cases: &[String], word: &str| cases.iter().any(|case| case.contains(word));
+    let (all, own) = (cases(&candidates::Reference), cases(&ByPosition));
+    for word in ["method=replay", "method=min-cut", "first=", "checkpoint=", "ap_must_save"] {
+        assert!(any(&all, word) && !any(&own, word), "{word}");
+    }
+    assert!(own.iter().all(|case| case.contains("method=default")));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::passes::memory::replay::{Facts, Options, replay_with};
 use crate::passes::memory::scheduler::{Planning, Timeline, lower};
-use crate::passes::memory::{Devices, Life, Replay};
+use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 
@@ -237,7 +237,7 @@ impl Candidate for MemoryMutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        super::reference::no_options(pass)
+        check_options(pass)
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
@@ -246,6 +246,16 @@ impl Candidate for MemoryMutant {
 
     fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
         self.0.claim(graph).map_err(Refusal::new)
+    }
+}
+
+/// Whether the options of a pass can be understood. What is stated is the same for every method: all of it.
+pub(super) fn check_options(pass: &PassConfig) -> Result<(), String> {
+    match pass.word("method").map_err(|error| error.to_string())? {
+        Some(method) if !METHODS.contains(&method) => {
+            Err(format!("memory has no method {method:?}; there are: {}", METHODS.join(", ")))
+        }
+        _ => super::reference::no_options(&pass.clone().without(&["method"])),
     }
 }
 
@@ -268,7 +278,8 @@ impl MemoryCandidate {
     /// What it states about a graph; its reason, where it declines.
     pub fn claim(&self, graph: &Graph) -> Result<Claim, String> {
         let facts = Facts::new(graph);
-        let devices = Devices::All;
+        let ledger = Ledger::derived(graph, &Sizes::new(graph, None), &facts.storages);
+        let devices = Devices::of(graph, &ledger);
         let options = Options { devices, ..Options::default() };
         let replay = replay_with(&facts, options, self.policy).map_err(|why| why.to_string())?;
         let mut lives = replay.lives.clone();
@@ -298,7 +309,7 @@ impl MemoryCandidate {
             // A storage that changes its size has no single life that adds up.
             steps: Some(steps),
             lives: (!resized).then_some(claimed),
-            estimates: self.estimates(&facts, &replay)?,
+            estimates: self.estimates(&facts, devices, &replay)?,
             increments: (!resized).then(|| self.increments(&facts, &replay)),
             offsets: Some(self.offsets(&facts, &replay)),
             after: Some(after.unwrap_or_else(|| graph.clone())),
@@ -307,11 +318,16 @@ impl MemoryCandidate {
     }
 
     /// The peak by both estimators of the scheduler's model; resizes are unknown to it.
-    fn estimates(&self, facts: &Facts, replay: &Replay) -> Result<Vec<(String, i64)>, String> {
+    fn estimates(
+        &self,
+        facts: &Facts,
+        devices: Devices,
+        replay: &Replay,
+    ) -> Result<Vec<(String, i64)>, String> {
         if !replay.ledger.resizes.is_empty() {
             return Ok(Vec::new());
         }
-        let lowered = lower(facts, Devices::All, None, &|_| true).map_err(|why| why.to_string())?;
+        let lowered = lower(facts, devices, None, &|_| true).map_err(|why| why.to_string())?;
         let planning = Planning::new(&lowered.program).map_err(|why| why.to_string())?;
         let order: Vec<u32> = (0..lowered.nodes.len() as u32).collect();
         let timeline = Timeline::new(&lowered.program, &planning, &order).map_err(|why| why.to_string())?;
@@ -582,7 +598,7 @@ mod tests {
     use crate::rules::memory::{MemoryConfig, judge_memory};
 
     fn config() -> MemoryConfig {
-        MemoryConfig { devices: Some(Devices::All), ..MemoryConfig::default() }
+        MemoryConfig::default()
     }
 
     #[test]

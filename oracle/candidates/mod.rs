@@ -117,6 +117,12 @@ pub trait Candidate: Sync {
         case
     }
 
+    /// Whether it takes an option of a pass with this value.
+    fn takes_option(&self, pass: PassKind, key: &str, value: &str) -> bool {
+        let _ = (pass, key, value);
+        true
+    }
+
     /// The largest world that it takes for a pass; `None`: any.
     fn max_ranks(&self, pass: PassKind) -> Option<u32> {
         let _ = pass;

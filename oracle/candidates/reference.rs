@@ -34,7 +34,8 @@ impl Candidate for Reference {
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
-            Some(PassKind::Repair | PassKind::Memory | PassKind::Execute) => no_options(pass),
+            Some(PassKind::Repair | PassKind::Execute) => no_options(pass),
+            Some(PassKind::Memory) => super::memory::check_options(pass),
             Some(PassKind::Partition) => partition_config(pass).map(|_| ()),
             Some(PassKind::Schedule) => config_of(pass).map(|_| ()),
             None => Ok(()),

@@ -4,9 +4,10 @@ use super::files::{self, Input};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::Outcome;
-use crate::case::{Case, PassConfig};
+use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
+use crate::judge::schedule::{outcomes_of, ranks_recorded};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::report;
 use crate::report::memory::MemoryReport;
@@ -121,17 +122,14 @@ impl Check {
             false => None,
         };
         let options = self.judge_options();
-        let schedule = match self.pass == PassKind::Schedule.name() && case.programs.is_empty() {
-            true => Some((case.graph.clone(), self.scheduled(&case, outcomes.as_ref(), &config))),
+        let schedule = match self.pass == PassKind::Schedule.name() {
+            true => self.scheduled(&case, outcomes.as_ref(), &config),
             false => None,
         };
         let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
         timing.tell("judging");
         let counts = match schedule {
-            Some((before, Some((after, estimates)))) if !order_is_broken(&judgement) => {
-                let report = ScheduleReport::new(&before, &after, &estimates);
-                Some((report.text(), report.json()))
-            }
+            Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
             _ => counts,
         };
         self.report(&judgement, &subject, counts, arguments, out)
@@ -244,26 +242,30 @@ impl Check {
         Ok((report.text(), report.json()))
     }
 
-    /// The graph of the first rank after a schedule, with the estimates that all ranks agree on; `None` where there is none.
+    /// What the orders after a schedule are worth, by the estimates that all ranks agree on; `None` where there are none.
     fn scheduled(
         &self,
         case: &Case,
         outcomes: Option<&Result<Outcomes, CouldNotRun>>,
         config: &PassConfig,
-    ) -> Option<(Graph, Estimates)> {
+    ) -> Option<ScheduleReport> {
         let tables = Estimates::of_ranks(&config.estimates).ok()?;
         let estimates = Estimates::agreed(&tables).ok()?;
-        let after = match (outcomes, &case.outcome) {
-            (Some(outcomes), _) => outcomes.as_ref().ok()?.first()?.1.repaired.clone(),
-            (None, Some(recorded)) if self.candidate == "reference" => {
-                recorded.entries().first()?.1.repaired.clone()
+        let made;
+        let outcomes = match (outcomes, &case.outcome) {
+            (Some(outcomes), _) => outcomes.as_ref().ok()?,
+            (None, Some(recorded)) if self.candidate == "reference" && !self.worker.is_given() => {
+                made = judge::recorded_outcomes(recorded);
+                &made
             }
             (None, _) => {
                 let candidate = self.worker.or_named(|| self.candidate.clone()).ok()?;
-                candidate.run(&case.graph, config, 0).ok()?.repaired
+                made = outcomes_of(case, config, candidate.as_ref())?;
+                &made
             }
         };
-        Some((after, estimates))
+        let ranks = ranks_recorded(&case.graph, &case.programs, outcomes).ok()?;
+        Some(ScheduleReport::new(&ranks, &estimates))
     }
 
     fn judge_options(&self) -> Options {
@@ -308,7 +310,14 @@ impl Check {
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
         };
         let outcomes = outcomes?;
-        let judgement = judge::judge_outcomes(&case.graph, &config, &outcomes, options).map_err(explain)?;
+        let judgement = match case.programs.is_empty() {
+            true => judge::judge_outcomes(&case.graph, &config, &outcomes, options),
+            false => {
+                let outcome = Some(recorded(outcomes));
+                judge::judge_recorded(&Case { pass: Some(config), outcome, ..case }, options)
+            }
+        };
+        let judgement = judgement.map_err(explain)?;
         let after: Vec<String> = self.after.iter().map(|path| path.display().to_string()).collect();
         Ok((judgement, format!("{} of {before}, giving {}", self.pass, after.join(", "))))
     }
@@ -343,6 +352,21 @@ impl Check {
             }
         }
         Ok(outcomes)
+    }
+}
+
+/// Outcomes as a case records them.
+fn recorded(outcomes: Outcomes) -> Recorded {
+    let graphs = |outcome: Outcome| RecordedGraphs {
+        unrepaired: outcome.unrepaired,
+        repaired: outcome.repaired,
+        refused: None,
+    };
+    let is_same = matches!(outcomes[..], [(None, _)]);
+    let mut entries = outcomes.into_iter().map(|(rank, outcome)| (rank.unwrap_or(0), graphs(outcome)));
+    match entries.next() {
+        Some((_, graphs)) if is_same => Recorded::Same(Box::new(graphs)),
+        first => Recorded::PerRank(first.into_iter().chain(entries).collect()),
     }
 }
 

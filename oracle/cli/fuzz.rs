@@ -5,7 +5,9 @@ use super::worker::WorkerOptions;
 use super::{CouldNotRun, ReportFormat, Status, files, print};
 use crate::campaign::{BATCH, Campaign, Diff, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate};
+use crate::case::PassConfig;
 use crate::judge::Options;
+use crate::judge::partition::forward_outputs;
 use crate::reduce::Budget;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
@@ -53,11 +55,11 @@ pub(super) struct Fuzz {
     /// Where to keep what is found; an earlier run there is continued. Several candidates: a folder each.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Findings that are known, one JSON object a line: {"rule": ..., "shape": ..., "link": ...}
+    /// Findings that are known, one JSON object a line: {"rule": ..., "words": [...], "link": ...}
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// A real graph, exchange JSON or .graph (repeatable): cases are windows of these, made small and edited, instead
-    /// of generated ones.
+    /// A real graph, exchange JSON or .graph (repeatable): cases are windows of these, made small and edited, or for
+    /// partition joint graphs with edits, instead of generated ones.
     #[arg(long = "graph", value_name = "FILE")]
     graphs: Vec<PathBuf>,
     /// How values are compared; auto executes every eighth case, and those that are not proved or refuted symbolically.
@@ -119,13 +121,9 @@ impl Fuzz {
         }
         let old = self.against.as_ref().map(|old| self.worker.named_or_command(old)).transpose()?;
         let known = self.known()?;
-        if let (
-            Some(pass @ (PassKind::Partition | PassKind::Schedule | PassKind::Memory | PassKind::Execute)),
-            [_, ..],
-        ) = (pass, &self.graphs[..])
-        {
+        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) = (pass, &self.graphs[..]) {
             let why = format_args!(
-                "--graph: windows of graphs are cut for bucketing and repair, not for {}",
+                "--graph: cases are made of real graphs for bucketing, repair and partition, not for {}",
                 pass.name()
             );
             return Err(CouldNotRun::new(why));
@@ -135,6 +133,16 @@ impl Fuzz {
             let graph = files::read(path)?.into_graph(path)?;
             if graph.is_empty() {
                 return Err(CouldNotRun::new(format_args!("{}: holds no node", path.display())));
+            }
+            let faults = crate::judge::input_faults(&graph, PassKind::Repair);
+            if !faults.is_empty() {
+                return Err(CouldNotRun::faults(path.display(), &faults));
+            }
+            if pass == Some(PassKind::Partition) {
+                forward_outputs(&graph, &PassConfig::new("partition")).map_err(|_| {
+                    let why = "it does not say how many outputs are forward's (num_fwd_outputs)";
+                    CouldNotRun::new(format_args!("{}: {why}", path.display()))
+                })?;
             }
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             graphs.push((name, graph));

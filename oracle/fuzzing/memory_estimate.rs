@@ -6,7 +6,6 @@ use crate::generate::Bytes;
 use crate::generate::memory::MemoryCases;
 use crate::graph::Graph;
 use crate::judge::Verdict;
-use crate::passes::memory::Devices;
 use crate::report::memory::MemoryReport;
 use crate::rules::memory::{MemoryConfig, judge_memory};
 
@@ -35,9 +34,8 @@ fn reference_is_right(graph: &Graph) {
     if validate(graph).iter().any(|fault| fault.is_fatal()) {
         return;
     }
-    let config = MemoryConfig { devices: Some(Devices::All), ..MemoryConfig::default() };
     let Ok(claim) = MEMORY_CANDIDATES[0].claim(graph) else { return };
-    let judged = judge_memory(graph, &claim, &config);
+    let judged = judge_memory(graph, &claim, &MemoryConfig::default());
     if let Ok(judgement) = judged
         && let Verdict::Violated(findings) = judgement.verdict
     {

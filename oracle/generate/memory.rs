@@ -2,7 +2,7 @@
 //!
 //! Views of views, partial writes, names that change, tuples of which elements are dead, outputs that are views of
 //! inputs or of each other, collectives with `out=` buffers and in place, results that nobody reads, storages of no
-//! bytes, storages that shrink to nothing and grow again. The graph is written in the text case format and read back,
+//! bytes, storages that shrink to nothing and grow again, tensors of the host. The graph is written in the text case format and read back,
 //! so every case is at once a file.
 //!
 //! Nothing is read or written that a collective in flight uses, and every collective is waited for, unless
@@ -12,6 +12,7 @@ use super::{Seeded, Source};
 use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::graph::Graph;
+use crate::passes::memory::METHODS;
 use std::fmt::Write;
 
 /// What may occur.
@@ -67,10 +68,12 @@ const RESIZE: &str = "facts inductor.resize_storage_bytes_.default '{\"kind\":\"
                       \"inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()\",\"is_mutable\":false,\
                       \"mutated_args\":[],\"ret_aliases_arg\":[],\"is_view\":false}'\n";
 
-/// Case number `index` of the campaign `seed`.
+/// Case number `index` of the campaign `seed`: a graph, and what an implementation with several methods is asked for.
 pub fn case(seed: u64, index: u64) -> Case {
-    let graph = MemoryCases::default().graph(Seeded::case(seed, index)).unwrap_or_default();
-    Case { pass: Some(PassConfig::new("memory")), ..Case::of_graph(graph) }
+    let mut source = Seeded::case(seed, index);
+    let graph = MemoryCases::default().graph(&mut source).unwrap_or_default();
+    let pass = PassConfig::new("memory").with("method", source.one_of(METHODS));
+    Case { pass: Some(pass), ..Case::of_graph(graph) }
 }
 
 impl MemoryCases {
@@ -164,7 +167,7 @@ impl Writer<'_> {
     }
 
     fn step(&mut self) {
-        match self.source.weighted(&[30, 20, 12, 8, 6, 8, 6, 4, 4, 3]) {
+        match self.source.weighted(&[30, 20, 12, 8, 6, 8, 6, 4, 4, 3, 2]) {
             0 => self.compute(),
             1 => self.view(),
             2 => self.write(),
@@ -174,7 +177,8 @@ impl Writer<'_> {
             6 => self.in_place_collective(),
             7 => self.out_collective(),
             8 => self.split(),
-            _ => self.resize(),
+            9 => self.resize(),
+            _ => self.host(),
         }
     }
 
@@ -264,6 +268,14 @@ impl Writer<'_> {
                 self.shown(element, size, &a, false);
             }
         }
+    }
+
+    /// A tensor of the host, which does not count where accelerators are in use. Nobody mixes it with the others.
+    fn host(&mut self) {
+        let (tensor, name) = (self.name("h"), self.name("h"));
+        let _ = writeln!(self.text, "{tensor} = empty([8], dtype=f32, device=@cpu) : f32[8] @cpu");
+        let _ = writeln!(self.text, "{name} = fill_({tensor}, 0) : f32[8] @cpu");
+        self.roots += 1;
     }
 
     fn collective(&mut self) {
@@ -361,6 +373,15 @@ mod tests {
     use crate::analysis::validate::validate;
     use crate::generate::Seeded;
     use crate::passes::memory::replay::Facts;
+
+    #[test]
+    fn cases_draw_every_method() {
+        let drawn: std::collections::BTreeSet<String> = (0..200)
+            .filter_map(|index| Some(super::case(3, index).pass?.word("method").ok()??.to_string()))
+            .collect();
+        assert!(METHODS.iter().all(|method| drawn.contains(*method)), "{drawn:?}");
+        assert_eq!(drawn.len(), METHODS.len());
+    }
 
     #[test]
     fn cases_are_valid() {

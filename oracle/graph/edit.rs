@@ -118,14 +118,21 @@ impl Editor {
         if self.is_free(base) {
             return base.to_string();
         }
-        let count = self.suffix.entry(base.to_string()).or_insert(0);
-        loop {
-            *count += 1;
+        let mut count = self.suffix.get(base).copied().unwrap_or(0);
+        let name = loop {
+            count += 1;
             let name = format!("{base}_{count}");
-            if self.graph.find(&name).is_none() && !self.taken.contains(&name) {
-                return name;
+            if self.is_free(&name) {
+                break name;
+            }
+        };
+        match self.suffix.get_mut(base) {
+            Some(last) => *last = count,
+            None => {
+                self.suffix.insert(base.to_string(), count);
             }
         }
+        name
     }
 
     /// Inserts a call before `anchor` (at the end if `None`), under a fresh name made from `base`.

@@ -33,7 +33,7 @@ pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
 pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
-pub use world::{Group, World, WorldFault};
+pub use world::{Group, MOST_RANKS, World, WorldFault};
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -69,7 +69,7 @@ impl Op {
 pub struct TargetId(pub u32);
 
 /// A node. Its variable parts are spans of the graph's arenas.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Node {
     /// Unique name.
     pub name: Str,

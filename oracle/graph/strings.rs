@@ -24,7 +24,7 @@ impl std::fmt::Debug for Str {
 }
 
 /// The strings of one graph.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Strings(StringInterner<StringBackend<SymbolU32>, FxBuildHasher>);
 
 impl Default for Strings {

@@ -31,11 +31,15 @@ pub struct Group {
     pub instances: Vec<Vec<u32>>,
 }
 
+/// Ranks of a world at most. Nobody trains on a million; a file that says so must not cost the memory for it.
+pub const MOST_RANKS: u32 = 1 << 20;
+
 /// Something wrong with a world.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum WorldFault {
     NoRanks,
+    TooManyRanks,
     DuplicateGroup { group: String },
     EmptyGroup { group: String },
     RankTwice { group: String, rank: u32 },
@@ -48,6 +52,9 @@ impl fmt::Display for WorldFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WorldFault::NoRanks => write!(f, "the world has no ranks"),
+            WorldFault::TooManyRanks => {
+                write!(f, "the world has too many ranks: at most {MOST_RANKS} can be judged")
+            }
             WorldFault::DuplicateGroup { group } => write!(f, "process group {group:?} is defined twice"),
             WorldFault::EmptyGroup { group } => write!(f, "process group {group:?} has no ranks"),
             WorldFault::RankTwice { group, rank } => {
@@ -97,6 +104,9 @@ impl World {
         if self.ranks == Some(0) {
             faults.push(WorldFault::NoRanks);
         }
+        if self.ranks.is_some_and(|ranks| ranks > MOST_RANKS) || self.mesh().is_none() {
+            faults.push(WorldFault::TooManyRanks);
+        }
         for (i, group) in self.groups.iter().enumerate() {
             let name = || group.name.clone();
             if self.groups[..i].iter().any(|g| g.name == group.name) {
@@ -132,33 +142,23 @@ impl World {
     /// The assumption, in words: if the largest group is as large as all the others multiplied (and there are
     /// others), it is the whole world and the others are the axes of a mesh over it; otherwise every group is
     /// an axis. The first axis varies slowest. Groups that already list their ranks keep them. `None` when the
-    /// world would have more than `u32::MAX` ranks.
+    /// world would have more than [`MOST_RANKS`] ranks.
     pub fn assume_mesh(&self) -> Option<World> {
         if self.is_explicit() {
-            return Some(self.clone());
+            return (self.ranks? <= MOST_RANKS).then(|| self.clone());
         }
-        let open: Vec<usize> =
-            (0..self.groups.len()).filter(|&i| self.groups[i].instances.is_empty()).collect();
-        let product = |indices: &[usize]| {
-            indices.iter().try_fold(1u32, |product, &i| product.checked_mul(self.groups[i].size))
-        };
-        let largest = open.iter().copied().max_by_key(|&i| (self.groups[i].size, std::cmp::Reverse(i)));
-        let axes: Vec<usize> = match largest {
-            Some(whole) if open.len() > 1 => {
-                let others: Vec<usize> = open.iter().copied().filter(|&i| i != whole).collect();
-                if product(&others) == Some(self.groups[whole].size) { others } else { open.clone() }
-            }
-            _ => open.clone(),
-        };
-        let ranks = self.ranks.unwrap_or(1).max(product(&axes)?);
+        let Mesh { open, axes, ranks: mesh } = self.mesh()?;
+        let ranks = self.ranks.unwrap_or(1).max(mesh);
+        if ranks > MOST_RANKS {
+            return None;
+        }
         let mut world = World { ranks: Some(ranks), groups: self.groups.clone() };
-        let mesh = product(&axes)?;
-        for &i in &open {
+        for i in open {
             let size = self.groups[i].size;
             world.groups[i].instances = match axes.iter().position(|&a| a == i) {
                 None => vec![(0..size).collect()],
                 Some(axis) => {
-                    let inner = product(&axes[axis + 1..])?.max(1);
+                    let inner = self.product(&axes[axis + 1..])?.max(1);
                     let outer = mesh / (inner * size).max(1);
                     (0..outer)
                         .flat_map(|o| (0..inner).map(move |k| (o, k)))
@@ -169,4 +169,35 @@ impl World {
         }
         Some(world)
     }
+
+    /// The mesh that groups without rank lists are assumed to form; `None` if it has more than [`MOST_RANKS`] ranks.
+    fn mesh(&self) -> Option<Mesh> {
+        let open: Vec<usize> =
+            (0..self.groups.len()).filter(|&i| self.groups[i].instances.is_empty()).collect();
+        let largest = open.iter().copied().max_by_key(|&i| (self.groups[i].size, std::cmp::Reverse(i)));
+        let axes: Vec<usize> = match largest {
+            Some(whole) if open.len() > 1 => {
+                let others: Vec<usize> = open.iter().copied().filter(|&i| i != whole).collect();
+                if self.product(&others) == Some(self.groups[whole].size) { others } else { open.clone() }
+            }
+            _ => open.clone(),
+        };
+        let ranks = self.product(&axes).filter(|&ranks| ranks <= MOST_RANKS)?;
+        Some(Mesh { open, axes, ranks })
+    }
+
+    /// How many ranks the mesh of these groups has.
+    fn product(&self, groups: &[usize]) -> Option<u32> {
+        groups.iter().try_fold(1u32, |product, &i| product.checked_mul(self.groups[i].size))
+    }
+}
+
+/// The layout that is assumed for groups of which only the sizes are known.
+struct Mesh {
+    /// These groups.
+    open: Vec<usize>,
+    /// Those of them that are axes, the slowest first.
+    axes: Vec<usize>,
+    /// Ranks of the mesh.
+    ranks: u32,
 }

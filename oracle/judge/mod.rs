@@ -17,7 +17,7 @@ use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
-use crate::rules::{Asked, Severity};
+use crate::rules::{Asked, Evaluated, Severity};
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -83,6 +83,8 @@ pub enum Values {
     Auto,
     /// Execution with numbers and terms only.
     Execute,
+    /// Extents; and execution where they cannot tell.
+    ProofFirst,
     /// Extents only.
     Extents,
     /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
@@ -95,6 +97,7 @@ impl Values {
         match self {
             Values::Off => "off",
             Values::Auto => "auto",
+            Values::ProofFirst => "proof first",
             Values::Execute => "execute",
             Values::Extents => "extents",
             Values::Agree => "agree",
@@ -344,17 +347,15 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
     }
 }
 
-/// The ranks whose graphs are needed: every rank where the candidate bakes the rank in and values are executed,
-/// unless one is enough; else one. Large worlds are represented by the first rank.
+/// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where values
+/// are executed, every rank; else the first one. Large worlds are represented by the first rank.
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
     const MOST: u32 = 64;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
-    if !bakes_rank || ranks > MOST || !executes(options.values) {
-        return vec![0];
-    }
     match options.ranks {
-        Ranks::All => (0..ranks).collect(),
-        Ranks::One(number) => vec![number % ranks.max(1)],
+        Ranks::One(number) if bakes_rank => vec![number % ranks.max(1)],
+        Ranks::All if bakes_rank && ranks <= MOST && executes(options.values) => (0..ranks).collect(),
+        _ => vec![0],
     }
 }
 
@@ -363,15 +364,16 @@ fn has_moved(before: &Graph, after: &Graph) -> bool {
     before.ids().map(|id| before.name(id)).ne(after.ids().map(|id| after.name(id)))
 }
 
-/// Whether graphs are executed.
+/// Whether graphs are executed, whatever a proof says.
 fn executes(values: Values) -> bool {
     matches!(values, Values::Auto | Values::Execute | Values::Agree)
 }
 
 fn asked(options: &Options) -> Asked {
     Asked {
-        prove: matches!(options.values, Values::Auto | Values::Extents | Values::Agree),
-        execute: executes(options.values),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
+        execute: executes(options.values) || options.values == Values::ProofFirst,
+        only_in_doubt: options.values == Values::ProofFirst,
         both: matches!(options.values, Values::Execute | Values::Agree),
         agree: options.values == Values::Agree,
         element_limit: options.element_limit,
@@ -437,8 +439,20 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before = side.graph;
-    both(&side, || side.dependences(), || after.faults_given(&side));
+    let asked = match topological::violations(before, &side.edges).first() {
+        // Nothing executes a list that is not in order: what it means is defined by its repair.
+        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
+        None => asked(options),
+    };
     let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
+    let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
+    // The proof takes as long as all other evidence together.
+    let mut evaluated = None;
+    both(
+        side,
+        || evaluated = asked.prove.then(|| Evaluated::new(side, after)),
+        || (side.dependences(), after.faults_given(side, nodes)),
+    );
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
         evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }
@@ -447,19 +461,21 @@ fn judge_outcomes_with<'a>(
             PassKind::Repair => Some(before),
             _ => first.unrepaired.as_ref(),
         };
+        let edges = match (pass, &evidence.unrepaired) {
+            (PassKind::Repair, _) => &evidence.before.edges,
+            (_, Some(unrepaired)) => &unrepaired.edges,
+            _ => &evidence.after.edges,
+        };
+        // What is in order stays as it is.
+        let is_sorted = edges.follow_the_list();
         evidence.expected_order = unsorted.and_then(|graph| {
-            let order = repair::stable_order(graph).ok()?;
+            let order = if is_sorted { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
             Some(order.into_iter().map(|id| graph.name(id)).collect())
         });
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    let asked = match topological::violations(before, &evidence.before.edges).first() {
-        // Nothing executes a list that is not in order: what it means is defined by its repair.
-        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
-        None => asked(options),
-    };
-    let notes = rules::compare_values(&mut evidence, asked);
+    let notes = rules::compare_values(&mut evidence, asked, evaluated);
     let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
     if asked.agree {
         let (findings, unknown) = rules::contradictions(&evidence);

@@ -148,11 +148,32 @@ pub(super) fn judge_recorded(
 ) -> Result<Judgement, CannotJudge> {
     let config = config_of(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
+    let ranks = ranks_recorded(graph, programs, outcomes)?;
+    check_ranks(&ranks)?;
+    let mut evidence = Evidence::per_rank(&ranks, promises);
+    if !programs.is_empty() {
+        check_programs(&evidence)?;
+    }
+    if is_exact(pass)? && programs.is_empty() {
+        evidence.expected_order = expected(graph, &config);
+    }
+    Ok(judgement(&evidence))
+}
+
+/// Ranks (none: all of them), the graph that they had and the one that they have now.
+pub type OfRanks<'g> = (Vec<u32>, &'g Graph, &'g Graph);
+
+/// Who has which of the recorded outcomes.
+pub(crate) fn ranks_recorded<'g>(
+    graph: &'g Graph,
+    programs: &'g [Program],
+    outcomes: &'g [(Option<u32>, Outcome)],
+) -> Result<Vec<OfRanks<'g>>, CannotJudge> {
     let of_rank = match programs.is_empty() {
         true => Vec::new(),
         false => graphs_of_ranks(graph, programs)?,
     };
-    let mut ranks: Vec<(Vec<u32>, &Graph, &Graph)> = Vec::new();
+    let mut ranks: Vec<OfRanks> = Vec::new();
     for (rank, outcome) in outcomes {
         let graph = match (rank, programs.is_empty()) {
             (_, true) => graph,
@@ -177,15 +198,33 @@ pub(super) fn judge_recorded(
             None => ranks.push((vec![rank], graph, graph)),
         }
     }
-    check_ranks(&ranks)?;
-    let mut evidence = Evidence::per_rank(&ranks, promises);
-    if !programs.is_empty() {
-        check_programs(&evidence)?;
+    Ok(ranks)
+}
+
+/// What a candidate makes of a case on every rank that has a graph or figures of its own, as a case records it; `None`
+/// where it declines or the case makes no sense, as its judgement says.
+pub(crate) fn outcomes_of(
+    case: &Case,
+    pass: &PassConfig,
+    candidate: &dyn Candidate,
+) -> Option<Vec<(Option<u32>, Outcome)>> {
+    let tables = figures(&config_of(pass).ok()?);
+    let run = |rank: usize, graph| candidate.run(graph, pass, rank as u32).ok();
+    if case.programs.is_empty() && tables == 1 {
+        return Some(vec![(None, run(0, &case.graph)?)]);
     }
-    if is_exact(pass)? && programs.is_empty() {
-        evidence.expected_order = expected(graph, &config);
+    // Ranks beyond those that have a table of their own go by the tables in turn.
+    let of_rank = graphs_of_ranks(&case.graph, &case.programs).ok()?;
+    let mut outcomes: Vec<(Option<u32>, Outcome)> = Vec::new();
+    for (rank, &graph) in of_rank.iter().enumerate() {
+        let is_alike = |other: usize| std::ptr::eq(of_rank[other], graph) && other % tables == rank % tables;
+        let outcome = match (0..rank).find(|&other| is_alike(other)) {
+            Some(other) => outcomes.get(other)?.1.clone(),
+            None => run(rank, graph)?,
+        };
+        outcomes.push((Some(rank as u32), outcome));
     }
-    Ok(judgement(&evidence))
+    Some(outcomes)
 }
 
 /// The names in the reference's order.
@@ -198,7 +237,7 @@ fn names(graph: &Graph) -> Vec<String> {
 }
 
 /// What the options `promises=` may name.
-const PROMISES: &[&str] = &["all", "peak", "fsdp", "progress", "order"];
+const PROMISES: &[&str] = &["all", "peak", "fsdp", "progress", "ranks", "order"];
 
 /// The promises that a pass names.
 fn stated(pass: &PassConfig) -> Result<Vec<&str>, CannotJudge> {
@@ -239,6 +278,7 @@ fn promised(pass: &PassConfig, config: &Config, all: bool) -> Result<Promises, C
         peak: own.peak.or(Some(config.budget()).filter(|_| stated.contains(&"peak"))),
         fsdp_in_flight: own.fsdp_in_flight.or(Some(1).filter(|_| stated.contains(&"fsdp"))),
         progress: own.progress || stated.contains(&"progress"),
+        one_order: own.one_order || stated.contains(&"ranks"),
         in_flight,
         exposed: budget(pass, "exposed_budget").map_err(CannotJudge::Pass)?,
         exposed_gather: share("exposed_gather_budget")?,
@@ -314,6 +354,7 @@ pub fn promises(config: &Config, all: bool) -> Promises {
         exposed_gather: None,
         displacement: None,
         progress: all && config.pass == Pass::SinkWaitsIterative && config.runtime_mode,
+        one_order: all,
         estimates: Estimates::agreed(&config.estimates).unwrap_or_default(),
     }
 }

@@ -23,6 +23,7 @@ mod matmul;
 mod moves;
 mod number;
 mod opaque;
+mod packing;
 mod pointwise;
 mod promote;
 mod reduce;
@@ -31,6 +32,7 @@ mod view;
 
 pub use check::{ShapeFault, check};
 pub use layout::{is_contiguous, view as strides_of_view};
+pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
 pub use size::Size;
 

@@ -58,8 +58,13 @@ impl From<&'static str> for Pin {
 impl Pin {
     /// The violation of `rule` in a judgement.
     pub fn of(judgement: &Judgement, rule: &'static str) -> Pin {
-        let kind = findings(judgement).into_iter().find(|f| f.rule == rule).and_then(worker::kind);
-        Pin { rule, kind: kind.map(String::from) }
+        let finding = findings(judgement).into_iter().find(|f| f.rule == rule);
+        finding.map_or(Pin::from(rule), Pin::of_finding)
+    }
+
+    /// The violation that a finding tells.
+    pub fn of_finding(finding: &Finding) -> Pin {
+        Pin { rule: finding.rule, kind: worker::kind(finding).map(String::from) }
     }
 
     /// Whether a judgement shows it.
@@ -78,8 +83,18 @@ fn findings(judgement: &Judgement) -> Vec<&Finding> {
 
 /// The question that pins a reduction: does `candidate` show it on the case, and is the reference right on it? The second half keeps the case one that a correct implementation masters.
 pub fn violates(case: &Case, candidate: &dyn Candidate, options: &Options, pin: &Pin) -> bool {
+    violates_so(case, candidate, options, &|judgement| pin.is_shown(judgement))
+}
+
+/// The same of any question about a judgement.
+pub fn violates_so(
+    case: &Case,
+    candidate: &dyn Candidate,
+    options: &Options,
+    is_shown: &dyn Fn(&Judgement) -> bool,
+) -> bool {
     let judged = judge::judge(case, candidate, options);
-    let violated = judged.is_ok_and(|judgement| pin.is_shown(&judgement));
+    let violated = judged.is_ok_and(|judgement| is_shown(&judgement));
     let is_reference = candidate.name() == Reference.name();
     violated
         && (is_reference

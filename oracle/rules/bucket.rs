@@ -1,11 +1,16 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::{Checked, Evidence, Stage};
+use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{Dim, Graph, NodeId, Tensor};
-use crate::ops::shape;
+use crate::ops::Collective;
+use crate::ops::shape::{self, Packing};
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
+
+/// Views between a packing operator and the launch that sends what it packs: PyTorch has one slice there.
+const MOST_VIEWS: u32 = 16;
 
 /// On refusal the input graph is as it was.
 pub(super) fn failure_atomic(evidence: &Evidence) -> Checked {
@@ -108,6 +113,9 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
 pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
+    for merge in &evidence.correspondence.merges {
+        findings.extend(misplaced_piece(evidence, merge));
+    }
     for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
         let bucket = &after.collectives.calls[merge.launch];
         for &member in &merge.members {
@@ -143,11 +151,8 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
             if let Some((m, b)) = tensors.map(|(m, b)| (m.dtype, b.dtype))
                 && m != b
             {
-                // Bytes may be packed where nothing is computed and each piece starts at a multiple of its size.
-                let packs_bytes = bucket.kind == crate::ops::Collective::AllGather
-                    && evidence.policies.multidtype
-                    && aligned(evidence, merge);
-                if !packs_bytes {
+                // Bytes may be packed where nothing is computed.
+                if bucket.kind != Collective::AllGather || !evidence.policies.multidtype {
                     differ("dtype", &m.name(), &b.name());
                 }
             }
@@ -173,26 +178,60 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// Whether every member's piece, in bucket order, starts at a multiple of its own item size.
-fn aligned(evidence: &Evidence, merge: &super::Merge) -> bool {
-    let before = &evidence.before;
-    let mut offset = 0i64;
-    for &member in &merge.members {
-        let call = &before.collectives.calls[member];
-        let (Some(input), Some(result)) =
-            (call.inputs.first().and_then(|&i| before.graph.tensor_of(i)), before.graph.tensor_of(call.node))
-        else {
-            return false;
-        };
-        let item = i64::from(result.dtype.itemsize());
-        let Some(bytes) = before.graph.numel(input).and_then(|n| n.checked_mul(item)) else { return false };
-        if offset % item != 0 {
-            return false;
+/// An operator that packs bytes for a bucket and puts a piece where its dtype cannot be viewed, on this rank or on
+/// another one of the group.
+fn misplaced_piece(evidence: &Evidence, merge: &super::Merge) -> Option<super::Finding> {
+    let after = &evidence.after;
+    let bucket = &after.collectives.calls[merge.launch];
+    let (packer, packing) = packer_of(evidence, bucket)?;
+    let wrong = packing.misplaced_anywhere(bucket.group_size?)?;
+    let (name, into) = (after.graph.name(packer), after.graph.name(bucket.node));
+    let mut inputs = Vec::new();
+    after.graph.for_each_input(packer, &mut |input| inputs.push(input));
+    let piece =
+        |i: usize| inputs.get(i).map_or_else(|| format!("input {i}"), |&id| after.graph.name(id).to_string());
+    let unit = packing.dtype;
+    let (count, _) = *packing.pieces.get(wrong.piece)?;
+    let pieces: Vec<String> = packing
+        .pieces
+        .iter()
+        .enumerate()
+        .map(|(i, (count, dtype))| format!("{} as {count} of {}", piece(i), dtype.name()))
+        .collect();
+    let slot = packing.slot().map_or(String::new(), |len| format!(", {len} of them for each rank"));
+    let title = format!("{name} puts {} where no {} can be viewed", piece(wrong.piece), wrong.dtype.name());
+    let finding = evidence
+        .finding("bucket/homogeneous", Stage::After, title)
+        .after_nodes(evidence, [packer, bucket.node])
+        .fact(format!("{into} replaces {}", evidence.member_names(merge)))
+        .fact(format!("{name} packs elements of {}{slot}: {}", unit.name(), pieces.join(", ")))
+        .then("each piece begins at a multiple of its own element, on every rank: a tensor is viewed as another dtype only there")
+        .however(format!(
+            "on rank {} of the group the {count} elements of {} begin at element {} of {}, which is byte {}, no multiple of {}",
+            wrong.rank,
+            piece(wrong.piece),
+            wrong.element,
+            unit.name(),
+            wrong.element.saturating_mul(i64::from(unit.itemsize())),
+            wrong.dtype.itemsize()
+        ));
+    Some(finding)
+}
+
+/// The operator that packs bytes for a bucket: backward from its launch through new nodes that pass on what they get.
+fn packer_of(evidence: &Evidence, bucket: &CollectiveCall) -> Option<(NodeId, Packing)> {
+    let after = &evidence.after;
+    let mut at = *bucket.inputs.first()?;
+    for _ in 0..MOST_VIEWS {
+        if evidence.correspondence.before_of[at.index()].is_some() {
+            return None;
         }
-        let Some(next) = offset.checked_add(bytes) else { return false };
-        offset = next;
+        if let Some(packing) = Packing::of(after.graph, &after.ops, at) {
+            return Some((at, packing));
+        }
+        at = *after.edges.inputs(at).first()?;
     }
-    true
+    None
 }
 
 /// Whoever read a removed node reads its piece, with the same metadata and contents.

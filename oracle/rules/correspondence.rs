@@ -66,9 +66,15 @@ pub struct Correspondence {
 impl Correspondence {
     /// Compares two graphs.
     pub fn new(before: &Side, after: &Side) -> Correspondence {
-        let mut this = Correspondence::by_name(before.graph, after.graph);
-        this.find_rewires(before.graph, after.graph);
+        let mut this = Correspondence::of_nodes(before.graph, after.graph);
         this.find_merges(before, after);
+        this
+    }
+
+    /// Compares the nodes of two graphs, without regard to their communication.
+    pub(super) fn of_nodes(before: &Graph, after: &Graph) -> Correspondence {
+        let mut this = Correspondence::by_name(before, after);
+        this.find_rewires(before, after);
         this
     }
 
@@ -109,7 +115,8 @@ impl Correspondence {
                 continue;
             }
             for (place, (&o, &n)) in old.iter().zip(&new).enumerate() {
-                if self.after_of[o.index()] != Some(n) {
+                // A reference past the end of the list leads to no node that could have survived.
+                if self.after_of.get(o.index()).copied().flatten() != Some(n) {
                     self.rewires.push(Rewire { user: id, place, old: o, new: n });
                 }
             }

@@ -107,8 +107,11 @@ impl<'a> Evidence<'a> {
 
     /// All faults of one of these graphs.
     pub(super) fn faults_of<'s>(&'s self, side: &'s Side<'a>) -> &'s [Fault] {
-        let of_after = self.after.faults_given(&self.before);
-        if std::ptr::eq(side, &*self.after) { of_after } else { side.faults_given(&self.after) }
+        let of_after = self.after.faults_given(&self.before, &self.correspondence);
+        if std::ptr::eq(side, &*self.after) {
+            return of_after;
+        }
+        side.faults_given(&self.after, &Correspondence::of_nodes(self.after.graph, side.graph))
     }
 
     /// The nodes of the graph after whose arguments or recorded results do not fit their operators, in list order.

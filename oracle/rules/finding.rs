@@ -90,4 +90,10 @@ impl Finding {
         all.extend(self.consequences.iter().flat_map(Finding::all));
         all
     }
+
+    /// Everything that it says, in the order in which people are told.
+    pub fn explanation(&self) -> String {
+        let rest = self.facts.iter().chain(&self.then).chain(&self.however);
+        rest.fold(self.title.clone(), |text, line| text + "\n" + line)
+    }
 }

@@ -47,6 +47,7 @@ pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
+pub use proved::Evaluated;
 pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};
 
@@ -455,9 +456,10 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way.
-pub fn compare_values(evidence: &mut Evidence, asked: Asked) -> Vec<String> {
-    evidence.values = ValueEvidence::gather(evidence, asked);
+/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way. `evaluated`:
+/// both graphs, where they have been evaluated already.
+pub fn compare_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) -> Vec<String> {
+    evidence.values = ValueEvidence::gather(evidence, asked, evaluated);
     evidence.values.notes()
 }
 

@@ -5,18 +5,36 @@ use super::values::{ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, Op};
 use crate::semantics::extents::{
-    Arena, Comparison, Difference, Limits, What, compare, compare_read, evaluate,
+    Arena, Comparison, Difference, Evaluation, Limits, What, compare, compare_read, evaluate,
 };
 
 /// Differences told at most.
 const TOLD: usize = 8;
 
+/// Two graphs evaluated side by side: what each of their nodes computes.
+pub struct Evaluated<'a> {
+    arena: Arena,
+    old: Evaluation<'a>,
+    new: Evaluation<'a>,
+}
+
+impl<'a> Evaluated<'a> {
+    /// Evaluates the graph before and the graph after.
+    pub fn new(before: &Side<'a>, after: &Side<'a>) -> Evaluated<'a> {
+        let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
+        let old = evaluate(&mut arena, before.graph, &before.ops);
+        let new = evaluate(&mut arena, after.graph, &after.ops);
+        Evaluated { arena, old, new }
+    }
+}
+
 /// Compares both graphs: the result, and the rewired references whose contents certainly differ.
-pub(super) fn prove(evidence: &Evidence) -> ((ValueMethod, ValueResult), Vec<(Rewire, String)>) {
+pub(super) fn prove(
+    evidence: &Evidence,
+    evaluated: Evaluated,
+) -> ((ValueMethod, ValueResult), Vec<(Rewire, String)>) {
     let (before, after) = (&evidence.before, &evidence.after);
-    let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
-    let old = evaluate(&mut arena, before.graph, &before.ops);
-    let new = evaluate(&mut arena, after.graph, &after.ops);
+    let Evaluated { mut arena, old, new } = evaluated;
     let mut wrong = Vec::new();
     for rewire in &evidence.correspondence.rewires {
         let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };

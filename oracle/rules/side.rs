@@ -1,6 +1,6 @@
 //! One graph and what follows from it, as rules ask for it.
 
-use super::correspondence::same_constants;
+use super::Correspondence;
 use crate::analysis::conflicts::{Conflict, conflicts_among, conflicts_around};
 use crate::analysis::dependences::{self, Dependences};
 use crate::analysis::fault::{Fault, FaultKind};
@@ -55,10 +55,10 @@ impl<'a> Side<'a> {
     }
 
     /// The same, for a graph made from `base`, whose faults are known: calls that are as they were there, with the
-    /// same results, are not looked at again.
-    pub(crate) fn faults_given(&self, base: &Side) -> &[Fault] {
+    /// same results, are not looked at again. `nodes` says what became of the nodes of `base`.
+    pub(crate) fn faults_given(&self, base: &Side, nodes: &Correspondence) -> &[Fault] {
         self.faults.get_or_init(|| {
-            let fits = self.fitting_as_in(base);
+            let fits = self.fitting_as_in(base, nodes);
             self.validate(&|id| fits[id.index()])
         })
     }
@@ -69,43 +69,37 @@ impl<'a> Side<'a> {
 
     /// Nodes that `base` has too, with the same arguments and the same recorded inputs and results, and that fit
     /// their operator there.
-    fn fitting_as_in(&self, base: &Side) -> Vec<bool> {
+    fn fitting_as_in(&self, base: &Side, nodes: &Correspondence) -> Vec<bool> {
         let (graph, old) = (self.graph, base.graph);
-        let mut fits = vec![false; graph.len()];
         // Where references lead nowhere, too little is known of the calls.
         let is_loose =
             |fault: &Fault| matches!(fault.kind, FaultKind::Outside { .. } | FaultKind::Dangling { .. });
         if base.faults().iter().any(is_loose) {
-            return fits;
+            return vec![false; graph.len()];
         }
         let known: Vec<Option<TargetId>> = (0..)
             .map(TargetId)
             .zip(graph.targets())
             .map(|(id, text)| old.find_target(text).filter(|&twin| self.ops.same(id, &base.ops, twin)))
             .collect();
-        let mut is_faulty = vec![false; old.len()];
-        for fault in base.faults() {
-            fault.node.into_iter().for_each(|node| is_faulty[node.index()] = true);
+        let mut is_other = vec![false; old.len()];
+        let faulty = base.faults().iter().filter_map(|fault| fault.node);
+        let rewired = nodes.rewires.iter().map(|rewire| rewire.user);
+        for node in faulty.chain(rewired).chain(nodes.changed.iter().copied()) {
+            is_other[node.index()] = true;
         }
-        let same = |id: &NodeId| {
-            let twin = old.find(graph.name(*id))?;
-            graph.same_result(*id, old, twin).then_some(twin)
+        let twin = |id: NodeId| nodes.before_of[id.index()];
+        let same: Vec<bool> =
+            graph.ids().map(|id| twin(id).is_some_and(|twin| graph.same_result(id, old, twin))).collect();
+        let fits = |id: NodeId| {
+            twin(id).is_some_and(|twin| {
+                same[id.index()]
+                    && !is_other[twin.index()]
+                    && known[graph.node(id).target.0 as usize] == Some(old.node(twin).target)
+                    && self.edges.inputs(id).iter().all(|input| same[input.index()])
+            })
         };
-        let twins: Vec<Option<NodeId>> = graph.ids().map(|id| same(&id)).collect();
-        let (mut inputs, mut of_twin) = (Vec::new(), Vec::new());
-        for (id, twin) in graph.ids().zip(&twins) {
-            let Some(twin) = *twin else { continue };
-            inputs.clear();
-            of_twin.clear();
-            graph.for_each_input(id, &mut |input| inputs.push(twins.get(input.index()).copied().flatten()));
-            old.for_each_input(twin, &mut |input| of_twin.push(Some(input)));
-            fits[id.index()] = !is_faulty[twin.index()]
-                && graph.node(id).op == old.node(twin).op
-                && known[graph.node(id).target.0 as usize] == Some(old.node(twin).target)
-                && inputs == of_twin
-                && same_constants(old, twin, graph, id);
-        }
-        fits
+        graph.ids().map(fits).collect()
     }
 
     /// The storages, by run-time aliasing.
@@ -241,8 +235,7 @@ impl<'a> Side<'a> {
 
     /// The same for many pairs at once.
     pub(super) fn have_paths(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
-        let mut found: Vec<bool> =
-            pairs.iter().map(|&(from, to)| self.edges.inputs(to).contains(&from)).collect();
+        let mut found = self.have_edges(pairs);
         let open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
         if open.is_empty() {
             return found;
@@ -255,6 +248,25 @@ impl<'a> Side<'a> {
                 }
             }
             Err(_) => open.into_iter().for_each(|i| found[i] = self.has_path(pairs[i].0, pairs[i].1)),
+        }
+        found
+    }
+
+    /// Which pairs an edge joins. The inputs of a reader are looked at once, in however many pairs it is: an output may
+    /// have a hundred thousand.
+    fn have_edges(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
+        let mut found = vec![false; pairs.len()];
+        let mut by_reader: Vec<usize> = (0..pairs.len()).collect();
+        by_reader.sort_unstable_by_key(|&i| pairs[i].1);
+        let mut last_reader = vec![None; if pairs.is_empty() { 0 } else { self.graph.len() }];
+        for of_one in by_reader.chunk_by(|&a, &b| pairs[a].1 == pairs[b].1) {
+            let reader = pairs[of_one[0]].1;
+            for input in self.edges.inputs(reader) {
+                last_reader[input.index()] = Some(reader);
+            }
+            for &i in of_one {
+                found[i] = last_reader[pairs[i].0.index()] == Some(reader);
+            }
         }
         found
     }

@@ -13,6 +13,7 @@
 //! Where two matchings account for everything, it takes the one that fills the new launches in wait order.
 
 use super::{Correspondence, Side};
+use crate::analysis::GroupName;
 use crate::analysis::collectives::CollectiveCall;
 use crate::graph::NodeId;
 use crate::ops::Kind;
@@ -30,6 +31,8 @@ pub(super) struct Unread<'c, 'a> {
     after: &'c Side<'a>,
     launches: &'c [usize],
     packed: Vec<Packed>,
+    /// The bytes that each launch before sends.
+    sent: Vec<i64>,
 }
 
 /// What a new launch packs.
@@ -77,7 +80,8 @@ impl<'c, 'a> Unread<'c, 'a> {
         is_new: &dyn Fn(NodeId) -> bool,
     ) -> Unread<'c, 'a> {
         let packed = launches.iter().map(|&launch| packed_by(after, launch, launches, is_new)).collect();
-        Unread { correspondence, before, after, launches, packed }
+        let sent = (0..before.collectives.calls.len()).map(|launch| sent_bytes(before, launch)).collect();
+        Unread { correspondence, before, after, launches, packed, sent }
     }
 
     /// Fills in the merges of launches that have none yet, and returns the merges that they might be in instead.
@@ -111,7 +115,7 @@ impl<'c, 'a> Unread<'c, 'a> {
     /// Whether a launch packs what a member sends, or the member has nothing to send.
     fn may_be_in(&self, member: &Member, merge: usize, carried: &Carried) -> bool {
         let (old, new) = self.calls(member, merge);
-        let alike = new.kind == old.kind && new.group.to_string() == old.group.to_string();
+        let alike = new.kind == old.kind && has_one_name(new.group, old.group);
         alike && (member.bytes == 0 || self.sends(member, merge, carried))
     }
 
@@ -129,7 +133,7 @@ impl<'c, 'a> Unread<'c, 'a> {
 
     fn member(&self, index: usize, launch: usize) -> Member {
         let (nodes, from) = self.payload(launch);
-        Member { index, launch, bytes: sent_bytes(self.before, launch), nodes, from }
+        Member { index, launch, bytes: self.sent[launch], nodes, from }
     }
 
     /// Places the members one after another, taking back what leads nowhere.
@@ -159,7 +163,7 @@ impl<'c, 'a> Unread<'c, 'a> {
         let packed = &self.packed[merge];
         let members = carried.iter().filter(|(_, merges)| merges.contains(&merge));
         members.fold((Some(packed.slots), packed.bytes), |(slots, bytes), (launch, _)| {
-            (slots.and_then(|n| n.checked_sub(1)), bytes.saturating_sub(sent_bytes(self.before, *launch)))
+            (slots.and_then(|n| n.checked_sub(1)), bytes.saturating_sub(self.sent[*launch]))
         })
     }
 
@@ -288,6 +292,14 @@ fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(No
         }
     }
     packed
+}
+
+/// Whether two launches name their groups alike.
+fn has_one_name(a: GroupName, b: GroupName) -> bool {
+    match (a, b) {
+        (GroupName::Text(a), GroupName::Text(b)) => a == b,
+        _ => a.to_string() == b.to_string(),
+    }
 }
 
 /// The bytes that a launch sends, all its inputs together.

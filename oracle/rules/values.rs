@@ -5,6 +5,7 @@
 //! applies is the rule undecided.
 
 use super::correspondence::Rewire;
+use super::proved::Evaluated;
 use super::{Checked, Evidence, Stage, executed, proved};
 use std::fmt;
 
@@ -72,8 +73,8 @@ impl ValueEvidence {
         ValueEvidence { not_asked: Some(why.to_string()), ..ValueEvidence::default() }
     }
 
-    /// Asks the ways that `asked` names.
-    pub(super) fn gather(evidence: &Evidence, asked: Asked) -> ValueEvidence {
+    /// Asks the ways that `asked` names. What is `evaluated` already is not evaluated again.
+    pub(super) fn gather(evidence: &Evidence, asked: Asked, evaluated: Option<Evaluated>) -> ValueEvidence {
         if !asked.prove && !asked.execute {
             return ValueEvidence::none(
                 "values were not asked for, or the list before is not in an executable order",
@@ -81,11 +82,13 @@ impl ValueEvidence {
         }
         let mut this = ValueEvidence::default();
         if asked.prove {
-            let (result, wrong_contents) = proved::prove(evidence);
+            let evaluated = evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after));
+            let (result, wrong_contents) = proved::prove(evidence, evaluated);
             this.results.push(result);
             this.wrong_contents = wrong_contents;
         }
-        if asked.execute {
+        let is_known = this.results.iter().any(|(_, result)| !matches!(result, ValueResult::Unknown(_)));
+        if asked.execute && !(asked.only_in_doubt && is_known) {
             this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
         }
         if !asked.agree {
@@ -168,6 +171,8 @@ pub struct Asked {
     pub prove: bool,
     /// By execution.
     pub execute: bool,
+    /// Execution only where the proof cannot tell.
+    pub only_in_doubt: bool,
     /// With numbers and with terms, rather than with terms only where numbers refuse.
     pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.

@@ -8,6 +8,7 @@
 //! - a cast to the own dtype, a reduction of one element (but for sums of floats, which turn -0 into 0), and a
 //!   collective reduction over one rank change nothing;
 //! - an implicit promotion is the explicit cast;
+//! - a cast to a float of less than 32 bits is one to float32 and one from there, as PyTorch computes it;
 //! - conjugating twice, and cutting a cell into parts that are put together again, change nothing.
 //!
 //! A reduction over ranks is a function of the ranks' elements in group order, and of nothing else: not of the
@@ -124,7 +125,14 @@ impl Domain for Terms {
         if from == to {
             return Ok(cells.to_vec());
         }
-        let key = mix(start(Kind::Cast, from as u64), to as u64);
+        let step = |from: Dtype, to: Dtype| mix(start(Kind::Cast, from as u64), to as u64);
+        // PyTorch makes the floats of less than 32 bits of a float32, whatever it casts.
+        let small = matches!(to, Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2);
+        if small && from != Dtype::F32 {
+            let (first, second) = (step(from, Dtype::F32), step(Dtype::F32, to));
+            return Ok(cells.iter().map(|&cell| mix(second, mix(first, cell))).collect());
+        }
+        let key = step(from, to);
         Ok(cells.iter().map(|&cell| mix(key, cell)).collect())
     }
 

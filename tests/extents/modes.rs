@@ -2,6 +2,7 @@
 //! permuted inputs, casts, mixed dtypes, groups of one rank.
 
 use super::support::{assert_equal, compared, graph, outputs};
+use graph_oracle::generate::Layers;
 use graph_oracle::graph::Graph;
 use graph_oracle::passes::bucketing::{Config, Mode, bucket};
 
@@ -175,4 +176,13 @@ fn two_axes() {
         compared(&make("tp", "dp"), &make("dp", "tp")),
         graph_oracle::semantics::extents::Comparison::Equal(_)
     ));
+}
+
+/// The sizes of a large training, two layers of it: of some weights a rank has a single row.
+#[test]
+fn layers_of_llama3_405b() {
+    let before = Layers { layers: 2, ..Layers::llama3_405b() }.graph();
+    let after = bucketed(&before, "all", "default");
+    assert!(launches(&after) < launches(&before));
+    assert_equal(&compared(&before, &after));
 }

@@ -363,8 +363,10 @@ _CHECKS = {
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graphs do not run: {error}")
     count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs), GROUPS), backward)]
-    found = [[*flat(f)[:n], *flat(b)] for f, b, n in zip(forward, backward, count)]
-    compare([out[: len(f)] for out, f in zip(expected, found)], found)
+    # Both outputs, and the inputs as they are after both.
+    written = [[given[name] for name in own] for given, own in zip(copies, inputs)]
+    found = [[*flat(f)[:n], *flat(b), *w] for f, b, n, w in zip(forward, backward, count, written)]
+    compare(expected, found)
 ''',
 }
 

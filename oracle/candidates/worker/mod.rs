@@ -296,6 +296,11 @@ impl Candidate for Worker {
         self.offered(pass.name()).map_or(Vec::new(), Offered::without)
     }
 
+    fn takes_option(&self, pass: PassKind, key: &str, value: &str) -> bool {
+        let allowed = self.offered(pass.name()).and_then(|offered| offered.options.get(key));
+        allowed.is_none_or(|values| values.iter().any(|known| known == value))
+    }
+
     fn max_ranks(&self, pass: PassKind) -> Option<u32> {
         self.offered(pass.name())?.max_ranks
     }

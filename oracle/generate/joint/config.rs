@@ -58,7 +58,7 @@ macro_rules! knobs {
 knobs! {
     /// Forward steps, at most; each writes 1 to 6 forward nodes and about twice as many backward ones. 9 steps make
     /// 40 to 60 nodes, which are judged in a millisecond.
-    steps = 9 in 1..=100_000, Keep;
+    steps = 9 in 1..=1_000_000, Keep;
     /// Outputs with a tangent, at most: each is a region of the backward part.
     towers = 3 in 1..=8, Keep;
     /// Ranks, at most (2 or a multiple of 2). Execution costs as much as there are ranks.

@@ -9,11 +9,11 @@ pub use network::{cut_network, network};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
 
 use super::{CannotJudge, Judgement, Options, Values, undecided, verdict};
-use crate::analysis::validate::validate;
 use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::rules::Side;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
 
 /// What the options of a pass say to the judge.
@@ -68,18 +68,19 @@ pub fn judge_partition_with(
     further: Further,
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
+    let joint = Side::new(joint);
     let unfit: Vec<String> =
-        validate(joint).iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();
+        joint.faults().iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();
     if !unfit.is_empty() {
         return Err(CannotJudge::Input(unfit));
     }
-    let config = config.clone().or_from_file(joint);
+    let config = config.clone().or_from_file(joint.graph);
     let Some(forward_outputs) = config.forward_outputs else {
         let missing = "the joint graph does not say how many of its outputs are forward's (num_fwd_outputs)";
         return Err(CannotJudge::Pass(missing.into()));
     };
-    let composition = compose(joint, forward, backward, forward_outputs);
-    let mut evidence = PartitionEvidence::new(joint, forward, backward, &composition, config);
+    let composition = compose(joint.graph, forward, backward, forward_outputs);
+    let mut evidence = PartitionEvidence::of_joint(joint, forward, backward, &composition, config);
     evidence.further = further;
     partition::compare_values(&mut evidence, asked(options));
     let (findings, rules) = partition::check_all(&evidence);
@@ -91,8 +92,9 @@ pub fn judge_partition_with(
 
 fn asked(options: &Options) -> AskedValues {
     AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::Extents),
-        execute: matches!(options.values, Values::Auto | Values::Execute),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents),
+        execute: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Execute),
+        only_in_doubt: options.values == Values::ProofFirst,
         both: options.values == Values::Execute,
         element_limit: options.element_limit,
     }

@@ -3,13 +3,14 @@
 
 use super::call::{Call, Rule, Stop, fault};
 use super::layout::is_contiguous;
+use super::packing::Packing;
 use super::pointwise::like;
 use super::promote::ResultType;
 use super::size::{Size, numel};
 use super::view::{narrow, slice_extent, split_with_sizes};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass};
-use crate::ops::{Move, dtype_of_bucketing_id};
+use crate::ops::Move;
 
 pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
     match kind {
@@ -424,23 +425,22 @@ fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {
 
 /// A flat buffer of `group_size` times the inputs, each in the dtype that it is converted to, in units of `dtype`.
 fn pre_bucket_all_gather(call: &Call) -> Rule<Inferred> {
-    let inputs = call.tensors("ag_ins")?;
-    let ids = call.ints("out_dtype_ints")?;
-    let Some(dtype) = call.dtype("dtype") else { return Err(Stop::Undecided) };
-    if ids.len() != inputs.len() {
-        return fault(format!("{} inputs, but {} dtypes", inputs.len(), ids.len()));
+    let ranks = call.size("group_size")?;
+    let packing = match Packing::of_call(call) {
+        // Sizes that are not known.
+        Err(Stop::Undecided) => return one(TensorMeta::fresh(vec![Size::Unknown], call.dtype("dtype"))),
+        known => known?,
+    };
+    if let Some(wrong) = call.size("rank")?.known().and_then(|rank| packing.misplaced(rank)) {
+        return fault(format!(
+            "input {} begins at element {} of a buffer of {}, which cannot be viewed there as {}",
+            wrong.piece,
+            wrong.element,
+            packing.dtype.name(),
+            wrong.dtype.name()
+        ));
     }
-    let mut total = Size::Known(0);
-    for (input, &id) in inputs.iter().zip(&ids) {
-        let Some(of) = dtype_of_bucketing_id(id) else { return Err(Stop::Undecided) };
-        let bytes = numel(&input.shape).scaled(i64::from(of.itemsize()));
-        let units: Size = match bytes {
-            Size::Known(bytes) => Size::Known(bytes / i64::from(dtype.itemsize())),
-            _ => Size::Unknown,
-        };
-        total = total.plus(units);
-    }
-    one(TensorMeta::fresh(vec![total.times(call.size("group_size")?)], Some(dtype)))
+    one(TensorMeta::fresh(vec![Size::from(packing.slot()).times(ranks)], Some(packing.dtype)))
 }
 
 /// A flat buffer of all inputs; those that lost their padding are padded to a multiple of the group size.

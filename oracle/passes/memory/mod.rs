@@ -39,5 +39,19 @@ pub use size::{Bytes, NoSize, PYTORCH_UNBACKED, Sizes};
 pub use steps::{Devices, Life, MemoryFault, StepBytes, Steps};
 pub use tracker::{Tracker, TrackerFault};
 
+/// What an implementation of the memory passes may be asked for, as the option `method` of a case names it: the profile of
+/// FX graphs, the scheduler's estimates, its orders, and its passes that keep account of memory while they swap neighbours.
+pub const METHODS: &[&str] = &[
+    "profile",
+    "estimate",
+    "lpmf",
+    "bfs",
+    "dfs",
+    "reorder_for_peak_memory",
+    "reorder_communication_preserving_peak_memory",
+    "sink_waits_iterative",
+    "simple_overlap",
+];
+
 #[cfg(test)]
 mod tests;

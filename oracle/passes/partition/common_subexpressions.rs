@@ -1,10 +1,14 @@
 //! Merging of equal nodes: the first one in graph order stays, later ones are rewired to it.
 //!
 //! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream,
-//! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Nodes
-//! with effects, draws of random numbers (PyTorch merges those that an earlier partition wrapped), uninitialised
-//! memory, values that share storage with an output, values that are written in place (PyTorch merges these), and
-//! buffers that a functionalized kernel writes to are never merged.
+//! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Never merged are
+//! nodes with effects, draws of random numbers, uninitialised memory (`aten.empty`), values that share storage with an
+//! output, values that are written in place, buffers that a functionalized kernel writes to, and numbers that only
+//! running gives (unbacked symbols).
+//!
+//! PyTorch 2.15 merges three of these (tests/peer/merging.py runs it): draws that an earlier partition wrapped, since the
+//! operator `run_and_save_rng_state` is not random to it; of two equal values, one that is written in place after both were
+//! computed; and unbacked numbers, since it looks for a bare symbol where a `SymInt` is recorded.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
 //! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
@@ -12,7 +16,7 @@
 //! saved and the other computed again are not merged, unless they communicate: then it is computed again.
 
 use super::joint::{Joint, Role, nodes_of};
-use super::marks::{Recompute, retag, set_must_save};
+use super::marks::{Recompute, join_must_save, retag};
 use super::min_cut::fusion::written;
 use super::policy::Policy;
 use crate::graph::{Graph, NodeId, Op, Out, Span, Value};
@@ -181,9 +185,6 @@ fn join_tags(joint: &Joint, graph: &mut Graph, copy: NodeId, stays: NodeId) {
     }
     let custom = joint.marks.custom(copy);
     if custom.must_save {
-        match &custom.indices {
-            None => set_must_save(graph, stays, None),
-            Some(indices) => indices.iter().for_each(|&index| set_must_save(graph, stays, Some(index))),
-        }
+        join_must_save(graph, stays, custom);
     }
 }

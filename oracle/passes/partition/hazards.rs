@@ -78,7 +78,8 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
     if joint.must_be_forward(id) || target.with_effects {
         return Some(Ban::Effect);
     }
-    // What an earlier partition wrapped is not paired again: PyTorch sees no draw in it.
+    // What an earlier partition wrapped is not paired again: PyTorch knows draws by the tag of their operator
+    // (`is_rng_op`), and the wrappers have none (tests/peer/merging.py).
     let is_paired = target.seeded && joint.tags(id).recomputes();
     (joint.draws(id) && !is_paired).then_some(Ban::Draw)
 }

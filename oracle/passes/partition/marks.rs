@@ -252,3 +252,34 @@ pub fn set_must_save(graph: &mut Graph, id: NodeId, index: Option<i64>) {
         tags.custom = Some(graph.intern(&Json::Object(map).to_string()));
     });
 }
+
+/// Joins the mark of a copy to a node of `graph` that stays for both: marked results are those of either, all of them where
+/// one of the marks lists none.
+pub fn join_must_save(graph: &mut Graph, id: NodeId, copy: &Custom) {
+    const LIST: &str = "ap_must_save_getitem_indices";
+    retag(graph, id, |graph, tags| {
+        let text = tags.custom.map_or("{}", |custom| graph.text(custom));
+        let own = Custom::parse(text);
+        let mut map = match serde_json::from_str(text) {
+            Ok(Json::Object(map)) => map,
+            _ => Map::new(),
+        };
+        let own = own.must_save.then_some(own.indices);
+        match (own, &copy.indices) {
+            (Some(None), _) | (_, None) => {
+                map.remove(LIST);
+            }
+            (own, Some(more)) => {
+                let mut indices = own.flatten().unwrap_or_default();
+                for index in more {
+                    if !indices.contains(index) {
+                        indices.push(*index);
+                    }
+                }
+                map.insert(LIST.to_string(), Json::from(indices));
+            }
+        }
+        map.insert("ap_must_save".to_string(), Json::Bool(true));
+        tags.custom = Some(graph.intern(&Json::Object(map).to_string()));
+    });
+}

@@ -372,7 +372,15 @@ impl Run<'_> {
         )
         .with(name, Origin::DataDependence, "is overwritten in forward, so it cannot be saved");
         Err(readers(id).fold(error, |error, user| {
-            error.with(joint.name(user), Origin::DataDependence, format!("reads {name} in backward"))
+            let error =
+                error.with(joint.name(user), Origin::DataDependence, format!("reads {name} in backward"));
+            match joint.tags(user).recomputes() {
+                true => {
+                    let text = "must be computed again, says its tag";
+                    error.with(joint.name(user), Origin::Annotation, text)
+                }
+                false => error,
+            }
         }))
     }
 

@@ -206,8 +206,19 @@ impl<'a> PartitionEvidence<'a> {
         composition: &'a Result<Composition, String>,
         config: PartitionConfig,
     ) -> PartitionEvidence<'a> {
-        let config = config.or_from_file(joint);
-        let (joint, forward, backward) = (Side::new(joint), Side::new(forward), Side::new(backward));
+        PartitionEvidence::of_joint(Side::new(joint), forward, backward, composition, config)
+    }
+
+    /// The same from what is known of the joint graph.
+    pub fn of_joint(
+        joint: Side<'a>,
+        forward: &'a Graph,
+        backward: &'a Graph,
+        composition: &'a Result<Composition, String>,
+        config: PartitionConfig,
+    ) -> PartitionEvidence<'a> {
+        let config = config.or_from_file(joint.graph);
+        let (forward, backward) = (Side::new(forward), Side::new(backward));
         let joint_returns = returned(joint.graph);
         let forward_returns = returned(forward.graph);
         let forward_outputs = config.forward_outputs.unwrap_or(1).min(joint_returns.len());

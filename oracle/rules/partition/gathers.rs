@@ -1,6 +1,7 @@
 //! What has to be computed again, and what has to be kept: tags, and the values that cost as much as what is tagged.
 
 use super::super::Checked;
+use super::compose::item_of;
 use super::config::Method;
 use super::evidence::{PartitionEvidence, ValueClass};
 use super::tags::{NodeTags, Recompute};
@@ -99,6 +100,40 @@ pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = &evidence.tags[id.index()];
     tags.recompute == Some(Recompute::MustSave)
         || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
+}
+
+/// Whether a node is computed again in this round, and kept in the next one: it has a hook, and each of its readers that ask to
+/// be recomputed is the end of a region, so that none of them asks any more. Tags are looked at from the first node to the last, so
+/// this round asks the node before its readers.
+pub(super) fn is_kept_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let asks = |id: &NodeId| evidence.tags[id.index()].asks_to_recompute();
+    let tags = &evidence.tags[id.index()];
+    tags.hook
+        && tags.asks_to_recompute()
+        && evidence
+            .joint
+            .edges
+            .users(id)
+            .iter()
+            .filter(|user| asks(user))
+            .all(|&user| is_to_be_saved(evidence, user))
+}
+
+/// Whether a value is to be saved, the tuple that it is an item of, or a node equal to either: of equal nodes one is left for
+/// all where they are merged.
+pub(super) fn any_is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    any_equal(evidence, id, |id| is_to_be_saved(evidence, id))
+}
+
+/// Whether a value must be computed again, the tuple that it is an item of, or a node equal to either: where they are merged,
+/// what is left must be if any of them must.
+pub(super) fn any_is_to_be_repeated(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    any_equal(evidence, id, |id| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute))
+}
+
+fn any_equal(evidence: &PartitionEvidence, id: NodeId, test: impl Fn(NodeId) -> bool) -> bool {
+    let any = |id: NodeId| evidence.equal_nodes(id).iter().any(|&twin| test(twin));
+    any(id) || item_of(evidence.joint.graph, id).is_some_and(|(parent, _)| any(parent))
 }
 
 /// Whether a value is an item of a random draw that nothing asks to repeat: then it cannot be recomputed.
@@ -211,6 +246,8 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
         let kept = match class {
             ValueClass::Symbol => true,
+            // Merged communication is repeated if any of it must be.
+            _ if evidence.config.method == Method::Replay && any_is_to_be_repeated(evidence, id) => true,
             _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
             // The default partition looks at items only.
             ValueClass::Tuple if evidence.config.method == Method::Default => true,

@@ -4,7 +4,7 @@ use super::super::{Checked, Finding};
 use super::compose::{item_of, returned_nodes, root_of};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
-use super::gathers::is_to_be_saved;
+use super::gathers::{any_is_to_be_repeated, any_is_to_be_saved, is_kept_next_round};
 use super::tags::{NodeTags, Recompute};
 use crate::analysis::bytes::Overlap;
 use crate::graph::{Graph, NodeId, Op};
@@ -65,6 +65,20 @@ fn is_recomputed(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, id: No
         && !is_saved_otherwise(evidence, saved, id)
 }
 
+/// The node that a value goes by: itself, or, where neither part has it, an equal one that it was merged with. `None` where
+/// it was dropped: then its tags are too.
+fn what_stays(evidence: &PartitionEvidence, id: NodeId) -> Option<NodeId> {
+    let stays =
+        |id: &NodeId| evidence.in_forward[id.index()].is_some() || evidence.in_backward[id.index()].is_some();
+    if stays(&id) {
+        return Some(id);
+    }
+    // Who read it reads the other one now.
+    let was_merged = evidence.joint.edges.users(id).iter().any(stays);
+    let twins = was_merged.then(|| evidence.equal_nodes(id).iter().copied());
+    twins.into_iter().flatten().find(stays)
+}
+
 /// What the tags say was saved is saved if backward needs it, and nothing else is.
 pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/replay-saves-match";
@@ -77,22 +91,29 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for id in graph.ids().filter(|id| tagged.contains(id) && !saved.contains(id)) {
         // An item is for another rule to tell.
-        let is_item = item_of(graph, id).is_some();
-        if !is_item && is_recomputed(evidence, &saved, id) {
-            let name = graph.name(id);
-            findings.push(
-                evidence
-                    .finding(RULE, format!("{name} was saved and is recomputed now"))
-                    .nodes(evidence, [name])
-                    .however("its tag says that the first partition saved it", "backward computes it again"),
-            );
+        if item_of(graph, id).is_some() || any_is_to_be_repeated(evidence, id) {
+            continue;
         }
+        let Some(stays) = what_stays(evidence, id) else { continue };
+        if !is_recomputed(evidence, &saved, stays) {
+            continue;
+        }
+        let (name, stays) = (graph.name(id), graph.name(stays));
+        let told = evidence
+            .finding(RULE, format!("{name} was saved and is recomputed now"))
+            .nodes(evidence, [name, stays]);
+        findings.push(told.however(
+            "its tag says that the first partition saved it",
+            match name == stays {
+                true => "backward computes it again".to_string(),
+                false => format!("it was merged with {stays}, which backward computes again"),
+            },
+        ));
     }
     for id in graph.ids().filter(|id| saved.contains(id) && !tagged.contains(id)) {
-        let forced = |id: NodeId| is_to_be_saved(evidence, id);
-        let kept = forced(id) || item_of(graph, id).is_some_and(|(parent, _)| forced(parent));
         // Of equal nodes one is left, with the tags of all.
-        let kept = kept || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
+        let kept = any_is_to_be_saved(evidence, id)
+            || evidence.equal_nodes(id).iter().any(|twin| tagged.contains(twin));
         let kept = kept || is_listed_by_twin(evidence, id);
         if kept || is_item_of_tagged(evidence, id) || cannot_be_recomputed(evidence, id) {
             continue;
@@ -179,14 +200,17 @@ fn compare_with_earlier(
 ) -> Result<Vec<Finding>, String> {
     const RULE: &str = "partition/replay-saves-match";
     let (first, second) = (earlier.forward, evidence.joint.graph);
-    let tags = |id: NodeId| {
-        let of = earlier.joint.find(first.name(id)).map(|twin| NodeTags::of(earlier.joint, twin));
-        of.unwrap_or_else(|| NodeTags::of(first, id))
+    // Items are traced again with the tags of the operator that gives them.
+    let is_repeated = |id: NodeId| {
+        [id, root_of(first, id)].into_iter().any(|id| {
+            let of = earlier.joint.find(first.name(id)).map(|twin| NodeTags::of(earlier.joint, twin));
+            of.unwrap_or_else(|| NodeTags::of(first, id)).recompute == Some(Recompute::MustRecompute)
+        })
     };
     let nodes: Vec<NodeId> = returned_nodes(first, earlier.forward_outputs)
         .into_iter()
         .filter(|&id| first.node(id).op == Op::Call && class_of(first, id) == ValueClass::Tensor)
-        .filter(|&id| tags(id).recompute != Some(Recompute::MustRecompute))
+        .filter(|&id| !is_repeated(id))
         .collect();
     let mut findings = Vec::new();
     if !earlier.provenance.is_empty() {
@@ -198,7 +222,9 @@ fn compare_with_earlier(
             let Some(&new) = newer.get(name) else { continue };
             let twin = second.find(new);
             // What only backward computes now is no recomputation: forward has no use for it.
-            if twin.is_none_or(|twin| is_recomputed(evidence, saved, twin)) {
+            if twin.is_none_or(|twin| {
+                is_recomputed(evidence, saved, twin) && !any_is_to_be_repeated(evidence, twin)
+            }) {
                 findings.push(
                     evidence
                         .finding(RULE, format!("{new} was saved as {name} and is not saved now"))
@@ -210,8 +236,7 @@ fn compare_with_earlier(
         let were: FxHashSet<&str> = returned_nodes(first, 0).into_iter().map(|id| first.name(id)).collect();
         let was_saved = |id: NodeId| older.get(second.name(id)).is_some_and(|old| were.contains(old));
         for id in second.ids().filter(|id| saved.contains(id)) {
-            let forced = |id: NodeId| is_to_be_saved(evidence, id) || cannot_be_recomputed(evidence, id);
-            let kept = forced(id) || item_of(second, id).is_some_and(|(parent, _)| forced(parent));
+            let kept = any_is_to_be_saved(evidence, id) || cannot_be_recomputed(evidence, id);
             if kept || was_saved(id) || evidence.equal_nodes(id).iter().any(|&twin| was_saved(twin)) {
                 continue;
             }
@@ -261,13 +286,13 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for id in graph.ids() {
         let Some((parent, index)) = item_of(graph, id) else { continue };
-        let (own, tags) = (&evidence.tags[id.index()], &evidence.tags[parent.index()]);
-        let forced = is_to_be_saved(evidence, id) || is_to_be_saved(evidence, parent);
-        let banned = [own, tags].iter().any(|tags| tags.recompute == Some(Recompute::MustRecompute));
-        if !tags.replayed || forced || class_of(graph, id) != ValueClass::Tensor {
+        let tags = &evidence.tags[parent.index()];
+        if !tags.replayed || class_of(graph, id) != ValueClass::Tensor || any_is_to_be_saved(evidence, id) {
             continue;
         }
-        let was_saved = !banned && tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index));
+        let is_listed = tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index));
+        let repeats = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+        let was_saved = is_listed && !repeats(id) && !repeats(parent);
         let name = graph.name(id);
         let is_saved = saved.contains(&id);
         let recomputed = evidence.in_forward[id.index()].is_some()
@@ -277,7 +302,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             None => format!("the tag of {} means all items", graph.name(parent)),
         };
         let (title, however) = match (was_saved, is_saved) {
-            (true, false) if recomputed => {
+            (true, false) if recomputed && !any_is_to_be_repeated(evidence, id) => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
             (false, true) if !cannot_be_recomputed(evidence, id) && !is_listed_by_twin(evidence, id) => {
@@ -306,12 +331,16 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
         equal.iter().any(|&twin| others.contains(graph.name(twin)))
     };
     let mut findings = Vec::new();
-    let lost = evidence.saved.iter().map(|saved| saved.name.as_str());
-    let lost = lost.filter(|name| !next.contains(name) && !has_equal(name, &next));
+    // What hooks keep from the next round on is the tags' doing, and so is what need not be saved for it.
+    let kept =
+        |name: &str| evidence.joint.graph.find(name).is_some_and(|id| is_kept_next_round(evidence, id));
     let gained = again.iter().map(String::as_str);
     let gained = gained.filter(|name| !own.contains(name) && !has_equal(name, &own));
+    let (by_tags, gained): (Vec<&str>, Vec<&str>) = gained.partition(|name| kept(name));
+    let lost = evidence.saved.iter().map(|saved| saved.name.as_str()).filter(|_| by_tags.is_empty());
+    let lost = lost.filter(|name| !next.contains(name) && !has_equal(name, &next));
     for (name, what) in
-        lost.map(|name| (name, "no longer saved")).chain(gained.map(|name| (name, "saved anew")))
+        lost.map(|name| (name, "no longer saved")).chain(gained.into_iter().map(|name| (name, "saved anew")))
     {
         findings.push(
             evidence

@@ -52,6 +52,8 @@ pub struct AskedValues {
     pub prove: bool,
     /// Execution on every rank.
     pub execute: bool,
+    /// Execution only where the proof cannot tell.
+    pub only_in_doubt: bool,
     /// With numbers and with terms, rather than with terms only where numbers refuse.
     pub both: bool,
     /// The most elements that execution may touch, over all ranks.
@@ -84,7 +86,8 @@ impl PartitionValues {
         if asked.prove {
             this.results.push((ValueMethod::Extents, prove(pair, (&ops.0, &ops.1))));
         }
-        if asked.execute {
+        let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
+        if asked.execute && !(asked.only_in_doubt && is_known) {
             this.results.extend(execute(pair, (&ops.0, &ops.1), asked));
         }
         this.trust_proofs();

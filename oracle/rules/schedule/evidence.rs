@@ -22,6 +22,8 @@ pub struct Promises {
     pub fsdp_in_flight: Option<usize>,
     /// Whether every wait has been moved as far as it is worth.
     pub progress: bool,
+    /// Whether all ranks give one order of all nodes, whatever each of them estimates.
+    pub one_order: bool,
     /// How long nodes take.
     pub estimates: Estimates,
 }

@@ -130,9 +130,17 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/rank-noise",
         severity: Severity::Soundness,
-        statement: "Every rank gives the same order although each has other estimates and limits of its own.",
-        reason: "What is measured differs from rank to rank; what is decided must not.",
+        statement: "Every rank launches its communication, over all process groups, in the same order although each has other \
+                    estimates and limits of its own.",
+        reason: "What is measured differs from rank to rank; which launch meets which must not.",
         check: ranks::rank_noise,
+    },
+    Rule {
+        id: "schedule/rank-order",
+        severity: Severity::Policy,
+        statement: "Every rank gives the same order of all nodes although each has other estimates and limits of its own.",
+        reason: "What is known of one rank, its peak of memory for one, is then known of all.",
+        check: ranks::rank_order,
     },
     Rule {
         id: "comm/in-flight-limit",

@@ -5,6 +5,7 @@ use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Mismatch, Options, Report, Streams};
+use rustc_hash::FxHashSet;
 
 /// The launches of each group, in the order of the list after: nodes of the graph before.
 fn launches(evidence: &Evidence, outcome: &Outcome, is_after: bool) -> Vec<(String, Vec<NodeId>)> {
@@ -238,22 +239,76 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
     Checked::Findings(findings.collect())
 }
 
-/// Every rank the same, whatever it measures.
+/// Every rank launches the same, whatever it measures.
 pub(super) fn rank_noise(evidence: &Evidence) -> Checked {
     let Some(outcome) = evidence.outcomes.first() else { return Checked::Findings(Vec::new()) };
     if evidence.noisy.is_empty() {
-        return Checked::NotChecked(
-            "the candidate was not run as several ranks with estimates of their own".into(),
-        );
+        return Checked::NotChecked(NOT_RUN_AS_SEVERAL.into());
+    }
+    let findings = evidence.noisy.iter().filter_map(|(rank, names)| {
+        let (at, expected, found) = other_launch(evidence, outcome, names)?;
+        let name = |name: Option<&str>| name.unwrap_or("nothing more").to_string();
+        let before = evidence.before(outcome).graph;
+        let nodes: Vec<NodeId> =
+            [expected, found].into_iter().filter_map(|name| before.find(name?)).collect();
+        let title = format!("rank {rank}, which estimates otherwise, launches in another order");
+        Some(
+            evidence
+                .finding("schedule/rank-noise", outcome, title)
+                .with_nodes(evidence, outcome, &nodes)
+                .with_fact(format!("launch {at} over all process groups (the first is 0)"))
+                .but(
+                    format!("the first rank launches {}", name(expected)),
+                    format!("rank {rank} launches {}", name(found)),
+                ),
+        )
+    });
+    Checked::Findings(findings.take(1).collect())
+}
+
+const NOT_RUN_AS_SEVERAL: &str = "the candidate was not run as several ranks with estimates of their own";
+
+/// The first launch at which the order of another rank parts from the first rank's: its number and both nodes.
+fn other_launch<'n>(
+    evidence: &'n Evidence,
+    outcome: &'n Outcome,
+    names: &'n [String],
+) -> Option<(usize, Option<&'n str>, Option<&'n str>)> {
+    let before = evidence.before(outcome);
+    let launches: FxHashSet<&str> =
+        before.collectives.calls.iter().map(|call| before.graph.name(call.node)).collect();
+    let graph = outcome.after.graph;
+    let mut first = graph.ids().map(|id| graph.name(id)).filter(|name| launches.contains(name));
+    let mut other = names.iter().map(String::as_str).filter(|name| launches.contains(name));
+    for at in 0.. {
+        match (first.next(), other.next()) {
+            (None, None) => break,
+            (a, b) if a != b => return Some((at, a, b)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Every rank the same order of all nodes, where that is promised.
+pub(super) fn rank_order(evidence: &Evidence) -> Checked {
+    if !evidence.promises.one_order {
+        return Checked::NotChecked("one order of all nodes on all ranks is not promised".into());
+    }
+    let Some(outcome) = evidence.outcomes.first() else { return Checked::Findings(Vec::new()) };
+    if evidence.noisy.is_empty() {
+        return Checked::NotChecked(NOT_RUN_AS_SEVERAL.into());
     }
     let graph = outcome.after.graph;
-    let findings = evidence.noisy.iter().filter_map(|(rank, names)| {
+    // Launches in another order are told as such.
+    let alike = evidence.noisy.iter().filter(|(_, names)| other_launch(evidence, outcome, names).is_none());
+    let findings = alike.filter_map(|(rank, names)| {
         let at = first_difference(graph, names)?;
         let title = format!("rank {rank}, which estimates otherwise, decides on another order");
         Some(told_order(
             evidence,
             outcome,
-            "schedule/rank-noise",
+            "schedule/rank-order",
             title,
             graph,
             names,

@@ -212,6 +212,29 @@ pub(super) fn inverse(dims: &[(i64, i64)]) -> Option<Dims> {
     Some(result)
 }
 
+/// A layout in two steps: the elements that it shows in the order of memory, and the order in which it shows these, side by
+/// side. `None` where elements lie on each other.
+pub(super) fn packed(dims: &[(i64, i64)]) -> Option<(Dims, Dims)> {
+    let mut outermost_first: Vec<usize> = (0..dims.len()).collect();
+    outermost_first.sort_unstable_by_key(|&i| std::cmp::Reverse(dims[i].1));
+    let mut weights = vec![1i64; dims.len()];
+    // Elements so far, and the memory from the first of them to the last.
+    let (mut weight, mut reach) = (1i64, 1i64);
+    for &i in outermost_first.iter().rev() {
+        let (size, stride) = dims[i];
+        if stride < reach {
+            return None;
+        }
+        weights[i] = weight;
+        weight = weight.checked_mul(size)?;
+        reach = reach.checked_add((size - 1).checked_mul(stride)?)?;
+    }
+    let (mut in_memory, mut shown) = (Dims::new(), Dims::new());
+    outermost_first.iter().for_each(|&i| push(&mut in_memory, dims[i].0, dims[i].1));
+    dims.iter().zip(weights).for_each(|(&(size, _), weight)| push(&mut shown, size, weight));
+    Some((in_memory, shown))
+}
+
 /// The strides under which a shape with strides shows the same elements in another shape of as many elements;
 /// `None` where no strides do. Sizes of at least one element.
 pub(super) fn view(sizes: &[i64], strides: &[i64], new: &[i64]) -> Option<Vec<i64>> {
@@ -304,6 +327,24 @@ mod tests {
                 let shown: Vec<i64> = outer_all.iter().map(|&t| inner_all[t as usize]).collect();
                 let composed: Vec<i64> = all(&dims).into_iter().map(|p| base + p).collect();
                 prop_assert_eq!(composed, shown);
+            }
+        }
+
+        #[test]
+        fn what_is_packed_shows_the_same(dims in any_dims()) {
+            let (sizes, strides): (Vec<i64>, Vec<i64>) = dims.iter().copied().unzip();
+            let dims = normal(&sizes, &strides);
+            let mut nested = dims.clone();
+            nested.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
+            match packed(&dims) {
+                Some((in_memory, shown)) => {
+                    prop_assert_eq!(all(&in_memory), all(&nested));
+                    prop_assert_eq!(extent(&shown), Some(all(&dims).len() as i64 - 1));
+                    let memory = all(&in_memory);
+                    let through: Vec<i64> = all(&shown).iter().map(|&t| memory[t as usize]).collect();
+                    prop_assert_eq!(through, all(&dims));
+                }
+                None => prop_assert!(all(&nested).windows(2).any(|pair| pair[0] >= pair[1])),
             }
         }
 

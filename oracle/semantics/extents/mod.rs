@@ -2,6 +2,7 @@
 
 mod arena;
 mod arguments;
+mod cast;
 mod communication;
 mod compare;
 mod evaluate;

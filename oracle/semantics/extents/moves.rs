@@ -10,8 +10,8 @@ use super::run::RunList;
 use super::source::{Traits, ValueId};
 use super::views::{Window, dimension};
 use crate::graph::{Dtype, Value, contiguous_strides};
-use crate::ops::shape::promote;
-use crate::ops::{Move, Schema};
+use crate::ops::shape::{Packing, promote};
+use crate::ops::{Move, Schema, dtype_of_bucketing_id};
 
 /// A logical value with its shape.
 pub(super) struct Moved {
@@ -454,12 +454,17 @@ impl Machine<'_, '_> {
             return Err(bad("lists of different lengths"));
         }
         let mut slots = Vec::new();
+        let mut packing = Packing { pieces: Vec::new(), dtype };
         for (&tensor, &id) in tensors.iter().zip(&ids) {
-            let to = dtype_of_id(id).ok_or_else(|| bad("an unknown dtype number"))?;
-            self.sizes(tensor)?;
+            let to = dtype_of_bucketing_id(id).ok_or_else(|| bad("an unknown dtype number"))?;
+            let count = layout::numel(&self.sizes(tensor)?).ok_or(Reason::Overflow)?;
+            packing.pieces.push((count, to));
             let value = self.read(tensor, None, Reading::Moving)?;
             let value = self.arena.cast(value, tensor.dtype, to);
             slots.push(self.arena.retyped(value, to, dtype)?);
+        }
+        if packing.misplaced_anywhere(size).is_some() {
+            return Err(bad("a piece at an offset that its dtype cannot be viewed at"));
         }
         let own = self.arena.join(&slots)?;
         let len = self.arena.len(own);
@@ -529,29 +534,4 @@ impl Machine<'_, '_> {
         let items = [self.done(slot), self.done(buffer)];
         Ok(self.list(&items))
     }
-}
-
-/// The dtype with a number in `torch._inductor.fx_passes.bucketing._ALL_DTYPES`: its place among all names of
-/// dtypes in alphabetical order, aliases included.
-fn dtype_of_id(id: i64) -> Option<Dtype> {
-    Some(match id {
-        1 => Dtype::BF16,
-        8 => Dtype::Bool,
-        9 | 12 => Dtype::C128,
-        10 | 14 => Dtype::C64,
-        15 | 20 => Dtype::F64,
-        16 | 18 => Dtype::F32,
-        17 | 26 => Dtype::F16,
-        21 => Dtype::F8E4M3,
-        23 => Dtype::F8E5M2,
-        27 | 32 => Dtype::I32,
-        29 | 45 => Dtype::I16,
-        36 | 39 => Dtype::I64,
-        38 => Dtype::I8,
-        47 => Dtype::U16,
-        50 => Dtype::U32,
-        54 => Dtype::U64,
-        56 => Dtype::U8,
-        _ => return None,
-    })
 }

@@ -4,12 +4,13 @@
 
 use super::GroupId;
 use super::arena::{Arena, NOTHING};
+use super::cast::is_one;
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
 use super::run::{Piece, RunList, pieces};
 use super::source::{Source, SourceId, Symbol, Traits, ValueId};
-use crate::graph::{Dtype, DtypeClass};
+use crate::graph::Dtype;
 
 impl Arena {
     /// Elements `start .. start + len`. The caller has made sure that they exist.
@@ -389,9 +390,8 @@ impl Arena {
         match self.get(source) {
             _ if from == to => source,
             Source::Poison | Source::InFlight { .. } => source,
-            // What the first cast kept exactly, the second one rounds as if there had been no first.
             Source::Cast { source: inner, from: first, to: middle }
-                if middle == from && keeps(first, from) =>
+                if middle == from && is_one(first, from, to) =>
             {
                 self.cast_source(inner, first, to)
             }
@@ -498,52 +498,4 @@ pub(super) fn chosen_piece(piece: Piece, chosen: Piece) -> Result<Piece, Reason>
     let offset = if chosen.step == 0 { Some(chosen.offset) } else { chosen.offset.checked_add(piece.offset) };
     let step = if chosen.step == 0 { 0 } else { piece.step };
     Ok(Piece { len: piece.len, offset: offset.ok_or(Reason::Overflow)?, step, ..chosen })
-}
-
-/// Whether a cast from `from` to `to` keeps every number exactly.
-pub(super) fn keeps(from: Dtype, to: Dtype) -> bool {
-    /// Significant bits, least exponent of a subnormal, greatest exponent.
-    fn float(dtype: Dtype) -> Option<(u32, i32, i32)> {
-        Some(match dtype {
-            Dtype::F64 => (53, -1074, 1023),
-            Dtype::F32 => (24, -149, 127),
-            Dtype::F16 => (11, -24, 15),
-            Dtype::BF16 => (8, -133, 127),
-            Dtype::F8E4M3 => (4, -9, 8),
-            Dtype::F8E5M2 => (3, -16, 15),
-            _ => return None,
-        })
-    }
-    /// Bits without the sign, and whether there is one.
-    fn int(dtype: Dtype) -> Option<(u32, bool)> {
-        let bits = dtype.itemsize() * 8;
-        match (dtype.class(), dtype) {
-            (DtypeClass::Bool, _) => Some((1, false)),
-            (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => Some((bits, false)),
-            (DtypeClass::Int, _) => Some((bits - 1, true)),
-            _ => None,
-        }
-    }
-    let part = |dtype| match dtype {
-        Dtype::C64 => Dtype::F32,
-        Dtype::C128 => Dtype::F64,
-        other => other,
-    };
-    if to.class() == DtypeClass::Complex {
-        return keeps(part(from), part(to));
-    }
-    if from == to {
-        return true;
-    }
-    match (int(from), int(to), float(from), float(to)) {
-        (Some((bits, signed)), Some((room, minus)), _, _) => {
-            to.class() != DtypeClass::Bool && bits <= room && (minus || !signed)
-        }
-        // -2^bits needs no more significant bits than 2^bits - 1, but one more exponent.
-        (Some((bits, _)), _, _, Some((significant, _, top))) => bits <= significant && bits as i32 <= top,
-        (_, _, Some((bits, least, top)), Some((room, lowest, highest))) => {
-            bits <= room && least >= lowest && top <= highest
-        }
-        _ => false,
-    }
 }

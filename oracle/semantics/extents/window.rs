@@ -39,10 +39,19 @@ impl Arena {
         let value = match first {
             Some(piece) if piece.len == extent + 1 => self.read_run(piece, dims, count)?,
             _ if layout::blocks(dims) <= self.limits.flatten => self.flatten(content, offset, dims)?,
-            _ => {
-                let covered = self.slice(content, offset, extent + 1);
-                self.window(covered, dims, count)
-            }
+            // A piece of a larger buffer shows what a copy of it shows: the gaps are left out first.
+            _ => match layout::packed(dims) {
+                Some((in_memory, shown))
+                    if extent + 1 > count && layout::blocks(&in_memory) <= self.limits.flatten =>
+                {
+                    let packed = self.read(content, offset, &in_memory, count)?;
+                    self.read(packed, 0, &shown, count)?
+                }
+                _ => {
+                    let covered = self.slice(content, offset, extent + 1);
+                    self.window(covered, dims, count)
+                }
+            },
         };
         self.windows.insert(memo, value);
         Ok(value)
@@ -349,6 +358,22 @@ mod tests {
         let gathered = arena.gathered(own, group, 2).unwrap();
         let second = arena.read(gathered, 60, &dims, 60).unwrap();
         assert_eq!(arena.slice(gathered_window, 60, 60), second);
+    }
+
+    #[test]
+    fn a_transposed_piece_of_a_bucket_is_the_transposed_tensor() {
+        let mut arena = arena(8);
+        let group = arena.places.group("g");
+        let (own, other) = (memory(&mut arena, 6, false), {
+            let source = arena.source(Source::Placeholder { position: 1 });
+            arena.all_of(source, 6)
+        });
+        let gathered = arena.gathered(own, group, 4).unwrap();
+        let alone = arena.read(gathered, 0, &[(6, 1), (4, 6)], 24).unwrap();
+        let pair = arena.join(&[other, own]).unwrap();
+        let bucket = arena.gathered(pair, group, 4).unwrap();
+        assert_eq!(arena.read(bucket, 6, &[(6, 1), (4, 12)], 24).unwrap(), alone);
+        assert_ne!(arena.read(bucket, 0, &[(6, 1), (4, 12)], 24).unwrap(), alone);
     }
 
     #[test]

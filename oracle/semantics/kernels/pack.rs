@@ -12,27 +12,8 @@ use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::{dim, views};
 use crate::graph::{Dtype, NodeId};
-use crate::ops::Move;
-
-/// A dtype by its place in the alphabetical list of PyTorch 2.15's dtype names, aliases left out of account as the
-/// bucketing pass does.
-fn dtype_by_position(position: i64) -> Option<Dtype> {
-    Some(match position {
-        1 => Dtype::BF16,
-        8 => Dtype::Bool,
-        15 => Dtype::F64,
-        16 => Dtype::F32,
-        17 => Dtype::F16,
-        21 => Dtype::F8E4M3,
-        23 => Dtype::F8E5M2,
-        27 => Dtype::I32,
-        29 => Dtype::I16,
-        36 => Dtype::I64,
-        38 => Dtype::I8,
-        56 => Dtype::U8,
-        _ => return None,
-    })
-}
+use crate::ops::shape::Packing;
+use crate::ops::{Move, dtype_of_bucketing_id};
 
 impl<D: Domain> Rank<'_, D> {
     pub(super) fn pack(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
@@ -144,8 +125,10 @@ impl<D: Domain> Rank<'_, D> {
             ));
         }
         let mut blocks = Vec::with_capacity(inputs.len());
+        let mut packing = Packing { pieces: Vec::with_capacity(inputs.len()), dtype };
         for (window, &position) in inputs.iter().zip(&dtypes) {
-            let own = dtype_by_position(position).ok_or_else(|| refuse!("dtype number {position}"))?;
+            let own = dtype_of_bucketing_id(position).ok_or_else(|| refuse!("dtype number {position}"))?;
+            packing.pieces.push((window.numel() as i64, own));
             let bytes = window.numel() * own.itemsize() as usize;
             if !bytes.is_multiple_of(dtype.itemsize() as usize) {
                 return Err(raise!("{bytes} bytes are no whole number of {}", dtype.name()));
@@ -153,6 +136,15 @@ impl<D: Domain> Rank<'_, D> {
             let mut block = self.moved(window, own)?;
             block.refine(self.domain, whole(dtype));
             blocks.push(block);
+        }
+        if let Some(wrong) = packing.misplaced(rank) {
+            return Err(raise!(
+                "input {} begins at element {} of {}, which cannot be viewed there as {}",
+                wrong.piece,
+                wrong.element,
+                dtype.name(),
+                wrong.dtype.name()
+            ));
         }
         let slot = concat(self.domain, blocks);
         let grain = slot.grain.min(whole(dtype));

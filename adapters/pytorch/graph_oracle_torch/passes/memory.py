@@ -23,7 +23,6 @@ it stands for, or nothing is claimed:
 - Storages that are resized have one size in both models: then only the profile's two estimates are claimed.
 """
 
-import os
 from contextlib import contextmanager
 
 import torch
@@ -42,15 +41,13 @@ from .schedule import settings
 ORDERS = {"lpmf": "topological_sort_lpmf", "bfs": "topological_sort_bfs", "dfs": "topological_sort_dfs"}
 INCREMENTAL = SCHEDULERS[3:]
 METHODS = ["profile", "estimate", *ORDERS, "reorder_for_peak_memory", *INCREMENTAL]
-# Which method serves requests that name none; campaigns choose it.
-CHOICE = "GRAPH_ORACLE_TORCH_MEMORY"
 # How many swaps are told: each costs a list of all nodes.
 SWAPS = 16
 
 
 @register("memory", options={"method": METHODS}, rebuilds=False)
 def run(rebuilt, options):
-    method = options.get("method") or os.environ.get(CHOICE) or METHODS[0]
+    method = options.get("method", METHODS[0])
     if method == "profile":
         return profile(rebuilt)
     if method not in METHODS:

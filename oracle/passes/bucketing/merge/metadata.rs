@@ -6,7 +6,8 @@
 //! `torch._inductor.fx_passes.bucketing`; of the module stacks only the innermost path exists here.
 
 use crate::graph::{Editor, Graph, NodeId, Str, Tags};
-use serde_json::{Map, Value as Json, json};
+use serde::Serialize;
+use serde_json::Value as Json;
 
 /// Marks `nodes` as made from `members`.
 pub fn mark(editor: &mut Editor, members: &[NodeId], nodes: &[NodeId]) {
@@ -14,19 +15,32 @@ pub fn mark(editor: &mut Editor, members: &[NodeId], nodes: &[NodeId]) {
     let graph = editor.graph();
     let node = *graph.node(first);
     let custom = graph.tags(first).and_then(|tags| tags.custom);
-    let extra = sources(graph, members).to_string();
+    // Texts, and what was read as JSON, can be written.
+    let extra = serde_json::to_string(&sources(graph, members)).ok();
     let graph = editor.graph_mut();
-    let extra = graph.intern(&extra);
-    let tags = graph.intern_tags(Tags { custom, extra: Some(extra), ..Tags::default() });
+    let extra = extra.map(|extra| graph.intern(&extra));
+    let tags = graph.intern_tags(Tags { custom, extra, ..Tags::default() });
     for &id in nodes {
         let new = graph.node_mut(id);
         (new.module, new.stack, new.tags) = (node.module, node.stack, tags);
     }
 }
 
-fn sources(graph: &Graph, members: &[NodeId]) -> Json {
+/// What the members say; the keys in the order of their names.
+#[derive(Serialize)]
+struct Sources<'a> {
+    #[serde(rename = "bucketing_custom_sources", skip_serializing_if = "Vec::is_empty")]
+    custom: Vec<Json>,
+    #[serde(rename = "bucketing_nn_module_stack_sources", skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<&'a str>,
+    #[serde(rename = "bucketing_stack_trace_sources", skip_serializing_if = "Vec::is_empty")]
+    stacks: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    from_node: Vec<&'a str>,
+}
+
+fn sources<'a>(graph: &'a Graph, members: &[NodeId]) -> Sources<'a> {
     let text = |id: Option<Str>| id.map(|id| graph.text(id)).filter(|text| !text.is_empty());
-    let modules: Vec<&str> = members.iter().filter_map(|&id| text(graph.node(id).module)).collect();
     let mut stacks: Vec<&str> = Vec::new();
     for stack in members.iter().filter_map(|&id| text(graph.node(id).stack)) {
         if !stacks.contains(&stack) {
@@ -34,16 +48,10 @@ fn sources(graph: &Graph, members: &[NodeId]) -> Json {
         }
     }
     let custom = |&id: &NodeId| -> Option<Json> { serde_json::from_str(text(graph.tags(id)?.custom)?).ok() };
-    let custom: Vec<Json> = members.iter().filter_map(custom).collect();
-    let mut sources = Map::new();
-    let mut put = |key: &str, list: Json| {
-        if list.as_array().is_some_and(|list| !list.is_empty()) {
-            sources.insert(key.to_string(), list);
-        }
-    };
-    put("bucketing_nn_module_stack_sources", json!(modules));
-    put("bucketing_stack_trace_sources", json!(stacks));
-    put("bucketing_custom_sources", json!(custom));
-    put("from_node", json!(members.iter().map(|&id| graph.name(id)).collect::<Vec<_>>()));
-    Json::Object(sources)
+    Sources {
+        custom: members.iter().filter_map(custom).collect(),
+        modules: members.iter().filter_map(|&id| text(graph.node(id).module)).collect(),
+        stacks,
+        from_node: members.iter().map(|&id| graph.name(id)).collect(),
+    }
 }

@@ -91,3 +91,61 @@ fn copies_have_storages_of_their_own() {
         }
     }
 }
+
+/// Of the operators that AutoParallel's first partition has, its second joint graph has all but `reshape`, which becomes `view`:
+/// there is nothing for a retrace to decompose.
+#[test]
+fn the_recorded_retrace_decomposes_reshapes_only() {
+    let read = |part: &str| read(&format!("ap_llama_cpu_1d_w64_L2_{part}"));
+    let (Some(forward), Some(backward), Some(second)) =
+        (read("s1_default_fw"), read("s1_default_bw"), read("s2_joint"))
+    else {
+        println!("1 test skipped: no recorded graphs beside the project");
+        return;
+    };
+    let targets = |graph: &Graph| -> BTreeSet<String> {
+        let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+        calls.map(|id| graph.target(id).to_string()).collect()
+    };
+    let first: BTreeSet<String> = targets(&forward).union(&targets(&backward)).cloned().collect();
+    let second = targets(&second);
+    assert_eq!(first.difference(&second).collect::<Vec<_>>(), ["aten.reshape.default"]);
+    assert_eq!(second.difference(&first).collect::<Vec<_>>(), ["aten.view.default"]);
+}
+
+/// Equal nodes with lists of saved items are merged with the lists of both: an empty one saves nothing, and none at all saves
+/// every item.
+#[test]
+fn lists_of_saved_items_are_joined() {
+    let tag = |list: Option<&str>| match list {
+        None => "{\"ap_must_save\": true}".to_string(),
+        Some(list) => format!("{{\"ap_must_save\": true, \"ap_must_save_getitem_indices\": {list}}}"),
+    };
+    let kept = |first: Option<Option<&str>>, second: Option<&str>| {
+        let of = |list: Option<&str>| format!("{{custom: '{}'}}", tag(list));
+        let first = first.map_or(String::new(), of);
+        let second = of(second);
+        let joint = graph(&format!(
+            "
+            primals_1 = input : f32[4]
+            tangents_1 = input : f32[2]
+            x = sin(primals_1) : f32[4]
+            s = split(x, 2) : (f32[2], f32[2] offset 2) {first}
+            a = getitem(s, 0) : f32[2] {first}
+            r = split(x, 2) : (f32[2], f32[2] offset 2) {second}
+            b = getitem(r, 1) : f32[2] {second}
+            y = mul(a, b) : f32[2]
+            g = mul(tangents_1, a) : f32[2]
+            h = mul(g, b) : f32[2]
+            output (y, h)"
+        ));
+        let partition = run(&joint, &config("method=replay num_fwd_outputs=1")).unwrap();
+        saved(&partition).join(" ")
+    };
+    assert_eq!(kept(None, Some("[]")), "primals_1");
+    assert_eq!(kept(Some(Some("[]")), Some("[1]")), "primals_1 b");
+    assert_eq!(kept(Some(Some("[0]")), Some("[1]")), "a b");
+    assert_eq!(kept(Some(Some("[0]")), Some("[]")), "primals_1 a");
+    assert_eq!(kept(Some(None), Some("[]")), "a b");
+    assert_eq!(kept(Some(Some("[]")), None), "a b");
+}

@@ -68,6 +68,7 @@ fn a_graph_is_a_schedule_of_itself() {
         in_flight: Some(1),
         fsdp_in_flight: Some(1),
         progress: false,
+        one_order: true,
         estimates: Estimates::default(),
     };
     let (findings, statuses) = check_all(&Evidence::new(&graph, &graph, promises));
@@ -229,6 +230,29 @@ fn ranks_that_disagree() {
     let (findings, _) = check_all(&evidence);
     let rules: Vec<&str> = findings.iter().flat_map(Finding::all).map(|finding| finding.rule).collect();
     assert_eq!(rules, ["schedule/deterministic", "schedule/rank-noise", "schedule/position-equal-reference"]);
+}
+
+/// What a rank computes when is its own business, unless one order is promised; what it launches when is not.
+#[test]
+fn ranks_that_estimate_otherwise() {
+    let before = graph(&format!(
+        "{HEAD}g = all_gather(arg0, dp)\nh = all_reduce(arg1, 'sum', all)\na = relu(arg0)\nv = wait(g)\nw = wait(h)\n\
+         output (v, w, a)"
+    ));
+    let broken = |order: &str, one_order: bool| {
+        let mut evidence = Evidence::new(&before, &before, Promises { one_order, ..Promises::default() });
+        let other = reordered(&before, order);
+        evidence.noisy = vec![(1, other.ids().map(|id| other.name(id).to_string()).collect())];
+        let (findings, _) = check_all(&evidence);
+        findings.iter().flat_map(Finding::all).map(|finding| finding.rule).collect::<Vec<_>>()
+    };
+    for one_order in [false, true] {
+        assert_eq!(broken("g h a v w", one_order), [""; 0]);
+        // Launches on two groups, each of which has one.
+        assert_eq!(broken("h g a v w", one_order), ["schedule/rank-noise"]);
+    }
+    assert_eq!(broken("g h w v a", false), [""; 0]);
+    assert_eq!(broken("g h w v a", true), ["schedule/rank-order"]);
 }
 
 /// Two groups over the same ranks, crossed: apart they pass each other, waited for at once they do not.

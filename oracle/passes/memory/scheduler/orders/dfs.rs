@@ -11,7 +11,8 @@ pub fn dfs(planning: &Planning) -> Vec<NodeIndex> {
         reads.fold(planning.size[n as usize], i64::saturating_add)
     };
     let mut by_key: Vec<(i64, NodeIndex)> = (0..nodes).map(|n| (touched(n), n)).collect();
-    by_key.sort_unstable();
+    // Stable, so that the index decides; and fast where few keys are distinct.
+    by_key.sort_by_key(|&(key, _)| key);
     let mut rank = vec![0u32; nodes as usize];
     by_key.iter().enumerate().for_each(|(i, &(_, n))| rank[n as usize] = i as u32);
 

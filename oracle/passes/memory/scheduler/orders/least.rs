@@ -18,48 +18,60 @@ impl Key for u128 {
 
 /// Values in fixed places; a place may be empty.
 pub(super) struct Least<K> {
-    /// The values, then the least of every eight of them, and so on up to one.
-    levels: Vec<Vec<K>>,
+    /// The values, then the least of each block, and so on up to one block.
+    levels: Vec<Vec<Block<K>>>,
+    /// The least of all.
+    least: K,
 }
 
 /// Places that one place above stands for.
 const WIDTH: usize = 8;
+type Block<K> = [K; WIDTH];
 
 impl<K: Key> Least<K> {
     /// Empty places.
     pub(super) fn new(places: usize) -> Least<K> {
-        let mut levels = vec![vec![K::NONE; places.max(1).next_multiple_of(WIDTH)]];
-        while let Some(last) = levels.last().filter(|last| last.len() > 1) {
-            let above = match last.len() / WIDTH {
-                1 => 1,
-                blocks => blocks.next_multiple_of(WIDTH),
-            };
-            levels.push(vec![K::NONE; above]);
+        let mut levels = Vec::new();
+        let mut blocks = places.max(1);
+        while blocks > 1 || levels.is_empty() {
+            blocks = blocks.div_ceil(WIDTH);
+            levels.push(vec![[K::NONE; WIDTH]; blocks]);
         }
-        Least { levels }
+        Least { levels, least: K::NONE }
     }
 
-    /// Puts a value into a place, or empties it.
+    /// Puts a value into a place, or empties it. A block is looked through only where its least value goes.
     pub(super) fn set(&mut self, place: usize, value: Option<K>) {
-        let (mut at, mut least) = (place, value.unwrap_or(K::NONE));
-        for level in &mut self.levels {
-            if std::mem::replace(&mut level[at], least) == least {
+        let (mut at, mut value) = (place, value.unwrap_or(K::NONE));
+        let mut levels = self.levels.iter_mut();
+        let mut level = levels.next();
+        while let Some(blocks) = level {
+            let block = &mut blocks[at / WIDTH];
+            let was = std::mem::replace(&mut block[at % WIDTH], value);
+            at /= WIDTH;
+            level = levels.next();
+            let least = level.as_ref().map_or(self.least, |above| above[at / WIDTH][at % WIDTH]);
+            if value > least {
+                if was != least {
+                    return;
+                }
+                value = block.iter().copied().fold(K::NONE, K::min);
+            }
+            if value == least {
                 return;
             }
-            at /= WIDTH;
-            let block = level.get(at * WIDTH..(at + 1) * WIDTH).unwrap_or(level);
-            least = block.iter().copied().fold(K::NONE, K::min);
         }
+        self.least = value;
     }
 
     /// Whether a place is empty.
     pub(super) fn is_empty(&self, place: usize) -> bool {
-        self.levels[0][place] == K::NONE
+        self.levels[0][place / WIDTH][place % WIDTH] == K::NONE
     }
 
     /// The least value of all.
     pub(super) fn least(&self) -> Option<K> {
-        self.levels.last().map(|top| top[0]).filter(|&least| least != K::NONE)
+        Some(self.least).filter(|&least| least != K::NONE)
     }
 
     /// The least value of the places `from..to`.
@@ -70,11 +82,15 @@ impl<K: Key> Least<K> {
             if from >= to {
                 break;
             }
+            let level = level.as_flattened();
             // What no place above stands for, at either end.
             let up = from.next_multiple_of(WIDTH).min(to);
             let down = (to / WIDTH * WIDTH).max(up);
             found = level[from..up].iter().chain(&level[down..to]).copied().fold(found, K::min);
             (from, to) = (up.div_ceil(WIDTH), down / WIDTH);
+        }
+        if from < to {
+            found = found.min(self.least);
         }
         Some(found).filter(|&found| found != K::NONE)
     }
@@ -83,11 +99,9 @@ impl<K: Key> Least<K> {
     pub(super) fn first(&self) -> Option<usize> {
         let mut at = 0;
         for level in self.levels.iter().rev() {
-            let block = level.iter().skip(at).take(WIDTH);
-            at = (at + block.take_while(|&&value| value == K::NONE).count()) * WIDTH;
+            at = at * WIDTH + level[at].iter().position(|&value| value != K::NONE)?;
         }
-        // Where everything is empty the top says so.
-        self.least().map(|_| at / WIDTH)
+        Some(at)
     }
 }
 

@@ -193,5 +193,89 @@ fn a_chain_of_very_many_nodes() {
     }
 }
 
+/// Nodes of one buffer or two that need some of those just before them, the same for the same seed.
+fn random_program(seed: u64, most_bytes: u32) -> Program {
+    let mut state = seed;
+    let mut below = |n: u32| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 33) as u32) % n.max(1)
+    };
+    let (mut nodes, mut buffers) = (Vec::new(), Vec::new());
+    for i in 0..1 + below(60) {
+        let made = buffers.len() as u32;
+        let mut unmet: Vec<Dependency> = Vec::new();
+        for _ in 0..below(4).min(made) {
+            let kind = if below(5) == 0 { Kind::Fake } else { Kind::Real };
+            let dependency = Dependency { buffer: made - 1 - below(made.min(12)), kind };
+            if !unmet.contains(&dependency) {
+                unmet.push(dependency);
+            }
+        }
+        let outputs: Vec<u32> = (made..=made + below(2)).collect();
+        for &b in &outputs {
+            let (bytes, output) = (i64::from(below(most_bytes)), below(8) == 0);
+            buffers.push(Buffer { name: format!("b{b}"), bytes, by: Some(i), output, ..Buffer::default() });
+        }
+        nodes.push(Node { name: format!("n{i}"), outputs, unmet, ..Node::default() });
+    }
+    Program::from_dependencies(nodes, buffers, Vec::new()).unwrap()
+}
+
+/// Least peak memory first as it is stated: every choice looks at every node.
+fn obvious_lpmf(p: &Program, planning: &Planning, threshold: i64) -> Vec<u32> {
+    let n = p.nodes.len() as u32;
+    let mut needed: Vec<usize> = (0..p.buffers.len())
+        .map(|b| planning.life.of(b as u32).len() + usize::from(planning.kept[b]))
+        .collect();
+    let free = |b: u32| planning.sizes[b as usize].free;
+    let kept = (0..p.buffers.len()).filter(|&b| planning.kept[b]).map(|b| free(b as u32));
+    let (mut live, mut most, mut order, mut ready) = (0, kept.sum::<i64>(), Vec::<u32>::new(), Vec::new());
+    loop {
+        let comes = |&i: &u32| {
+            !order.contains(&i)
+                && !ready.contains(&i)
+                && planning.before.of(i).iter().all(|before| order.contains(before))
+        };
+        // What becomes ready at once does so in the order of the followers of the node before.
+        let last = order.last().map_or((0..n).collect(), |&last| planning.after.of(last).to_vec());
+        let arrived: Vec<u32> = last.into_iter().filter(comes).collect();
+        ready.extend(arrived);
+        let to_free = |i: u32, needed: &[usize]| -> i64 {
+            let needs = planning.needs.of(i).iter().filter(|&&b| needed[b as usize] == 1);
+            let own = p.nodes[i as usize].outputs.iter().filter(|&&b| needed[b as usize] == 0);
+            needs.chain(own).map(|&b| free(b)).sum()
+        };
+        let size = |i: u32| planning.size[i as usize];
+        let chosen = match threshold > 0 && ready.iter().all(|&i| size(i) > threshold) {
+            true => (0..ready.len())
+                .min_by_key(|&at| planning.after.of(ready[at]).iter().min().copied().unwrap_or(n)),
+            false => (0..ready.len()).min_by_key(|&at| {
+                let i: u32 = ready[at];
+                let above = if size(i) > most - live { size(i) } else { 0 };
+                (above, size(i) - to_free(i, &needed), i)
+            }),
+        };
+        let Some(at) = chosen else { return order };
+        let i = ready.remove(at);
+        live += size(i);
+        most = most.max(live);
+        live -= to_free(i, &needed);
+        planning.needs.of(i).iter().for_each(|&b| needed[b as usize] -= 1);
+        order.push(i);
+    }
+}
+
+#[test]
+fn lpmf_is_its_statement() {
+    for seed in 0..600 {
+        let p = random_program(seed, [2, 4, 100, 100_000][(seed % 4) as usize]);
+        let planning = Planning::new(&p).unwrap();
+        for threshold in [0, 2, 40] {
+            let order = lpmf(&p, &planning, threshold).unwrap();
+            assert_eq!(order, obvious_lpmf(&p, &planning, threshold), "seed {seed}, threshold {threshold}");
+        }
+    }
+}
+
 /// Random programs with what PyTorch 2.15 makes of them, recorded by tests/peer/memory_orders.py.
 mod peer;
