@@ -134,7 +134,9 @@ def collectives(rebuilt):
         arguments = [*node.args, *node.kwargs.values()]
         how = next((a.lower() for a in arguments if isinstance(a, str) and a.lower() in _REDUCTIONS), None)
         first = arguments[0][0] if isinstance(arguments[0], (list, tuple)) else arguments[0]
-        yield name, how, _name(first.meta["val"].dtype)
+        value = first.meta["val"]
+        # Its coalesced gathers know no tensor without dimensions.
+        yield name, how, None if name.endswith("_coalesced") and value.dim() == 0 else _name(value.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------
