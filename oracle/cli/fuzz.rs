@@ -121,7 +121,9 @@ impl Fuzz {
         }
         let old = self.against.as_ref().map(|old| self.worker.named_or_command(old)).transpose()?;
         let known = self.known()?;
-        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) = (pass, &self.graphs[..]) {
+        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
+            (pass, &self.graphs[..])
+        {
             let why = format_args!(
                 "--graph: cases are made of real graphs for bucketing, repair and partition, not for {}",
                 pass.name()
