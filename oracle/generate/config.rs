@@ -123,6 +123,8 @@ knobs! {
     view = 8 in 0..=1000, Often;
     /// Weight of an operator with several results, of which some are not used.
     pieces = 5 in 0..=1000, Half;
+    /// Whether such an operator may be a dropout: 1 or 0.
+    dropout = 1 in 0..=1, Keep;
     /// Weight of an operator that takes a list: dependence through nested arguments.
     join = 5 in 0..=1000, Half;
     /// Weight of a cast.

@@ -62,7 +62,7 @@ impl super::Config {
                 Without::Messages => {}
                 Without::OrderingEdges => self.ordering = 0,
                 Without::OrderingEdgesInFlight => self.ordering_in_flight = 0,
-                Without::RandomDraws => self.random = 0,
+                Without::RandomDraws => (self.random, self.dropout) = (0, 0),
                 Without::Uninterpreted => self.uninterpreted = 0,
                 Without::Writes => {
                     for knob in

@@ -385,20 +385,6 @@ impl Graph {
     }
 }
 
-/// Moving.
-impl Graph {
-    /// Puts every tensor, and what names a device, on `device`.
-    pub fn put_on(&mut self, device: &str) {
-        let device = self.strings.intern(device);
-        self.tensors.iter_mut().for_each(|tensor| tensor.device = device);
-        for value in &mut self.values {
-            if let Value::Device(old) = value {
-                *old = device;
-            }
-        }
-    }
-}
-
 /// Reading.
 impl Graph {
     /// Number of nodes.

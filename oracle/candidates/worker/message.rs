@@ -122,8 +122,6 @@ pub(super) struct Offered {
     pub max_ranks: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
 }
 
 impl Offered {
@@ -136,10 +134,6 @@ impl Offered {
     pub fn narrow(&self, case: &mut Case, number: u64) {
         if let Some(pass) = &mut case.pass {
             narrow(&mut pass.options, &self.options, number);
-        }
-        if let Some(device) = &self.device {
-            case.graph.put_on(device);
-            case.programs.iter_mut().for_each(|program| program.graph.put_on(device));
         }
     }
 }
