@@ -5,12 +5,14 @@
 
 use graph_oracle::campaign::{Campaign, KnownList, Limit, RankPlan, Summary};
 use graph_oracle::candidates::worker::{Limits, Worker, conformance};
-use graph_oracle::candidates::{self, Candidate};
+use graph_oracle::candidates::{self, Candidate, Capabilities, Outcome, Reference, Refusal};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::text;
+use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values, Verdict};
 use graph_oracle::reduce::Budget;
 use graph_oracle::rules::{Finding, PassKind};
+use graph_oracle::semantics::{Executed, ExecutionInputs};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -368,6 +370,47 @@ esac; done"#;
     assert!(result("an unknown pass").is_err() && result("options that are a number").is_err());
     assert_eq!(result("no graph"), Err("the process ended".into()));
     assert!(result("bye").is_ok());
+}
+
+/// Executes graphs as the interpreter does, but for one bit.
+struct OneBit;
+
+impl Candidate for OneBit {
+    fn name(&self) -> &str {
+        "one-bit"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Execute], bakes_rank: false }
+    }
+
+    fn run(&self, _: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        Err(Refusal::new("no pass"))
+    }
+
+    fn execute(
+        &self,
+        graph: &Graph,
+        pass: &PassConfig,
+        inputs: &[ExecutionInputs],
+    ) -> Result<Executed, Refusal> {
+        let mut executed = Reference.execute(graph, pass, inputs)?;
+        let tensors = executed.ranks.iter_mut().flat_map(|rank| rank.outputs.iter_mut().flatten());
+        if let Some(cell) = tensors.flat_map(|tensor| tensor.cells.iter_mut()).next() {
+            *cell ^= 1;
+        }
+        Ok(executed)
+    }
+}
+
+#[test]
+fn the_interpreter_is_held_against_who_executes() {
+    let worker = Worker::start(&served("reference"), Limits::default()).unwrap();
+    let summary = campaign(&worker, PassKind::Execute, 12).run().unwrap();
+    assert!(summary.total.found.is_empty() && summary.total.sound >= 10, "{}", summary.text());
+    let summary = campaign(&OneBit, PassKind::Execute, 6).run().unwrap();
+    assert!(summary.total.rules["eager/same-outputs"] >= 3, "{}", summary.text());
+    assert!(!summary.total.found.is_empty(), "{}", summary.text());
 }
 
 fn program(arguments: &[&str]) -> Output {

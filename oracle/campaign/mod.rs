@@ -43,8 +43,8 @@ pub use summary::{Batch, Summary};
 
 use crate::candidates::Candidate;
 use crate::candidates::worker::panic_message;
-use crate::case::Case;
-use crate::generate::{self, Config, Seeded, Source, joint, memory, schedule};
+use crate::case::{Case, PassConfig};
+use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
 use crate::graph::Graph;
 use crate::judge::partition::forward_outputs;
 use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
@@ -253,7 +253,18 @@ impl Campaign<'_> {
             graphs: self.graphs.iter().map(|(name, _)| name.clone()).collect(),
             ranks: self.ranks,
             batch: self.batch,
+            without: self.left_out(),
         }
+    }
+
+    /// What is not generated, by pass.
+    fn left_out(&self) -> Vec<String> {
+        let passes = PassKind::ALL.iter().filter(|&&pass| self.pass.is_none_or(|only| only == pass));
+        let of_pass = |&pass: &PassKind| {
+            let without = without(&[self.candidate], pass).into_iter();
+            without.map(move |one| format!("{}: {}", pass.name(), one.name())).collect::<Vec<_>>()
+        };
+        passes.flat_map(of_pass).collect()
     }
 
     /// How cases are generated: the pass that is asked for, as far as all candidates implement it.
@@ -277,7 +288,9 @@ impl Campaign<'_> {
                 }
             }
         };
-        Config { repair, ..config }
+        let asked = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
+        let without: Vec<Without> = asked.flat_map(|pass| without(candidates, pass)).collect();
+        Config { repair, ..config }.without(&without)
     }
 
     /// Case `number` of the campaign.
@@ -324,8 +337,12 @@ impl Campaign<'_> {
                     None => case,
                 };
             }
-            PassKind::Schedule => return schedule::case(self.seed, number),
+            PassKind::Schedule => {
+                let without = without(candidates, PassKind::Schedule);
+                return schedule::case_without(self.seed, number, &without);
+            }
             PassKind::Memory => return memory::case(self.seed, number),
+            PassKind::Execute => return self.execution(candidates, number),
         }
         let generated = || generate::case(config, self.seed, number).into_case();
         match self.neighbour(number) {
@@ -337,6 +354,26 @@ impl Campaign<'_> {
             }
             None => generated(),
         }
+    }
+
+    /// A graph to be executed: one of bucketing, and every fourth time a joint graph. Draws come out otherwise for
+    /// everybody, and what the interpreter does not compute cannot be compared.
+    fn execution(&self, candidates: &[&dyn Candidate], number: u64) -> Case {
+        let mut left_out = without(candidates, PassKind::Execute);
+        left_out.extend([Without::RandomDraws, Without::Uninterpreted]);
+        let most = most_ranks(candidates, PassKind::Execute).unwrap_or(u32::MAX);
+        let case = if number % 4 == 3 {
+            let mut config =
+                joint::Config { symbolic: 0, constant: 0, ..joint::Config::default().without(&left_out) };
+            config.ranks = config.ranks.min(most);
+            joint::case(&config, self.seed, number)
+        } else {
+            let mut config = Config { repair: 0, ..Config::default().without(&left_out) };
+            config.max_ranks = config.max_ranks.min(most).max(1);
+            config.min_ranks = config.min_ranks.min(config.max_ranks);
+            generate::case(&config, self.seed, number).into_case()
+        };
+        Case { pass: Some(PassConfig::new(PassKind::Execute.name())), ..case }
     }
 
     /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
@@ -521,7 +558,7 @@ fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
     let takes = |key: &str, values: &[&str]| {
         candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
     };
-    let mut config = joint::Config::default();
+    let mut config = joint::Config::default().without(&without(candidates, pass));
     config.ranks = config.ranks.min(most_ranks(candidates, pass).unwrap_or(config.ranks));
     if !takes("method", &["replay"]) {
         config.replay = 0;
@@ -548,6 +585,11 @@ fn method_of(case: &Case) -> Option<&str> {
 /// What is counted together: a rule, with its kind where there is one.
 fn key(rule: &str, kind: Option<&str>) -> String {
     kind.map_or(rule.to_string(), |kind| format!("{rule}: {kind}"))
+}
+
+/// What one of the candidates or another does not take.
+fn without(candidates: &[&dyn Candidate], pass: PassKind) -> Vec<Without> {
+    candidates.iter().flat_map(|candidate| candidate.without(pass)).collect()
 }
 
 /// The smallest limit on ranks.

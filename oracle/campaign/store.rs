@@ -40,6 +40,9 @@ pub struct Header {
     /// Cases in a batch.
     #[serde(default = "batch")]
     pub batch: u64,
+    /// What the candidate does not take, and is not generated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 fn batch() -> u64 {

@@ -13,11 +13,13 @@ pub use reference::Reference;
 pub(crate) use reference::partition_config;
 
 use crate::case::{Case, PassConfig};
+use crate::generate::Without;
 use crate::graph::Graph;
 use crate::passes::partition::two_stages::{TracedAgain, trace_again};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::Failure;
+use crate::semantics::{Executed, ExecutionInputs};
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,6 +129,12 @@ pub trait Candidate: Sync {
         None
     }
 
+    /// What it does not take in the graph for a pass, so that it need not be made.
+    fn without(&self, pass: PassKind) -> Vec<Without> {
+        let _ = pass;
+        Vec::new()
+    }
+
     /// A program that shows a finding by itself, without graph-oracle.
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         let _ = finding;
@@ -175,6 +183,17 @@ pub trait Candidate: Sync {
     fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
         let _ = (graph, pass);
         Err(Refusal::new(format!("{} states nothing about memory", self.name())))
+    }
+
+    /// Executes a graph as all ranks at once, on the given tensors of the placeholders of each rank.
+    fn execute(
+        &self,
+        graph: &Graph,
+        pass: &PassConfig,
+        inputs: &[ExecutionInputs],
+    ) -> Result<Executed, Refusal> {
+        let _ = (graph, pass, inputs);
+        Err(Refusal::new(format!("{} executes no graphs", self.name())))
     }
 
     /// Runs `pass` on `graph` as each of several global ranks: an outcome for each, or a single one where it is

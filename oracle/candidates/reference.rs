@@ -5,11 +5,14 @@ use super::schedule::{config_of, run_options};
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
 use crate::case::{PassConfig, Setting};
 use crate::graph::Graph;
-use crate::ops::Collective;
+use crate::ops::{Collective, Ops};
 use crate::passes::bucketing::{self, Config};
 use crate::passes::{partition, repair, schedule};
 use crate::rules::memory::Claim;
 use crate::rules::{JUDGE_OPTIONS, PassKind};
+use crate::semantics::{
+    self, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Numbers, Program, TensorValue,
+};
 
 /// The reference of every pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,7 +34,7 @@ impl Candidate for Reference {
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
-            Some(PassKind::Repair) => no_options(pass),
+            Some(PassKind::Repair | PassKind::Execute) => no_options(pass),
             Some(PassKind::Memory) => super::memory::check_options(pass),
             Some(PassKind::Partition) => partition_config(pass).map(|_| ()),
             Some(PassKind::Schedule) => config_of(pass).map(|_| ()),
@@ -44,7 +47,7 @@ impl Candidate for Reference {
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
-            Some(PassKind::Partition | PassKind::Memory) => {
+            Some(PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
                 Err(Refusal::new(format!("{} gives no single graph", pass.name)))
             }
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
@@ -61,12 +64,50 @@ impl Candidate for Reference {
         reference_claim(graph)
     }
 
+    fn execute(
+        &self,
+        graph: &Graph,
+        _: &PassConfig,
+        inputs: &[ExecutionInputs],
+    ) -> Result<Executed, Refusal> {
+        interpreted(graph, inputs).map_err(Refusal::new)
+    }
+
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         match PassKind::parse(&pass.name) {
             Some(PassKind::Bucketing) => run_bucketing_on(graph, pass, ranks, &bucketing::Reference, &|_| {}),
             _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
         }
     }
+}
+
+/// Executes a graph with the interpreter.
+fn interpreted(graph: &Graph, inputs: &[ExecutionInputs]) -> Result<Executed, String> {
+    let ops = Ops::of(graph);
+    let world = graph.world.assume_mesh().ok_or("the world has too many ranks")?;
+    let program = Program::new(graph, &ops, &world).map_err(|failure| failure.to_string())?;
+    let given = (0..).zip(inputs).flat_map(|(rank, inputs)| {
+        let given = move |(name, tensor): &(String, TensorValue)| Given {
+            name: name.clone(),
+            rank: Some(rank),
+            cells: tensor.cells.clone(),
+        };
+        inputs.iter().map(given)
+    });
+    let options = semantics::Options { given: given.collect(), ..semantics::Options::default() };
+    let run = semantics::run(&[program], &world, &Numbers::default(), &options);
+    let tensor = |leaf: Leaf| match leaf {
+        Leaf::Tensor(tensor) => Some(tensor),
+        _ => None,
+    };
+    let ranks = run.map_err(|failure| failure.to_string())?.ranks.into_iter().map(|rank| {
+        let inputs = rank.inputs.into_iter().filter(|input| !input.attribute);
+        ExecutedRank {
+            outputs: rank.outputs.into_iter().map(|(_, leaf)| tensor(leaf)).collect(),
+            inputs: inputs.filter_map(|input| Some((input.name, tensor(input.value)?))).collect(),
+        }
+    });
+    Ok(Executed { ranks: ranks.collect() })
 }
 
 /// Runs a bucketing algorithm as global rank `rank`.

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
-    /// The pass: bucketing, repair, partition, schedule, memory or all.
+    /// The pass: bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's own
+    /// interpreter against a worker that executes graphs.
     pass: String,
     /// Who is judged (repeatable: one campaign each, on the same cases).
     #[arg(id = "candidate", long = "candidate", value_name = "NAME", default_value = "reference")]
@@ -120,7 +121,9 @@ impl Fuzz {
         }
         let old = self.against.as_ref().map(|old| self.worker.named_or_command(old)).transpose()?;
         let known = self.known()?;
-        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory)), [_, ..]) = (pass, &self.graphs[..]) {
+        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
+            (pass, &self.graphs[..])
+        {
             let why = format_args!(
                 "--graph: cases are made of real graphs for bucketing, repair and partition, not for {}",
                 pass.name()

@@ -73,6 +73,9 @@ impl Run {
             PassKind::Memory => {
                 return Err(CouldNotRun::new("memory gives no graph; see graph-oracle check memory"));
             }
+            PassKind::Execute => {
+                return Err(CouldNotRun::new("what an execution gives is no graph"));
+            }
             PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
         }
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {

@@ -407,6 +407,15 @@ impl<'a, S: Source> Builder<'a, S> {
 
     /// Orders two nodes without a data edge between them: `before` stands earlier in the list.
     pub fn order(&mut self, before: NodeId, after: NodeId) {
+        let target = |node: NodeId| {
+            let found = node.0.checked_sub(BODY).and_then(|index| self.body.get(index as usize));
+            found.map_or("", |node| self.graph.target_text(node.target))
+        };
+        let (from, to, wait) = (target(before), target(after), Target::Wait.text());
+        let in_flight = to == wait || (from.starts_with("_c10d_functional.") && from != wait);
+        if in_flight && self.config.ordering_in_flight == 0 {
+            return;
+        }
         self.graph.ordering.push(OrderingEdge { before, after });
     }
 

@@ -123,6 +123,8 @@ knobs! {
     view = 8 in 0..=1000, Often;
     /// Weight of an operator with several results, of which some are not used.
     pieces = 5 in 0..=1000, Half;
+    /// Whether such an operator may be a dropout: 1 or 0.
+    dropout = 1 in 0..=1, Keep;
     /// Weight of an operator that takes a list: dependence through nested arguments.
     join = 5 in 0..=1000, Half;
     /// Weight of a cast.
@@ -144,6 +146,8 @@ knobs! {
     second_wait = 4 in 0..=1000, Half;
     /// Weight of communication that is never bucketed: all-to-all, broadcast, coalesced and in-place forms.
     neighbour = 6 in 0..=1000, Half;
+    /// Weight of the in-place form among such communication; at 0 no draw is in place either.
+    in_place = 3 in 0..=1000, Keep;
     /// Weight of a barrier.
     barrier = 4 in 0..=1000, Seldom;
     /// Weight of a few identical layers (FSDP, tensor parallel, or a random body).
@@ -175,6 +179,8 @@ knobs! {
     keyword = 15 in 0..=100, Half;
     /// How often a step adds an ordering edge.
     ordering = 6 in 0..=100, Half;
+    /// Whether ordering edges may begin at a launch, or end at a wait: 1 or 0.
+    ordering_in_flight = 1 in 0..=1, Keep;
     /// How often an unused result becomes an output; the others are dead.
     output = 80 in 0..=100, Keep;
     /// How often a used result becomes an output too.

@@ -154,7 +154,7 @@ impl<S: Source> Builder<'_, S> {
                 let value = self.take(var);
                 self.fresh(Prefix::Temporary, Target::RandLike, &[value], &[], ty.elementwise(&[], ty.dtype));
             }
-            2 if self.pool.is_writable(var) => {
+            2 if self.config.in_place > 0 && self.pool.is_writable(var) => {
                 let args = [self.take(var), Value::Float(0.5)];
                 self.alias(Prefix::Mutation, Target::BernoulliInPlace, &args, &[], ty, var);
             }

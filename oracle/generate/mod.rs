@@ -51,6 +51,7 @@ mod types;
 mod unstructured;
 mod views;
 mod window;
+mod without;
 mod world;
 
 pub use config::{Config, Knob, Swarm};
@@ -68,6 +69,7 @@ pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Seeded, Source};
 pub use survey::Survey;
 pub use window::window;
+pub use without::Without;
 
 use crate::case::Case;
 use crate::graph::{Graph, Value};

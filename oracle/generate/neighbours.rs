@@ -15,7 +15,7 @@ use crate::ops::Collective;
 
 impl<S: Source> Builder<'_, S> {
     pub fn step_neighbour(&mut self) {
-        let kind = self.source.weighted(&[3, 2, 3, 3]);
+        let kind = self.source.weighted(&[3, 2, 3, self.config.in_place]);
         match kind {
             0 => self.all_to_all(),
             1 => self.broadcast(),

@@ -16,7 +16,7 @@
 //! Symbolic sizes, several devices, batches of messages, coalesced collectives, bodies of higher-order operators.
 
 use crate::case::{Case, PassConfig, Program, Setting};
-use crate::generate::{Seeded, Source};
+use crate::generate::{Seeded, Source, Without};
 use crate::graph::{Cluster, Dtype, Graph, Group, NodeId, Op, OrderingEdge, Out, Str, Value, World};
 use crate::passes::schedule::Pass;
 use crate::simulate::Estimates;
@@ -40,9 +40,14 @@ const RANKS: u32 = 4;
 
 /// Case number `index` of the campaign `seed`.
 pub fn case(seed: u64, index: u64) -> Case {
+    case_without(seed, index, &[])
+}
+
+/// The same with none of what is named.
+pub fn case_without(seed: u64, index: u64, without: &[Without]) -> Case {
     let mut source = Seeded::case(seed, index);
     let pass = source.one_of(Pass::ALL);
-    schedule_case(&mut source, 30).into_case(pass)
+    without_some(&mut source, 30, without).into_case(pass)
 }
 
 impl ScheduleCase {
@@ -73,14 +78,19 @@ impl ScheduleCase {
 
 /// A case from the choices of `source`, with at most about `steps` steps.
 pub fn schedule_case(source: &mut impl Source, steps: u32) -> ScheduleCase {
+    without_some(source, steps, &[])
+}
+
+fn without_some(source: &mut impl Source, steps: u32, without: &[Without]) -> ScheduleCase {
     source.step();
-    let has_messages = source.percent(35);
+    let takes = |what| !without.contains(&what);
+    let has_messages = source.percent(35) && takes(Without::Messages);
     let features = Features {
         messages: has_messages,
         effects: source.percent(40),
-        mutation: source.percent(60),
-        random: source.percent(30),
-        ordering: source.percent(50),
+        mutation: source.percent(60) && takes(Without::Writes),
+        random: source.percent(30) && takes(Without::RandomDraws),
+        ordering: source.percent(50) && takes(Without::OrderingEdges),
         clusters: source.percent(25),
         fsdp: source.percent(25),
     };

@@ -221,7 +221,10 @@ impl<S: Source> Builder<'_, S> {
                 let first = 1 + self.source.below(rows as u32 - 1) as i64;
                 self.split_with_sizes(var, &[first, rows - first], dim)
             }
-            3 if super::keys::computes(ty.dtype) && ty.dtype.class() == DtypeClass::Float => {
+            3 if self.config.dropout > 0
+                && super::keys::computes(ty.dtype)
+                && ty.dtype.class() == DtypeClass::Float =>
+            {
                 self.dropout(var)
             }
             _ => {

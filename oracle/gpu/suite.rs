@@ -69,7 +69,7 @@ pub fn cases(name: &str, file: Option<&str>, case: &case::Case) -> Result<Vec<Ca
                 all.push(make(" backward", vec![backward]));
             }
         }
-        PassKind::Memory => {}
+        PassKind::Memory | PassKind::Execute => {}
     }
     Ok(all)
 }

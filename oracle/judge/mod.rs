@@ -3,6 +3,7 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+mod execute;
 pub mod partition;
 pub mod schedule;
 
@@ -150,6 +151,7 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
         PassKind::Bucketing | PassKind::Repair => {}
         PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
         PassKind::Schedule => return schedule::judge_candidate(case, config, candidate),
+        PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
         PassKind::Memory => {
             return match candidate.claim(&case.graph, config) {
                 Ok(claim) => memory::judge_memory(&case.graph, &claim, &MemoryConfig::default()),
@@ -201,6 +203,9 @@ pub fn judge_outcomes(
         }
         (PassKind::Memory, _) => {
             return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
+        }
+        (PassKind::Execute, _) => {
+            return Err(CannotJudge::Pass("what an execution gives is no graph".into()));
         }
     }
     let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();

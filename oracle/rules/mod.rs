@@ -21,6 +21,7 @@ mod agreement;
 mod bucket;
 mod comm;
 mod correspondence;
+pub mod eager;
 mod evidence;
 mod executed;
 mod exposure;
@@ -63,12 +64,20 @@ pub enum PassKind {
     Schedule,
     /// What is stated about the memory of a graph.
     Memory,
+    /// Executing a graph: no pass, but what the oracle's own interpreter is judged by.
+    Execute,
 }
 
 impl PassKind {
     /// All of them.
-    pub const ALL: &'static [PassKind] =
-        &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition, PassKind::Schedule, PassKind::Memory];
+    pub const ALL: &'static [PassKind] = &[
+        PassKind::Bucketing,
+        PassKind::Repair,
+        PassKind::Partition,
+        PassKind::Schedule,
+        PassKind::Memory,
+        PassKind::Execute,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -78,6 +87,7 @@ impl PassKind {
             PassKind::Partition => "partition",
             PassKind::Schedule => "schedule",
             PassKind::Memory => "memory",
+            PassKind::Execute => "execute",
         }
     }
 
@@ -126,19 +136,21 @@ pub struct Statement {
     pub reason: &'static str,
 }
 
-/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, and about workers.
+/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, execution, and about workers.
 pub fn statements() -> Vec<Statement> {
     let of_graphs = CATALOGUE.iter().map(|r| (r.id, r.severity, r.passes.to_vec(), r.statement, r.reason));
     let of = |pass| move |(id, severity, statement, reason)| (id, severity, vec![pass], statement, reason);
     let partition = partition::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
+    let eager = eager::CATALOGUE.iter().map(|r| (r.id, Severity::Soundness, r.statement, r.reason));
     let all_passes =
         |r: &worker::WorkerRule| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
     let all = of_graphs
         .chain(partition.map(of(PassKind::Partition)))
         .chain(schedule.map(of(PassKind::Schedule)))
         .chain(memory.map(of(PassKind::Memory)))
+        .chain(eager.map(of(PassKind::Execute)))
         .chain(worker::CATALOGUE.iter().map(all_passes));
     all.map(|(id, severity, passes, statement, reason)| Statement { id, severity, passes, statement, reason })
         .collect()

@@ -20,6 +20,7 @@
 mod arguments;
 mod block;
 mod comm;
+mod comparable;
 mod compare;
 mod domain;
 pub mod extents;
@@ -40,6 +41,7 @@ mod run;
 mod terms;
 
 pub use comm::Launch;
+pub use comparable::{Comparable, Inexact, Rounded, comparable};
 pub use compare::{Aspect, Difference, Place, compare, first_divergence};
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
@@ -51,8 +53,8 @@ pub use number::Number;
 pub use numbers::Numbers;
 pub use program::{Input, Program};
 pub use run::{
-    Digest, Effect, Failure, FinalInput, Given, LaunchNote, Leaf, Mismatch, Options, RankRun, Run,
-    TensorValue, Waiting, inputs, run,
+    Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
+    Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
 pub use terms::Terms;
 

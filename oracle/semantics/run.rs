@@ -118,6 +118,25 @@ pub struct TensorValue {
     pub alias_of: Option<u32>,
 }
 
+/// The tensors of one rank's placeholders, by name.
+pub type ExecutionInputs = Vec<(String, TensorValue)>;
+
+/// What somebody else found who executed a graph, by rank.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Executed {
+    /// One for each rank.
+    pub ranks: Vec<ExecutedRank>,
+}
+
+/// What an execution gave on one rank.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ExecutedRank {
+    /// What the graph returns, flattened; `None` for what is no tensor.
+    pub outputs: Vec<Option<TensorValue>>,
+    /// What the placeholders hold afterwards, as far as that is told.
+    pub inputs: ExecutionInputs,
+}
+
 /// An input after the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FinalInput {

@@ -133,8 +133,11 @@ def collectives(rebuilt):
             continue
         arguments = [*node.args, *node.kwargs.values()]
         how = next((a.lower() for a in arguments if isinstance(a, str) and a.lower() in _REDUCTIONS), None)
-        first = arguments[0][0] if isinstance(arguments[0], (list, tuple)) else arguments[0]
-        yield name, how, _name(first.meta["val"].dtype)
+        given = arguments[0] if isinstance(arguments[0], (list, tuple)) else [arguments[0]]
+        values = [one.meta["val"] for one in given]
+        # Its coalesced gathers know no tensor without dimensions.
+        scalars = name.endswith("_coalesced") and any(value.dim() == 0 for value in values)
+        yield name, how, None if scalars else _name(values[0].dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------

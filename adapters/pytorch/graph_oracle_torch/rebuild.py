@@ -395,7 +395,7 @@ class _Builder:
                 return out["device"], value.device
             if len(out["shape"]) != value.dim() or not self.equal(out["shape"], value.shape):
                 return f"shape {_text(out['shape'])}", f"shape {list(value.shape)}"
-            if not self.equal(out["stride"], value.stride()):
+            if not self.equal(*telling(out["shape"], out["stride"], value.stride())):
                 return f"strides {_text(out['stride'])}", f"strides {list(value.stride())}"
             if not self.equal([out.get("offset", 0)], [value.storage_offset()]):
                 return f"offset {_text(out.get('offset', 0))}", f"offset {value.storage_offset()}"
@@ -453,6 +453,13 @@ class _Builder:
         if self.rebuilt.shapes is None:
             raise Refused(f"size {value['sym']} is symbolic and the graph declares no symbols")
         return evaluate(value["sym"], self.rebuilt.symbols)
+
+
+def telling(shape, *strides):
+    """Those strides that say where an element is: there is but one along a size of 1, and none where a size is 0."""
+    if 0 in shape:
+        return [[] for _ in strides]
+    return [[stride for size, stride in zip(shape, of) if size != 1] for of in strides]
 
 
 def _same(a, b):

@@ -121,6 +121,17 @@ class Rebuilding(unittest.TestCase):
         with self.assertRaisesRegex(Refused, "rank 2 is not one of"):
             rebuild(graphs.two_gathers(), 2)
 
+    def test_strides_that_say_nothing_are_not_compared(self):
+        document = graphs.document([
+            graphs.placeholder("x", [1, 3]),
+            graphs.call("r", "aten.neg.default", [graphs.ref("x")], {**graphs.tensor([1, 3]), "stride": [7, 1]}),
+            graphs.output("r"),
+        ])
+        self.assertEqual(rebuild(document).export()["nodes"][1]["out"]["stride"], [3, 1])
+        document["nodes"][1]["out"]["stride"] = [3, 2]
+        with self.assertRaisesRegex(Refused, "strides"):
+            rebuild(document)
+
     def test_symbolic_sizes(self):
         size = {"sym": "s0", "hint": 6}
         out = {"t": "tensor", "shape": [size, 4], "dtype": "float32", "device": "cpu", "stride": [4, 1]}

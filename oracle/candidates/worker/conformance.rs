@@ -10,9 +10,9 @@
 //!
 //! Whether results are right is for `fuzz` and `check`. It only asks whether they can be read.
 
-use super::message::{Message, Options, Request, append_graph, graph, line, line_with_graph};
+use super::message::{Message, Offered, Options, Request, append_graph, graph, line, line_with_graph};
 use super::process::{END, Limits, Process, Silence};
-use super::{Hello, greeted, narrow, read_graph, shown};
+use super::{Hello, greeted, read_graph, shown};
 use crate::case::{Case, PassConfig};
 use crate::generate::{self, Config, joint, memory, schedule};
 use crate::rules::PassKind;
@@ -56,12 +56,11 @@ pub fn test(command: &str, limits: &Limits, told: &mut dyn FnMut(&Check)) -> Vec
     let Some(hello) = hello else { return kit.checks };
     let mut known = None;
     for (name, offered) in &hello.passes {
-        let Some(pass) = PassKind::parse(name) else { continue };
+        // What is executed needs inputs, and is checked below.
+        let Some(pass) = PassKind::parse(name).filter(|&pass| pass != PassKind::Execute) else { continue };
         let case = |number| {
-            let mut case = small(pass, number, offered.max_ranks);
-            if let Some(config) = &mut case.pass {
-                narrow(&mut config.options, &offered.options, number);
-            }
+            let mut case = small(pass, number, offered);
+            offered.narrow(&mut case, number);
             case
         };
         let found = kit.run_pass(pass, &case);
@@ -85,8 +84,9 @@ pub fn test(command: &str, limits: &Limits, told: &mut dyn FnMut(&Check)) -> Vec
 }
 
 /// A small case of a pass.
-fn small(pass: PassKind, number: u64, max_ranks: Option<u32>) -> Case {
-    let most = max_ranks.unwrap_or(2).clamp(1, 2);
+fn small(pass: PassKind, number: u64, offered: &Offered) -> Case {
+    let most = offered.max_ranks.unwrap_or(2).clamp(1, 2);
+    let without = offered.without();
     let repair = if pass == PassKind::Repair { 100 } else { 0 };
     let config = Config {
         min_nodes: 8,
@@ -95,15 +95,17 @@ fn small(pass: PassKind, number: u64, max_ranks: Option<u32>) -> Case {
         max_ranks: most,
         repair,
         odd_name: 0,
-        ..Config::default()
+        ..Config::default().without(&without)
     };
     match pass {
-        PassKind::Bucketing | PassKind::Repair => generate::case(&config, 0, number).into_case(),
+        PassKind::Bucketing | PassKind::Repair | PassKind::Execute => {
+            generate::case(&config, 0, number).into_case()
+        }
         PassKind::Partition => {
-            let config = joint::Config { ranks: most, ..joint::Config::default() };
+            let config = joint::Config { ranks: most, ..joint::Config::default().without(&without) };
             joint::case(&config, 0, number)
         }
-        PassKind::Schedule => schedule::case(0, number),
+        PassKind::Schedule => schedule::case_without(0, number, &without),
         PassKind::Memory => memory::case(0, number),
     }
 }

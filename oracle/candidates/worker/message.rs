@@ -1,9 +1,12 @@
 //! The messages of docs/protocol.md as they are written and read.
 
+use super::bits::Bits;
 use super::claim::ClaimText;
-use crate::case::{EstimateTable, PassConfig, Setting};
+use crate::case::{Case, EstimateTable, PassConfig, Setting};
 use crate::format::json;
+use crate::generate::Without;
 use crate::graph::Graph;
+use crate::semantics::{Executed, ExecutedRank, ExecutionInputs};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -54,6 +57,9 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     pub backward: Option<&'a RawValue>,
     pub claim: Option<ClaimText>,
+    pub results: Option<Vec<Vec<Option<Bits>>>>,
+    // run, outcome
+    pub inputs: Option<Vec<BTreeMap<String, Bits>>>,
     // refused
     pub reason: Option<String>,
     #[serde(borrow)]
@@ -72,6 +78,26 @@ impl<'a> Message<'a> {
     /// Reads a line.
     pub fn read(line: &'a str) -> Result<Message<'a>, String> {
         serde_json::from_str(line).map_err(|error| error.to_string())
+    }
+
+    /// The tensors that a request gives, or that an outcome leaves, by rank.
+    pub fn inputs(&self) -> Result<Vec<ExecutionInputs>, String> {
+        let of_rank = |tensors: &BTreeMap<String, Bits>| {
+            tensors.iter().map(|(name, bits)| Ok((name.clone(), bits.read()?))).collect()
+        };
+        self.inputs.iter().flatten().map(of_rank).collect()
+    }
+
+    /// What an execution gave.
+    pub fn executed(&self) -> Result<Executed, String> {
+        let results = self.results.as_ref().ok_or("the key results is missing")?;
+        let mut inputs = self.inputs()?.into_iter();
+        let of_rank = |outputs: &Vec<Option<Bits>>| {
+            let read = |bits: &Option<Bits>| bits.as_ref().map(Bits::read).transpose();
+            let outputs = outputs.iter().map(read).collect::<Result<_, _>>()?;
+            Ok(ExecutedRank { outputs, inputs: inputs.next().unwrap_or_default() })
+        };
+        Ok(Executed { ranks: results.iter().map(of_rank).collect::<Result<_, String>>()? })
     }
 
     /// The id as a number.
@@ -94,6 +120,43 @@ pub(super) struct Offered {
     pub targets: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ranks: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+}
+
+impl Offered {
+    /// What is not to be generated. Words of a later version are passed over: the worker refuses.
+    pub fn without(&self) -> Vec<Without> {
+        self.without.iter().filter_map(|name| Without::parse(name)).collect()
+    }
+
+    /// A generated case made one that the worker takes.
+    pub fn narrow(&self, case: &mut Case, number: u64) {
+        if let Some(pass) = &mut case.pass {
+            narrow(&mut pass.options, &self.options, number);
+        }
+    }
+}
+
+/// Replaces values that are not allowed, each by one that is; an option for which nothing is allowed goes.
+fn narrow(options: &mut Vec<(String, Setting)>, allowed: &BTreeMap<String, Vec<String>>, number: u64) {
+    options.retain(|(key, _)| allowed.get(key).is_none_or(|values| !values.is_empty()));
+    for (key, setting) in options {
+        let Some(values) = allowed.get(key) else { continue };
+        replace(setting, values, number);
+    }
+}
+
+fn replace(setting: &mut Setting, values: &[String], number: u64) {
+    match setting {
+        Setting::Text(text) if values.contains(text) => {}
+        Setting::Text(text) => {
+            if let Some(value) = values.get((number % values.len().max(1) as u64) as usize) {
+                text.clone_from(value);
+            }
+        }
+        Setting::List(items) => items.iter_mut().for_each(|item| replace(item, values, number)),
+    }
 }
 
 /// The options of a pass: in order, the values as strings or lists.
@@ -191,6 +254,8 @@ pub(super) struct Request<'a> {
     pub rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub inputs: &'a [BTreeMap<String, Bits>],
 }
 
 /// An estimate table in a message.
@@ -230,7 +295,8 @@ impl<'a> Request<'a> {
     /// A request to run a pass as a global rank.
     pub fn run(id: u64, pass: &'a PassConfig, rank: u32) -> Request<'a> {
         let (kind, estimates) = ("run", &pass.estimates[..]);
-        Request { kind, id, pass: &pass.name, options: pass, rank, estimates, rule: None, title: None }
+        let (rule, title, inputs) = (None, None, &[][..]);
+        Request { kind, id, pass: &pass.name, options: pass, rank, estimates, rule, title, inputs }
     }
 
     /// The request with its graph, on a line.

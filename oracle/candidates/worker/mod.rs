@@ -13,6 +13,7 @@
 //!
 //! It judges nothing, and it asks nothing twice.
 
+mod bits;
 mod claim;
 pub mod conformance;
 mod conversation;
@@ -26,11 +27,14 @@ pub(crate) use serve::panic_message;
 pub use serve::serve;
 
 use super::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
-use crate::case::{Case, PassConfig, Setting};
+use crate::case::{Case, PassConfig};
+use crate::generate::Without;
 use crate::graph::{Graph, Op};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure};
+use crate::semantics::{Executed, ExecutionInputs};
+use bits::Bits;
 use conversation::{Conversation, shown};
 use message::{Message, Offered, Request, graph as read_graph, optional_graph};
 use process::{Process, Silence, ending};
@@ -282,12 +286,14 @@ impl Candidate for Worker {
     }
 
     fn narrowed(&self, mut case: Case, number: u64) -> Case {
-        if let Some(pass) = &mut case.pass
-            && let Some(offered) = self.offered(&pass.name)
-        {
-            narrow(&mut pass.options, &offered.options, number);
+        if let Some(offered) = case.pass.as_ref().and_then(|pass| self.offered(&pass.name)) {
+            offered.narrow(&mut case, number);
         }
         case
+    }
+
+    fn without(&self, pass: PassKind) -> Vec<Without> {
+        self.offered(pass.name()).map_or(Vec::new(), Offered::without)
     }
 
     fn takes_option(&self, pass: PassKind, key: &str, value: &str) -> bool {
@@ -349,31 +355,25 @@ impl Candidate for Worker {
         })
     }
 
+    fn execute(
+        &self,
+        graph: &Graph,
+        pass: &PassConfig,
+        inputs: &[ExecutionInputs],
+    ) -> Result<Executed, Refusal> {
+        self.takes(graph, pass)?;
+        let of_rank = |inputs: &ExecutionInputs| {
+            inputs.iter().map(|(name, tensor)| (name.clone(), Bits::of(tensor))).collect::<BTreeMap<_, _>>()
+        };
+        let inputs: Vec<BTreeMap<String, Bits>> = inputs.iter().map(of_rank).collect();
+        let request = Request { inputs: &inputs, ..Request::run(0, pass, 0) };
+        self.exchange(request, graph, "outcome", &|message| message.executed())
+    }
+
     fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
         self.takes(graph, pass)?;
         self.exchange(Request::run(0, pass, 0), graph, "outcome", &|message| {
             message.claim.take().ok_or_else(|| "the key claim is missing".to_string())?.read()
         })
-    }
-}
-
-/// Replaces values that are not allowed, each by one that is; an option for which nothing is allowed goes.
-fn narrow(options: &mut Vec<(String, Setting)>, allowed: &BTreeMap<String, Vec<String>>, number: u64) {
-    options.retain(|(key, _)| allowed.get(key).is_none_or(|values| !values.is_empty()));
-    for (key, setting) in options {
-        let Some(values) = allowed.get(key) else { continue };
-        replace(setting, values, number);
-    }
-}
-
-fn replace(setting: &mut Setting, values: &[String], number: u64) {
-    match setting {
-        Setting::Text(text) if values.contains(text) => {}
-        Setting::Text(text) => {
-            if let Some(value) = values.get((number % values.len().max(1) as u64) as usize) {
-                text.clone_from(value);
-            }
-        }
-        Setting::List(items) => items.iter_mut().for_each(|item| replace(item, values, number)),
     }
 }

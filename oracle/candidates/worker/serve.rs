@@ -3,6 +3,7 @@
 //! `graph-oracle worker` serves it: a model for workers in other languages, one half of a comparison, and what the
 //! driver is tested with.
 
+use super::bits::Bits;
 use super::claim::ClaimText;
 use super::message::{Message, Offered, Table, append_graph, graph as read_graph, line};
 use super::process::Limits;
@@ -12,6 +13,7 @@ use crate::candidates::{Candidate, Place};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::PassKind;
+use crate::semantics::{ExecutedRank, ExecutionInputs, TensorValue};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -61,7 +63,7 @@ fn answer(candidate: &dyn Candidate, request: &[u8]) -> Option<Vec<u8>> {
         "bye" => None,
         "hello" => Some(hello(candidate)),
         "run" => Some(match understood(&mut message) {
-            Ok((graph, pass)) => run(candidate, &graph, &pass, message.rank, id),
+            Ok((graph, pass, inputs)) => run(candidate, &graph, &pass, message.rank, &inputs, id),
             Err(why) => not_understood(id, why),
         }),
         other => Some(not_understood(id, format!("the type {other:?} is not known"))),
@@ -83,15 +85,23 @@ fn hello(candidate: &dyn Candidate) -> Vec<u8> {
     }))
 }
 
-fn understood(message: &mut Message) -> Result<(Graph, PassConfig), String> {
+fn understood(message: &mut Message) -> Result<(Graph, PassConfig, Vec<ExecutionInputs>), String> {
     let graph = read_graph("graph", message.graph)?;
     let name = message.pass.clone().ok_or("the key pass is missing")?;
     let options = message.options.as_ref().map_or(Vec::new(), |options| options.0.to_vec());
     let estimates = std::mem::take(&mut message.estimates).into_iter().map(Table::read).collect();
-    Ok((graph, PassConfig { name, options, estimates }))
+    let inputs = message.inputs()?;
+    Ok((graph, PassConfig { name, options, estimates }, inputs))
 }
 
-fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, id: &str) -> Vec<u8> {
+fn run(
+    candidate: &dyn Candidate,
+    graph: &Graph,
+    pass: &PassConfig,
+    rank: u32,
+    inputs: &[ExecutionInputs],
+    id: &str,
+) -> Vec<u8> {
     let Some(kind) =
         PassKind::parse(&pass.name).filter(|kind| candidate.capabilities().passes.contains(kind))
     else {
@@ -129,6 +139,20 @@ fn run(candidate: &dyn Candidate, graph: &Graph, pass: &PassConfig, rank: u32, i
                 seconds += started.elapsed().as_secs_f64();
                 add("forward", &forward);
                 add("backward", &backward);
+            }
+            PassKind::Execute => {
+                let executed = candidate.execute(graph, pass, inputs)?;
+                seconds += started.elapsed().as_secs_f64();
+                let bits = |tensor: &Option<TensorValue>| tensor.as_ref().map(Bits::of);
+                let outputs = |rank: &ExecutedRank| rank.outputs.iter().map(bits).collect::<Vec<_>>();
+                let inputs = |rank: &ExecutedRank| {
+                    let tensors = rank.inputs.iter().map(|(name, tensor)| (name.clone(), Bits::of(tensor)));
+                    tensors.collect::<BTreeMap<_, _>>()
+                };
+                let results: Vec<_> = executed.ranks.iter().map(outputs).collect();
+                let inputs: Vec<_> = executed.ranks.iter().map(inputs).collect();
+                parts.push(("results", serde_json::to_vec(&results).unwrap_or_default()));
+                parts.push(("inputs", serde_json::to_vec(&inputs).unwrap_or_default()));
             }
             PassKind::Memory => {
                 let claim = candidate.claim(graph, pass)?;

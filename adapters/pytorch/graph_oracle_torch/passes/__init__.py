@@ -49,15 +49,15 @@ MODULES = ["bucketing", "repair", "partition", "memory", "schedule", "execute"]
 
 
 def register(
-    name, *, options=None, targets=None, max_ranks=None, without=None, device=None, rebuilds=True, values=True, after=None
+    name, *, options=None, targets=None, max_ranks=None, without=None, rebuilds=True, values=True, after=None
 ):
     """Declares a pass.
 
     `options`: by option, the values understood (an option not listed may have any value). `targets`: operators that
     can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any). `without`: what graphs must not have
-    (docs/protocol.md). `device`: where generated tensors are to be (None: anywhere).
+    (docs/protocol.md).
     """
-    stated = {"options": options, "targets": targets, "max_ranks": max_ranks, "without": without, "device": device}
+    stated = {"options": options, "targets": targets, "max_ranks": max_ranks, "without": without}
     capabilities = {key: value for key, value in stated.items() if value is not None}
 
     def decorate(run):

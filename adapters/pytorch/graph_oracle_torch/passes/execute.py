@@ -142,7 +142,8 @@ def encode(value):
     """The bits of a tensor's elements; null for what is no tensor."""
     if not isinstance(value, torch.Tensor):
         return None
-    value = value.detach().resolve_conj().resolve_neg().contiguous()
+    # Contiguous in all its strides: along a size of 1 a tensor may have any, which `view` of another dtype does not take.
+    value = value.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     size = value.dtype.itemsize
     part = size // 2 if value.dtype.is_complex else size
     raw = bytes(value.view(-1).view(torch.uint8).tolist()) if value.numel() else b""

@@ -61,7 +61,7 @@ def methods():
 @register(
     "partition",
     options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []},
-    device=None if torch.cuda.is_available() else "cpu",
+    without=None if torch.cuda.is_available() else ["random-draws"],
 )
 def run(rebuilt, options):
     """Outcome: `forward` and `backward`."""
