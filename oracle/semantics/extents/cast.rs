@@ -31,7 +31,6 @@ pub(super) fn is_one(from: Dtype, middle: Dtype, to: Dtype) -> bool {
 ///   constructors take a float).
 /// - A real number becomes the real part of a complex one.
 /// - An integer that does not fit loses its upper bits, whether at once or in two steps.
-///
 fn passes(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     match to {
         Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2 => middle == Dtype::F32,
