@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(Without::parse("snow"), None);
     }
 
-    /// How many of 400 cases have a feature.
+    /// How many of 400 cases have a feature, beside the copies into inputs at the end, which are never left out.
     fn count(without: &[Without], feature: Feature) -> usize {
-        let config = Config::default().without(without);
+        let config = Config { epilogue: 0, ..Config::default() }.without(without);
         (0..400).filter(|&i| case(&config, 3, i).survey().features.has(feature)).count()
     }
 
@@ -134,7 +134,7 @@ mod tests {
         };
         let (some, _) = in_flight(&[]);
         let (none, others) = in_flight(&[Without::OrderingEdgesInFlight]);
-        assert!(some > 20 && none == 0 && others > 100, "{some}, {none} of {others}");
+        assert!(some > 20 && none == 0 && others > 50, "{some}, {none} of {others}");
     }
 
     #[test]
