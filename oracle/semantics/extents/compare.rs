@@ -140,7 +140,7 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
 }
 
 /// Where the `index`-th reference (in argument order, repeated ones counted) of a node and of its twin in `after`
-/// certainly show different values; `None` where they are equal or it is not certain.
+/// certainly show different values; `None` where they are equal or it is not certain, as behind a node that is not followed.
 pub fn compare_read(
     arena: &mut Arena,
     before: &Evaluation<'_>,
@@ -148,6 +148,12 @@ pub fn compare_read(
     (node, twin): (NodeId, NodeId),
     index: usize,
 ) -> Option<Divergence> {
+    let is_behind = |evaluation: &Evaluation<'_>, id: NodeId| {
+        evaluation.broken.as_ref().is_some_and(|(broken, _)| id >= *broken)
+    };
+    if is_behind(before, node) || is_behind(after, twin) {
+        return None;
+    }
     Comparer { judge: Judge::new(arena), all: Vec::new() }.read(before, after, node, twin, index)
 }
 
