@@ -323,7 +323,16 @@ impl Domain for Numbers {
         with_float!(dtype, F => {
             let reduce = as_reduce.ok_or_else(reason)?;
             Ok((0..count).map(|i| {
-                F::store(float_reduce(reduce, parts.iter().map(|part| F::load(part[i])), ranks))
+                let mut values = parts.iter().map(|part| F::load(part[i]));
+                F::store(match (op, values.next()) {
+                    // From the first value on: 0 + -0 would be 0, and -0 + -0 is -0.
+                    (RankReduce::Sum, Some(first)) => values.fold(first, |sum, x| sum + x),
+                    (RankReduce::Avg, Some(first)) => {
+                        values.fold(first, |sum, x| sum + x)
+                            / <<F as Format>::Value as Real>::narrow(ranks as f64)
+                    }
+                    (_, first) => float_reduce(reduce, first.into_iter().chain(values), ranks),
+                })
             }).collect())
         }, else with_integer!(dtype, F => Ok((0..count).map(|i| {
             let values = parts.iter().map(|part| F::load(part[i]));

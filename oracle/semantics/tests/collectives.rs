@@ -397,3 +397,13 @@ proptest! {
         prop_assert_eq!(compare(&before.terms(), &after.terms()), []);
     }
 }
+
+/// PyTorch and gloo add what there is, and nothing else: the sum of two negative zeros is one.
+#[test]
+fn negative_zeros_stay_negative() {
+    let zero = u64::from((-0.0f32).to_bits());
+    for op in [RankReduce::Sum, RankReduce::Avg, RankReduce::Max, RankReduce::Min] {
+        let all = Numbers::default().across_ranks(op, Dtype::F32, &[&[zero], &[zero]]);
+        assert_eq!(all, Ok(vec![zero]), "{op:?}");
+    }
+}
