@@ -135,8 +135,9 @@ def collectives(rebuilt):
         how = next((a.lower() for a in arguments if isinstance(a, str) and a.lower() in _REDUCTIONS), None)
         given = arguments[0] if isinstance(arguments[0], (list, tuple)) else [arguments[0]]
         values = [one.meta["val"] for one in given]
-        # Its coalesced gathers know no tensor without dimensions.
-        scalars = name.endswith("_coalesced") and any(value.dim() == 0 for value in values)
+        # Gathers know no tensor without dimensions: gloo makes all of them of its coalesced form.
+        is_gather = name.startswith("all_gather") or name.endswith("_coalesced")
+        scalars = is_gather and any(value.dim() == 0 for value in values)
         yield name, how, None if scalars else _name(values[0].dtype)
 
 
