@@ -143,7 +143,8 @@ def collective(name, calls):
     if name != "all_to_all_single" and len({(t.shape, t.dtype) for t in tensors}) > 1:
         raise RuntimeError(f"the ranks give {name} different tensors: {[tuple(t.shape) for t in tensors]}")
     if name.startswith("all_gather_into_tensor"):
-        whole = torch.cat([t.contiguous() for t in tensors])
+        # What has no dimension is gathered as one element of each rank.
+        whole = torch.cat([t.contiguous().reshape(t.shape or (1,)) for t in tensors])
         if name.endswith("_out"):
             return [c["out"].copy_(whole.view(c["out"].shape)) for c in calls]
         return [fresh(whole) for _ in calls]
