@@ -258,7 +258,12 @@ impl<'w> Comm<'w> {
                     let rows = |upto: usize| other.splits.0[..upto].iter().sum::<i64>() as usize;
                     let row: usize = layout::numel(shape.get(1..).unwrap_or(&[])).unwrap_or(0);
                     let cells = row * block.per_element(dtype);
-                    pieces.push(slice(block, rows(me) * cells..rows(me + 1) * cells));
+                    let piece = rows(me) * cells..rows(me + 1) * cells;
+                    if piece.end > block.cells.len() {
+                        let (rank, splits) = (other.rank, &other.splits.0);
+                        return Err(raise!("rank {rank} sends less than its splits {splits:?} say"));
+                    }
+                    pieces.push(slice(block, piece));
                 }
                 Ok(concat(domain, pieces))
             }
