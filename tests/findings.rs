@@ -157,7 +157,7 @@ fn what_is_known_is_told_from_what_is_not() {
         for line in list.lines().filter(|line| !line.starts_with('#')) {
             let known: serde_json::Value = serde_json::from_str(line).unwrap();
             let link = known["link"].as_str().unwrap();
-            let narrow = ["kind", "words", "shape"].iter().any(|key| known.get(key).is_some());
+            let narrow = ["kind", "method", "words", "shape"].iter().any(|key| known.get(key).is_some());
             let rules = known.get("brings").and_then(|rules| rules.as_array()).into_iter().flatten();
             let strange =
                 rules.chain([&known["rule"]]).find(|rule| statement(rule.as_str().unwrap()).is_none());
