@@ -47,9 +47,17 @@ pub fn packs_exactly(mode: Mode, inputs: &[Piece], to: Dtype) -> bool {
         Mode::Functional { copy_in: false } => common == to,
         // The concatenation is converted to the common dtype, and then to the result's.
         Mode::Default | Mode::Coalesced => {
-            common == to || inputs.iter().all(|x| embeds(x.layout.dtype, common))
+            let is_exact = |from: Dtype| embeds(from, common) && !is_left_open(from, common, to);
+            common == to || inputs.iter().all(|x| is_exact(x.layout.dtype))
         }
     }
+}
+
+/// Whether an integer may come back from a float as one that cannot hold it: what C++ leaves open then, a cast of the integer
+/// itself does not.
+fn is_left_open(from: Dtype, through: Dtype, to: Dtype) -> bool {
+    let classes = [from, through, to].map(Dtype::class);
+    classes == [DtypeClass::Int, DtypeClass::Float, DtypeClass::Int] && !embeds(from, to)
 }
 
 /// The dtype of a concatenation; `None` where PyTorch has none.
