@@ -20,6 +20,9 @@
 //! - a function of one element by `4 u (|r| + m1)`: two units in the last place of each, and the cancellation inside
 //!   of functions such as gelu.
 //!
+//! The larger of 0 and -0 is either: PyTorch's code for one element and for eight at once differ. So the results of a maximum or
+//! minimum of floats are equal as numbers, which 0 and -0 are.
+//!
 //! Where `S` may exceed the largest number of the dtype, the order decides about infinities, and nothing is compared.
 //!
 //! # What it does not do
@@ -64,6 +67,8 @@ pub enum Inexact {
     Product(u32),
     /// A function of each element.
     Function,
+    /// A choice between elements, of which 0 and -0 are one.
+    Choice,
 }
 
 /// The unit roundoff and the largest number of a float.
@@ -103,6 +108,7 @@ impl Inexact {
                 let most = magnitudes.iter().fold(0.0, |a: f64, &b| a.max(b));
                 Some(4.0 * unit * (size + finite(most)?))
             }
+            Inexact::Choice => Some(0.0),
         }
     }
 }
@@ -139,6 +145,9 @@ fn rounding(
             let n = u32::try_from(n.max(1)).unwrap_or(u32::MAX);
             if op == Reduce::Prod { Inexact::Product(n) } else { Inexact::Sum(n) }
         }
+        Kind::Reduce(Reduce::Amax | Reduce::Amin)
+        | Kind::Binary(Binary::Maximum | Binary::Minimum | Binary::ClampMin | Binary::ClampMax)
+        | Kind::Clamp => Inexact::Choice,
         Kind::Cumsum => Inexact::Sum(u32::try_from(numel(node).max(1)).unwrap_or(u32::MAX)),
         Kind::Matmul(Matmul::Mm | Matmul::Bmm) => {
             let shape = operands.first().and_then(|&a| graph.tensor_of(a)).map(|t| graph.dims(t.shape));
@@ -156,6 +165,7 @@ fn rounding(
                 Some("sum") if n > 2 => Inexact::RankSum(n),
                 Some("avg") if n > 1 => Inexact::RankSum(n),
                 Some("product") if n > 2 => Inexact::Product(n),
+                Some("max" | "min") if n > 1 => Inexact::Choice,
                 _ => return Ok(None),
             }
         }
@@ -341,5 +351,10 @@ mod tests {
         assert_eq!(Inexact::RankSum(4).tolerance(Dtype::F16, 10.0, &[30_000.0]), None);
         assert_eq!(sum.tolerance(Dtype::F32, f64::INFINITY, &[5.0]), None);
         assert_eq!(sum.tolerance(Dtype::I32, 1.0, &[5.0]), None);
+        assert_eq!(Inexact::Choice.tolerance(Dtype::F32, 0.0, &[]), Some(0.0));
+        let largest = graph("x = input : f32[4]\ny = neg(x)\nz = maximum(x, y)\nv = abs(z)\noutput (v)\n");
+        let after = comparable(&largest, &Ops::of(&largest)).unwrap();
+        assert_eq!(after.rounded[0].rounding, Inexact::Choice);
+        assert!(crate::format::text::print_graph(&after.graph).contains("= abs(instead_of_z)"));
     }
 }
