@@ -80,19 +80,23 @@ fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
 fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
     let users = |id: NodeId| evidence.joint.edges.users(id).iter();
+    // Equal nodes are merged before, and then have each other's users, and in a replay the region of one of them that must be
+    // computed again; the default partition merges none.
+    let merges = evidence.config.method == Method::Replay || is_minimum_cut(evidence);
+    let twins = if merges { evidence.equal_nodes(id) } else { std::slice::from_ref(&id) };
+    let joined = |twin: &&NodeId| {
+        evidence.config.method == Method::Replay && tags(**twin).recompute == Some(Recompute::MustRecompute)
+    };
+    let own =
+        tags(id).region_id.or_else(|| twins.iter().filter(joined).find_map(|&twin| tags(twin).region_id));
     let later = |user: &NodeId| {
-        let (own, other) = (tags(id).region_id, tags(*user).region_id);
-        tags(*user).asks_to_recompute() && own.zip(other).is_some_and(|(own, other)| other > own)
+        tags(*user).asks_to_recompute()
+            && own.zip(tags(*user).region_id).is_some_and(|(own, other)| other > own)
     };
-    // Equal nodes are merged before, and then have each other's users; the default partition merges none.
-    let merged = || evidence.equal_nodes(id).iter().flat_map(|&twin| users(twin)).any(later);
     // What nobody needs is dropped before tags are looked at, except by the default partition.
-    let stays = |user: NodeId| {
-        evidence.live_joint[user.index()]
-            || !(evidence.config.method == Method::Replay || is_minimum_cut(evidence))
-    };
+    let stays = |user: NodeId| evidence.live_joint[user.index()] || !merges;
     let hangs = tags(id).hook && !users(id).any(|&user| tags(user).asks_to_recompute() && stays(user));
-    hangs || users(id).any(later) || (evidence.config.method != Method::Default && merged())
+    hangs || twins.iter().flat_map(|&twin| users(twin)).any(later)
 }
 
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.

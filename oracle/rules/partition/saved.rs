@@ -1,11 +1,12 @@
 //! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
 
 use super::super::Checked;
-use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, ValueClass, class_of};
+use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
 use super::tags::Recompute;
 use crate::analysis::storages::StorageIndex;
 use crate::graph::{NodeId, Op, Value};
+use crate::ops::Kind;
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -140,18 +141,20 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).and_then(|flow| i64::try_from(flow).ok())
 }
 
-/// Whether a value is kept for communication in backward whose result nobody needs. PyTorch's partitions keep a wait
-/// that nobody reads, or drop it when the signature stands already.
+/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of which
+/// one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it when the
+/// signature stands already.
 fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
     let mut seen = FxHashSet::default();
     let mut stack = vec![id];
     while let Some(at) = stack.pop() {
-        for &user in joint.edges.users(at) {
+        let twins = evidence.equal_nodes(at).iter();
+        for &user in twins.flat_map(|&twin| joint.edges.users(twin)) {
             if !seen.insert(user) {
                 continue;
             }
-            if joint.collectives.launch_at(user).is_some() {
+            if joint.collectives.launch_at(user).is_some() || is_wait(evidence, user) {
                 let live = |twin: NodeId| evidence.live_backward[twin.index()];
                 if !evidence.in_backward[user.index()].is_some_and(live) {
                     return true;
@@ -251,11 +254,25 @@ impl<'a> Closest<'a> {
 }
 
 /// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut says;
-/// and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint graph.
-fn saved_values<'a>(evidence: &'a PartitionEvidence) -> FxHashSet<&'a str> {
+/// and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint graph. Where the cut
+/// saves communication, which is handed over only when it has been waited for, its wait stands for it.
+fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHashSet<&'a str> {
+    let graph = evidence.joint.graph;
     let chosen = |class: ValueClass| !matches!(class, ValueClass::Symbol | ValueClass::Generator);
+    let launch = |saved: &'a Saved| match graph.arg(saved.joint?, 0)? {
+        Value::Node(launch) if evidence.joint.collectives.launch_at(launch).is_some() => {
+            let is_cut =
+                closest.saves.contains(graph.name(launch)) && !closest.saves.contains(saved.name.as_str());
+            (is_wait(evidence, saved.joint?) && is_cut).then(|| graph.name(launch))
+        }
+        _ => None,
+    };
     let own = evidence.saved.iter().filter(|saved| chosen(saved.class));
-    own.map(|saved| saved.name.as_str()).collect()
+    own.map(|saved| launch(saved).unwrap_or(saved.name.as_str())).collect()
+}
+
+fn is_wait(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    evidence.joint.ops.call(evidence.joint.graph, id).is_some_and(|info| info.kind == Kind::Wait)
 }
 
 /// Whether a value that a cut saves is for backward to have: it computes it, so it should have been given it. What
@@ -276,7 +293,7 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     let Some(closest) = Closest::of(given) else {
         return Checked::Undecided("the network has no finite cut".into());
     };
-    let saved = saved_values(evidence);
+    let saved = saved_values(evidence, &closest);
     let is_taken = |name: &str| {
         saved.contains(name) || (closest.saves.contains(name) && !is_computed_instead(evidence, name))
     };
@@ -321,7 +338,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
         .filter(|edge| edge.capacity.is_some())
         .filter_map(|edge| edge.saves.as_deref())
         .collect();
-    let saved = saved_values(evidence);
+    let saved = saved_values(evidence, &closest);
     let mut findings = Vec::new();
     for name in evidence.saved.iter().map(|saved| saved.name.as_str()) {
         if saved.contains(name) && can_be_cut.contains(name) && !closest.saves.contains(name) {
