@@ -3,27 +3,10 @@
 use graph_oracle::candidates::{Candidate, Reference};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::generate::joint::{self, Config};
-use graph_oracle::generate::{Seeded, Source};
+use graph_oracle::generate::{Longest, Seeded};
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::partition::stages;
 use graph_oracle::rules::partition::PartitionConfig;
-
-/// A source that makes as many steps as it may.
-struct Full(Seeded);
-
-impl Source for Full {
-    fn below(&mut self, n: u32) -> u32 {
-        self.0.below(n)
-    }
-
-    fn step(&mut self) -> bool {
-        true
-    }
-
-    fn length(&mut self, _low: u32, high: u32) -> u32 {
-        high
-    }
-}
 
 /// A joint graph of so many nodes at least, and its pass without a method.
 pub fn long(nodes: usize) -> (Graph, PassConfig) {
@@ -52,7 +35,7 @@ fn of_steps(steps: u32) -> (Graph, PassConfig) {
         no_tangent: 0,
         ..Config::default()
     };
-    let Case { graph, pass, .. } = joint::generate(&mut Full(Seeded::case(1, 1)), &config);
+    let Case { graph, pass, .. } = joint::generate(&mut Longest(Seeded::case(1, 1)), &config);
     let mut pass = pass.unwrap_or_else(|| PassConfig::new("partition"));
     pass.options.retain(|(key, _)| !["method", "budget"].contains(&key.as_str()));
     (graph, pass)

@@ -163,12 +163,6 @@ impl Edges {
         self.len() == 0
     }
 
-    /// Whether every edge leads from an earlier node to a later one.
-    pub fn follow_the_list(&self) -> bool {
-        let is_later = |id: NodeId| self.predecessors(id).all(|before| before < id);
-        (0..self.len() as u32).map(NodeId).all(is_later)
-    }
-
     /// The distinct nodes whose value `id` takes, in order of first appearance.
     pub fn inputs(&self, id: NodeId) -> &[NodeId] {
         self.inputs.of(id)

@@ -38,6 +38,14 @@ pub struct Known {
     pub link: String,
 }
 
+impl Known {
+    fn is_about(&self, rule: &str, kind: Option<&str>, method: Option<&str>) -> bool {
+        self.rule == rule
+            && self.kind.as_deref().is_none_or(|part| kind.unwrap_or_default().contains(part))
+            && self.method.as_deref().is_none_or(|name| method == Some(name))
+    }
+}
+
 /// The known findings of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KnownList(Vec<Known>);
@@ -78,14 +86,12 @@ impl KnownList {
 
     /// The line that knows a finding, whatever the shape.
     fn line(&self, finding: &Finding, method: Option<&str>) -> Option<&Known> {
-        let kind = worker::kind(finding).unwrap_or_default();
         let text = finding.explanation();
+        let says = |known: &Known| known.words.iter().all(|word| text.contains(word.as_str()));
         let knows = |known: &&Known| {
-            known.rule == finding.rule
-                && known.shape.is_none()
-                && known.kind.as_ref().is_none_or(|part| kind.contains(part.as_str()))
-                && known.method.as_deref().is_none_or(|name| method == Some(name))
-                && known.words.iter().all(|word| text.contains(word.as_str()))
+            known.shape.is_none()
+                && known.is_about(finding.rule, worker::kind(finding), method)
+                && says(known)
         };
         self.0.iter().find(knows)
     }
@@ -93,11 +99,8 @@ impl KnownList {
     /// Whether a reduced finding is known by its shape.
     pub fn holds(&self, finding: &Distinct) -> bool {
         self.0.iter().any(|known| {
-            let kind = finding.kind.as_deref().unwrap_or_default();
-            known.rule == finding.rule
-                && known.kind.as_ref().is_none_or(|part| kind.contains(part))
-                && known.method.as_ref().is_none_or(|name| finding.method.as_ref() == Some(name))
-                && known.shape.as_ref() == Some(&finding.shape)
+            known.shape.as_ref() == Some(&finding.shape)
+                && known.is_about(&finding.rule, finding.kind.as_deref(), finding.method.as_deref())
         })
     }
 }

@@ -272,9 +272,7 @@ impl Campaign<'_> {
         let implement = |pass| candidates.iter().all(|one| one.capabilities().passes.contains(&pass));
         let wanted = |pass| self.pass.is_none_or(|only| only == pass) && implement(pass);
         let max_ranks = [PassKind::Bucketing, PassKind::Repair].map(|pass| most_ranks(candidates, pass));
-        let mut config = Config::default();
-        config.max_ranks = max_ranks.into_iter().flatten().fold(config.max_ranks, u32::min).max(1);
-        config.min_ranks = config.min_ranks.min(config.max_ranks);
+        let config = Config::default().up_to_ranks(max_ranks.into_iter().flatten().min());
         let repair = match (wanted(PassKind::Bucketing), wanted(PassKind::Repair)) {
             (true, true) => config.repair,
             (true, false) => 0,
@@ -332,10 +330,7 @@ impl Campaign<'_> {
             PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
                 let case = joint::case(&joints(candidates), self.seed, number);
-                return match self.graft(&case, number) {
-                    Some(graph) => case_of_graft(case, graph),
-                    None => case,
-                };
+                return self.graft(&case, number).unwrap_or(case);
             }
             PassKind::Schedule => {
                 let without = without(candidates, PassKind::Schedule);
@@ -361,35 +356,34 @@ impl Campaign<'_> {
     fn execution(&self, candidates: &[&dyn Candidate], number: u64) -> Case {
         let mut left_out = without(candidates, PassKind::Execute);
         left_out.extend([Without::RandomDraws, Without::Uninterpreted]);
-        let most = most_ranks(candidates, PassKind::Execute).unwrap_or(u32::MAX);
+        let most = most_ranks(candidates, PassKind::Execute);
         let case = if number % 4 == 3 {
-            let mut config =
-                joint::Config { symbolic: 0, constant: 0, ..joint::Config::default().without(&left_out) };
-            config.ranks = config.ranks.min(most);
+            let config = joint::Config::default().without(&left_out).up_to_ranks(most);
+            let config = joint::Config { symbolic: 0, constant: 0, ..config };
             joint::case(&config, self.seed, number)
         } else {
-            let mut config = Config { repair: 0, ..Config::default().without(&left_out) };
-            config.max_ranks = config.max_ranks.min(most).max(1);
-            config.min_ranks = config.min_ranks.min(config.max_ranks);
+            let config = Config { repair: 0, ..Config::default().without(&left_out).up_to_ranks(most) };
             generate::case(&config, self.seed, number).into_case()
         };
         Case { pass: Some(PassConfig::new(PassKind::Execute.name())), ..case }
     }
 
     /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
-    /// leave nothing of one.
-    fn graft(&self, case: &Case, number: u64) -> Option<Graph> {
+    /// leave nothing of one. The pass is that of a generated case, but the number of forward outputs is in the graph's file, and
+    /// the positions of lasting inputs would be those of another graph.
+    fn graft(&self, case: &Case, number: u64) -> Option<Case> {
         if self.graphs.is_empty() {
             return None;
         }
         let mut source = Seeded::case(self.seed, number);
         let mut pass = case.pass.clone()?;
-        pass.options.retain(|(key, _)| key != "num_fwd_outputs");
-        (0..TRIES).find_map(|_| {
+        pass.options.retain(|(key, _)| !["num_fwd_outputs", "static_inputs"].contains(&key.as_str()));
+        let graph = (0..TRIES).find_map(|_| {
             let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
             let forward_outputs = forward_outputs(graph, &pass).ok()?;
             joint::graft(&mut source, graph, forward_outputs)
-        })
+        })?;
+        Some(Case { pass: Some(pass), ..Case::of_graph(graph) })
     }
 
     /// A window of a real graph, made small enough to be executed, with a few edits. `None` where there are no graphs,
@@ -542,15 +536,6 @@ impl Campaign<'_> {
     }
 }
 
-/// A graft with the pass of a generated case: the number of forward outputs is in its file, and the positions of lasting inputs
-/// would be those of another graph.
-fn case_of_graft(case: Case, graph: Graph) -> Case {
-    let mut pass = case.pass;
-    let of_graph = |key: &str| ["num_fwd_outputs", "static_inputs"].contains(&key);
-    pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| !of_graph(key)));
-    Case { pass, ..Case::of_graph(graph) }
-}
-
 /// The joint graphs that all candidates take. Tags are made for a method: what was made for a replay is not put to another one,
 /// which would save what its tags only stop short of.
 fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
@@ -558,8 +543,8 @@ fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
     let takes = |key: &str, values: &[&str]| {
         candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
     };
-    let mut config = joint::Config::default().without(&without(candidates, pass));
-    config.ranks = config.ranks.min(most_ranks(candidates, pass).unwrap_or(config.ranks));
+    let most = most_ranks(candidates, pass);
+    let mut config = joint::Config::default().without(&without(candidates, pass)).up_to_ranks(most);
     if !takes("method", &["replay"]) {
         config.replay = 0;
     }

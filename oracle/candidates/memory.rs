@@ -11,7 +11,7 @@ use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
-use crate::passes::memory::replay::{Facts, Options, replay_with};
+use crate::passes::memory::replay::{Facts, Options, replay_ledger};
 use crate::passes::memory::scheduler::{Planning, Timeline, lower};
 use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
@@ -297,7 +297,7 @@ impl MemoryCandidate {
         let ledger = Ledger::derived(graph, &Sizes::new(graph, None), &facts.storages);
         let devices = Devices::of(graph, &ledger);
         let options = Options { devices, ..Options::default() };
-        let replay = replay_with(&facts, options, self.policy).map_err(|why| why.to_string())?;
+        let replay = replay_ledger(&facts, ledger, options, self.policy).map_err(|why| why.to_string())?;
         let mut lives = replay.lives.clone();
         match self.edit {
             Edit::FreeAtStart => free_at_start(&facts, &replay, &mut lives),

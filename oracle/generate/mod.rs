@@ -66,7 +66,7 @@ pub use resize::shrink;
 pub(crate) use resize::{with_groups, with_sizes};
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
-pub use source::{Bytes, FRAME, Seeded, Source};
+pub use source::{Bytes, FRAME, Longest, Seeded, Source};
 pub use survey::Survey;
 pub use window::window;
 pub use without::Without;

@@ -60,6 +60,24 @@ pub trait Source {
     }
 }
 
+/// The same choices, with as many steps as there may be: for graphs of a size that is asked for.
+#[derive(Clone, Debug)]
+pub struct Longest<S>(pub S);
+
+impl<S: Source> Source for Longest<S> {
+    fn below(&mut self, n: u32) -> u32 {
+        self.0.below(n)
+    }
+
+    fn step(&mut self) -> bool {
+        true
+    }
+
+    fn length(&mut self, _low: u32, high: u32) -> u32 {
+        high
+    }
+}
+
 impl<S: Source + ?Sized> Source for &mut S {
     fn below(&mut self, n: u32) -> u32 {
         (**self).below(n)

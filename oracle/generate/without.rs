@@ -75,6 +75,13 @@ impl super::Config {
         }
         self
     }
+
+    /// The same with at most so many ranks, where there is a limit.
+    pub fn up_to_ranks(mut self, most: Option<u32>) -> super::Config {
+        self.max_ranks = most.map_or(self.max_ranks, |most| self.max_ranks.min(most).max(1));
+        self.min_ranks = self.min_ranks.min(self.max_ranks);
+        self
+    }
 }
 
 impl super::joint::Config {
@@ -92,6 +99,12 @@ impl super::joint::Config {
                 Without::Writes => (self.write, self.early_clear) = (0, 0),
             }
         }
+        self
+    }
+
+    /// The same with at most so many ranks, where there is a limit.
+    pub fn up_to_ranks(mut self, most: Option<u32>) -> super::joint::Config {
+        self.ranks = most.map_or(self.ranks, |most| self.ranks.min(most));
         self
     }
 }

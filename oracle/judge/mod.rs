@@ -7,6 +7,7 @@ mod execute;
 pub mod partition;
 pub mod schedule;
 
+use crate::analysis::Edges;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
@@ -439,10 +440,12 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before = side.graph;
-    let asked = match topological::violations(before, &side.edges).first() {
+    let in_order = |graph: &Graph, edges: &Edges| topological::violations(graph, edges).is_empty();
+    let before_in_order = in_order(before, &side.edges);
+    let asked = match before_in_order {
+        true => asked(options),
         // Nothing executes a list that is not in order: what it means is defined by its repair.
-        Some(_) => Asked { prove: false, execute: false, ..asked(options) },
-        None => asked(options),
+        false => Asked { prove: false, execute: false, ..asked(options) },
     };
     let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
     let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
@@ -457,19 +460,14 @@ fn judge_outcomes_with<'a>(
         evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
     }
     if evidence.policies.exact_order {
-        let unsorted = match pass {
-            PassKind::Repair => Some(before),
-            _ => first.unrepaired.as_ref(),
-        };
-        let edges = match (pass, &evidence.unrepaired) {
-            (PassKind::Repair, _) => &evidence.before.edges,
-            (_, Some(unrepaired)) => &unrepaired.edges,
-            _ => &evidence.after.edges,
-        };
         // What is in order stays as it is.
-        let is_sorted = edges.follow_the_list();
-        evidence.expected_order = unsorted.and_then(|graph| {
-            let order = if is_sorted { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
+        let unsorted = match (pass, &evidence.unrepaired) {
+            (PassKind::Repair, _) => Some((before, before_in_order)),
+            (_, Some(unrepaired)) => Some((unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges))),
+            _ => None,
+        };
+        evidence.expected_order = unsorted.and_then(|(graph, in_order)| {
+            let order = if in_order { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
             Some(order.into_iter().map(|id| graph.name(id)).collect())
         });
     }

@@ -12,34 +12,24 @@
 //!
 //! Memory that nobody wrote, and what was read of it, has no value: it is not compared. All NaN are one.
 
-use super::{Finding, NodeMention, RuleStatus, Severity, Stage};
+use super::{Finding, NodeMention, Promise, RuleStatus, Severity, Stage};
 use crate::graph::{Dtype, Graph, NodeId, Value};
 use crate::semantics::{Domain, Executed, Leaf, Number, Numbers, RankRun, Rounded, Run, TensorValue};
 
-/// A rule about an execution.
-pub struct EagerRule {
-    /// Its stable id.
-    pub id: &'static str,
-    /// What it states.
-    pub statement: &'static str,
-    /// Why it must hold.
-    pub reason: &'static str,
-}
-
 /// The rules.
-pub static CATALOGUE: &[EagerRule] = &[
-    EagerRule {
+pub static CATALOGUE: &[Promise] = &[
+    Promise {
         id: "eager/same-outputs",
         statement: "Executed with real kernels, a graph returns on every rank what the interpreter says: dtype, sizes, and \
                     every element, bit for bit where there is one right result.",
         reason: "All that the oracle says about values rests on its interpreter.",
     },
-    EagerRule {
+    Promise {
         id: "eager/same-inputs",
         statement: "Executed with real kernels, a graph leaves in its inputs what the interpreter says.",
         reason: "Writes are results too.",
     },
-    EagerRule {
+    Promise {
         id: "eager/same-failures",
         statement: "A graph of which the interpreter says that an operator raises is not executed either.",
         reason: "What the interpreter takes for an error it calls a defect of a pass.",
@@ -75,7 +65,7 @@ pub fn check(executions: &Executions) -> (Vec<Finding>, Vec<(&'static str, RuleS
             let found = their.inputs.iter().find(|(name, _)| *name == input.name);
             let (Leaf::Tensor(value), Some((_, found))) = (&input.value, found) else { continue };
             let what = format!("input {} of rank {rank} after the run", input.name);
-            if let Some((title, facts)) = differ(&what, value, found, &|_, _, _| None, &mut compared) {
+            if let Some((title, facts)) = differ(&what, value, found, &|_, _| None, &mut compared) {
                 inputs.push(finding("eager/same-inputs", title, Some(input.name.clone()), facts));
             }
         }
@@ -110,20 +100,14 @@ pub fn raises(
 fn finding(rule: &'static str, title: String, node: Option<String>, facts: Vec<String>) -> Finding {
     let mention = |name| NodeMention { name, before: None, after: None };
     Finding {
-        rule,
-        severity: Severity::Soundness,
-        stage: Stage::Before,
-        title,
         nodes: node.into_iter().map(mention).collect(),
         facts,
-        then: None,
-        however: None,
-        consequences: Vec::new(),
+        ..Finding::new(rule, Severity::Soundness, Stage::Before, title)
     }
 }
 
-/// How far an element may lie apart: its dtype, its value, and which it is.
-type Tolerance<'a> = &'a dyn Fn(Dtype, f64, usize) -> Option<Apart>;
+/// How far an element of this dtype and value may lie apart.
+type Tolerance<'a> = &'a dyn Fn(Dtype, f64) -> Option<Apart>;
 
 /// What is known about a distance.
 enum Apart {
@@ -165,7 +149,7 @@ impl Executions<'_> {
             };
             let rounded = self.rounded.iter().find(|one| first + one.result == index);
             let magnitudes = rounded.map(|one| self.magnitudes(first, one)).unwrap_or_default();
-            let tolerance = |dtype: Dtype, value: f64, _: usize| {
+            let tolerance = |dtype: Dtype, value: f64| {
                 let rounding = rounded?.rounding;
                 Some(rounding.tolerance(dtype, value, &magnitudes).map_or(Apart::Unknown, Apart::Within))
             };
@@ -231,7 +215,7 @@ fn differ(
             continue;
         }
         let (x, y) = (number(a, ours.dtype), number(b, ours.dtype));
-        let apart = tolerance(ours.dtype, x, index);
+        let apart = tolerance(ours.dtype, x);
         if matches!(apart, Some(Apart::Unknown)) {
             continue;
         }
@@ -284,9 +268,9 @@ mod tests {
 
     #[test]
     fn elements_are_equal_bit_for_bit_or_within_a_distance() {
-        let exact: Tolerance = &|_, _, _| None;
-        let near: Tolerance = &|_, _, _| Some(Apart::Within(0.5));
-        let unknown: Tolerance = &|_, _, _| Some(Apart::Unknown);
+        let exact: Tolerance = &|_, _| None;
+        let near: Tolerance = &|_, _| Some(Apart::Within(0.5));
+        let unknown: Tolerance = &|_, _| Some(Apart::Unknown);
         let differs = |a: &TensorValue, b: &TensorValue, how| differ("x", a, b, how, &mut 0).is_some();
         let (a, b, c) = (floats(&[1.0, 2.0]), floats(&[1.0, 2.25]), floats(&[1.0, 3.0]));
         assert!(!differs(&a, &a, exact) && differs(&a, &b, exact));

@@ -176,17 +176,7 @@ impl<'a> Evidence<'a> {
     /// A finding without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
-        Finding {
-            rule,
-            severity,
-            stage,
-            title,
-            nodes: Vec::new(),
-            facts: Vec::new(),
-            then: None,
-            however: None,
-            consequences: Vec::new(),
-        }
+        Finding::new(rule, severity, stage, title)
     }
 
     pub(super) fn mention(&self, name: &str) -> NodeMention {

@@ -84,6 +84,21 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding without nodes and explanation.
+    pub fn new(rule: &'static str, severity: Severity, stage: Stage, title: impl Into<String>) -> Finding {
+        Finding {
+            rule,
+            severity,
+            stage,
+            title: title.into(),
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            then: None,
+            however: None,
+            consequences: Vec::new(),
+        }
+    }
+
     /// This finding and all that follow from it.
     pub fn all(&self) -> Vec<&Finding> {
         let mut all = vec![self];

@@ -121,6 +121,16 @@ pub struct Rule {
     pub check: fn(&Evidence) -> Checked,
 }
 
+/// A rule without a check: somebody else sees a violation of it happen.
+pub struct Promise {
+    /// Its stable id, `family/name`.
+    pub id: &'static str,
+    /// What it states.
+    pub statement: &'static str,
+    /// Why it must hold.
+    pub reason: &'static str,
+}
+
 /// What a rule says, apart from its check: of the rules here and of those of the other families.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
@@ -144,8 +154,7 @@ pub fn statements() -> Vec<Statement> {
     let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let eager = eager::CATALOGUE.iter().map(|r| (r.id, Severity::Soundness, r.statement, r.reason));
-    let all_passes =
-        |r: &worker::WorkerRule| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
+    let all_passes = |r: &Promise| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
     let all = of_graphs
         .chain(partition.map(of(PassKind::Partition)))
         .chain(schedule.map(of(PassKind::Schedule)))

@@ -11,18 +11,8 @@
 //!
 //! It starts and watches no process: `candidates::worker` does.
 
-use super::{Finding, RuleStatus, Severity, Stage};
+use super::{Finding, Promise, RuleStatus, Severity, Stage};
 use crate::graph::Graph;
-
-/// A rule about workers. It has no check: the driver sees a violation happen.
-pub struct WorkerRule {
-    /// Its stable id.
-    pub id: &'static str,
-    /// What it states.
-    pub statement: &'static str,
-    /// Why it must hold.
-    pub reason: &'static str,
-}
 
 /// How a worker failed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -42,33 +32,33 @@ pub enum Class {
 }
 
 /// The rules, in the order of [`Class`].
-pub static CATALOGUE: &[WorkerRule] = &[
-    WorkerRule {
+pub static CATALOGUE: &[Promise] = &[
+    Promise {
         id: "worker/crash",
         statement: "The process of an implementation stays alive.",
         reason: "A compiler that dies takes the program with it.",
     },
-    WorkerRule {
+    Promise {
         id: "worker/hang",
         statement: "An implementation answers within the time limit.",
         reason: "A compiler that does not come to an end is of no use.",
     },
-    WorkerRule {
+    Promise {
         id: "worker/garbage",
         statement: "A worker writes messages that can be read to its standard output, and nothing else.",
         reason: "What cannot be read cannot be judged.",
     },
-    WorkerRule {
+    Promise {
         id: "worker/wrong-id",
         statement: "Each request is answered once, with its own id.",
         reason: "An answer to another request says nothing about this one.",
     },
-    WorkerRule {
+    Promise {
         id: "worker/oversized",
         statement: "An answer keeps within the size limit.",
         reason: "A pass does not make a graph much larger.",
     },
-    WorkerRule {
+    Promise {
         id: "worker/error",
         statement: "An implementation raises no exception on a graph that it should take.",
         reason: "The compilation of the user's program fails.",
@@ -95,18 +85,8 @@ impl Failure {
     /// As a finding, with what became of the rules.
     pub fn finding(&self) -> (Finding, Vec<(&'static str, RuleStatus)>) {
         let rule = self.rule();
-        let finding = Finding {
-            rule,
-            severity: Severity::Soundness,
-            stage: Stage::Before,
-            title: self.title.clone(),
-            nodes: Vec::new(),
-            facts: self.facts.clone(),
-            then: None,
-            however: None,
-            consequences: Vec::new(),
-        };
-        (finding, vec![(rule, RuleStatus::Violated(1))])
+        let finding = Finding::new(rule, Severity::Soundness, Stage::Before, self.title.clone());
+        (finding.facts(self.facts.clone()), vec![(rule, RuleStatus::Violated(1))])
     }
 }
 

@@ -147,13 +147,19 @@ pub fn replay(graph: &Graph, options: Options) -> Result<Replay, MemoryFault> {
 
 /// Replays with facts that are known.
 pub fn replay_facts(facts: &Facts, options: Options) -> Result<Replay, MemoryFault> {
-    replay_with(facts, options, &Reference)
+    let sizes = Sizes::new(facts.graph, options.unbacked);
+    replay_ledger(facts, Ledger::derived(facts.graph, &sizes, &facts.storages), options, &Reference)
 }
 
-/// Replays with other ingredients.
-pub fn replay_with(facts: &Facts, options: Options, policy: &dyn Policy) -> Result<Replay, MemoryFault> {
+/// Replays with a ledger that was [derived](Ledger::derived) before, with the sizes that the options say, and with other
+/// ingredients.
+pub fn replay_ledger(
+    facts: &Facts,
+    ledger: Ledger,
+    options: Options,
+    policy: &dyn Policy,
+) -> Result<Replay, MemoryFault> {
     let graph = facts.graph;
-    let ledger = Ledger::derived(graph, &Sizes::new(graph, options.unbacked), &facts.storages);
     let (sizes, assumed) = steps::sizes_of(graph, &ledger, options.devices)?;
     let (_, step_of) = steps::number_steps(graph);
     let held = holders(facts, &ledger, &options, policy);

@@ -2,8 +2,9 @@
 
 use crate::case::{Claim, ClaimedLife};
 use crate::graph::{Graph, NodeId};
+use crate::passes::memory::policy::Reference;
 use crate::passes::memory::profile::{not_placeholder, recorded_ledger};
-use crate::passes::memory::replay::{Facts, Options, replay_facts};
+use crate::passes::memory::replay::{Facts, Options, replay_ledger};
 use crate::passes::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
 use crate::rules::{Checked, Finding, NodeMention, Severity, Stage};
 use fixedbitset::FixedBitSet;
@@ -69,11 +70,12 @@ impl<'a> MemoryEvidence<'a> {
         let ledger = Ledger::derived(graph, &sizes, &facts.storages);
         let devices = config.devices.unwrap_or_else(|| Devices::of(graph, &ledger));
         let donated = |graph: &Graph, id: NodeId| config.donated.iter().any(|name| name == graph.name(id));
-        let replay = replay_facts(&facts, Options { devices, unbacked: config.unbacked, donated: &donated });
         let mut uncertain = FixedBitSet::with_capacity(ledger.entries.len());
         for &node in &ledger.uncertain {
             ledger.shown(node).iter().for_each(|&storage| uncertain.insert(storage as usize));
         }
+        let options = Options { devices, unbacked: config.unbacked, donated: &donated };
+        let replay = replay_ledger(&facts, ledger, options, &Reference);
         MemoryEvidence { graph, claim, config, devices, facts, replay, uncertain }
     }
 
@@ -200,17 +202,7 @@ impl<'a> MemoryEvidence<'a> {
                 mentions.push(mention);
             }
         }
-        Finding {
-            rule,
-            severity,
-            stage: Stage::After,
-            title,
-            nodes: mentions,
-            facts: Vec::new(),
-            then: None,
-            however: None,
-            consequences: Vec::new(),
-        }
+        Finding { nodes: mentions, ..Finding::new(rule, severity, Stage::After, title) }
     }
 }
 

@@ -343,17 +343,7 @@ impl<'a> PartitionEvidence<'a> {
     /// A finding about this triple.
     pub(super) fn finding(&self, rule: &'static str, title: impl Into<String>) -> Told {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
-        Told(Finding {
-            rule,
-            severity,
-            stage: Stage::After,
-            title: title.into(),
-            nodes: Vec::new(),
-            facts: Vec::new(),
-            then: None,
-            however: None,
-            consequences: Vec::new(),
-        })
+        Told(Finding::new(rule, severity, Stage::After, title))
     }
 
     /// A node by name, with its place in the joint graph.

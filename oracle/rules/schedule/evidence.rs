@@ -155,17 +155,7 @@ impl<'a> Evidence<'a> {
             (0 | 1, _) | (_, None) => Vec::new(),
             (_, Some(rank)) => vec![format!("on rank {rank}")],
         };
-        Finding {
-            rule,
-            severity,
-            stage: Stage::After,
-            title,
-            nodes: Vec::new(),
-            facts,
-            then: None,
-            however: None,
-            consequences: Vec::new(),
-        }
+        Finding::new(rule, severity, Stage::After, title).facts(facts)
     }
 
     /// A node of the graph before, as a finding mentions it.

@@ -105,7 +105,7 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     let (a, b) = mismatch.ranks;
     let title = format!("ranks {a} and {b} disagree on group {}", mismatch.group);
     let Some(outcome) = of_rank(evidence, a) else {
-        return blank(evidence, "comm/collective-order-aligned", title);
+        return blank("comm/collective-order-aligned", title);
     };
     let operations = mismatch.first.iter().chain(&mismatch.second);
     let graph = evidence.before(outcome).graph;
@@ -116,20 +116,9 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
         .but(then, however)
 }
 
-fn blank(evidence: &Evidence, rule: &'static str, title: String) -> Finding {
+fn blank(rule: &'static str, title: String) -> Finding {
     let severity = super::find(rule).map_or(super::Severity::Soundness, |rule| rule.severity);
-    let _ = evidence;
-    Finding {
-        rule,
-        severity,
-        stage: super::super::Stage::After,
-        title,
-        nodes: Vec::new(),
-        facts: Vec::new(),
-        then: None,
-        however: None,
-        consequences: Vec::new(),
-    }
+    Finding::new(rule, severity, super::super::Stage::After, title)
 }
 
 /// Nobody waits for ever.
@@ -186,7 +175,7 @@ fn told_deadlock(
     let first = deadlock.chain.first().and_then(|link| of_rank(evidence, link.rank));
     let mut finding = match first {
         Some(outcome) => evidence.finding(rule, outcome, title),
-        None => blank(evidence, rule, title),
+        None => blank(rule, title),
     };
     finding.facts = deadlock.chain.iter().map(ToString::to_string).collect();
     if options.streams == Streams::One {

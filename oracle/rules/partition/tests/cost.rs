@@ -1,7 +1,7 @@
 //! What judging costs. Printed, and asserted with a wide margin only: a machine under load is no judge.
 
-use crate::generate::Seeded;
 use crate::generate::joint::{Config, forward_outputs, generate, naive};
+use crate::generate::{Longest, Seeded};
 use crate::judge::partition::judge_partition;
 use crate::judge::{Options, Values, Verdict};
 use crate::rules::partition::PartitionConfig;
@@ -18,7 +18,7 @@ fn judging(steps: u32) -> (usize, Duration) {
         long_chain: 0,
         ..Config::default()
     };
-    let case = generate(&mut Full(Seeded::case(1, 1)), &plain);
+    let case = generate(&mut Longest(Seeded::case(1, 1)), &plain);
     let nf = forward_outputs(&case).unwrap();
     let (forward, backward) = naive::partition(&case.graph, nf, &|_| false);
     let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
@@ -30,23 +30,6 @@ fn judging(steps: u32) -> (usize, Duration) {
         start.elapsed()
     });
     (case.graph.len(), best.min().unwrap())
-}
-
-/// A source that makes as many steps as it may.
-struct Full(Seeded);
-
-impl crate::generate::Source for Full {
-    fn below(&mut self, n: u32) -> u32 {
-        self.0.below(n)
-    }
-
-    fn step(&mut self) -> bool {
-        true
-    }
-
-    fn length(&mut self, _low: u32, high: u32) -> u32 {
-        high
-    }
 }
 
 #[test]
