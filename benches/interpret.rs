@@ -69,15 +69,8 @@ fn graph() -> Graph {
             b.collective("_c10d_functional.reduce_scatter_tensor.default", &[node(grad), sum, ranks]);
         outs.push(node(reduced));
     }
-    let both = sizes(&mut b.0, &[0, 1]);
-    let total = b.call("aten.sum.dim_IntList", &[node(at), both]);
-    let loss = b.collective("_c10d_functional.all_reduce.default", &[node(total), sum]);
-    outs.push(node(loss));
-    while b.0.len() < 49 {
-        let last = NodeId(b.0.len() as u32 - 1);
-        let next = b.call("aten.neg.default", &[node(last)]);
-        outs.push(node(next));
-    }
+    let all = b.collective("_c10d_functional.all_reduce.default", &[node(at), sum]);
+    outs.push(node(all));
     let output = b.0.push("output", Op::Output, "output");
     let list = b.0.list(&outs);
     let args = b.0.push_values(&[list]);

@@ -160,7 +160,9 @@ impl<S: Source> Builder<'_, S> {
             Collective::AllGather => rows.is_some() && ty.numel() * group <= self.limit(),
             _ => true,
         };
-        if fits { var } else { self.new_input(ty.dtype, group) }
+        // Rows to scatter there must be, even on a group of one.
+        let multiple = if kind == Collective::ReduceScatter { group.max(2) } else { group };
+        if fits { var } else { self.new_input(ty.dtype, multiple) }
     }
 
     /// A list operator with `var` in it.

@@ -255,11 +255,17 @@ fn stays_acyclic(evidence: &Evidence, merge: usize, other: usize) -> bool {
     merges[merge].members.push(other);
     let mut groups = evidence.groups_of(&merges);
     // A second wait for one value is folded into the first, and what must follow it with it.
-    for merge in &merges {
-        let waits = merge.members.iter().flat_map(|&member| &before.collectives.waits[member]);
-        let waits: Vec<NodeId> = waits.copied().collect();
-        if waits.len() > merge.members.len() && merge.members.len() > 1 {
-            groups.retain(|group| !group.iter().any(|node| waits.contains(node)));
+    let bucketed = merges.iter().filter(|merge| merge.members.len() > 1).flat_map(|merge| &merge.members);
+    let bucketed: Vec<NodeId> = bucketed.map(|&member| before.collectives.calls[member].node).collect();
+    let is_gone = |wait: &NodeId| evidence.correspondence.after_of[wait.index()].is_none();
+    for (value, mut waits) in before.waits_by_value() {
+        if waits.len() > 1 && (bucketed.contains(&value) || waits.iter().any(is_gone)) {
+            let touches = |group: &Vec<NodeId>| group.iter().any(|node| waits.contains(node));
+            let (joined, apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(touches);
+            waits.extend(joined.into_iter().flatten());
+            waits.sort_unstable();
+            waits.dedup();
+            groups = apart;
             groups.push(waits);
         }
     }

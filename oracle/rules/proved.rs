@@ -3,7 +3,7 @@
 use super::correspondence::Rewire;
 use super::values::{ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
-use crate::graph::{Graph, Op};
+use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Limits, What, compare, compare_read, evaluate,
 };
@@ -40,7 +40,9 @@ pub(super) fn prove(
         let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
         // Who only views a tensor does not read it: what it shows later is another matter.
         let views = before.storages().accesses_by(rewire.user).is_empty();
-        if views && before.graph.node(rewire.user).op == Op::Call && is_written_after(before, rewire) {
+        let is_written =
+            || is_written_after(before, rewire.old, rewire.user) || is_written_after(after, rewire.new, twin);
+        if views && before.graph.node(rewire.user).op == Op::Call && is_written() {
             continue;
         }
         let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
@@ -91,11 +93,11 @@ pub(super) fn prove(
     ((ValueMethod::Extents, result), wrong)
 }
 
-/// Whether the storage of what a reference reads is written behind the reader.
-fn is_written_after(side: &Side, rewire: &Rewire) -> bool {
+/// Whether the storage of a value is written behind its reader.
+fn is_written_after(side: &Side, value: NodeId, reader: NodeId) -> bool {
     let storages = side.storages();
-    let mut accesses = storages.all_parts(rewire.old).flat_map(|part| storages.accesses_of(part.storage));
-    accesses.any(|access| access.node > rewire.user && access.touch.writes())
+    let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
+    accesses.any(|access| access.node > reader && access.touch.writes())
 }
 
 fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {

@@ -9,9 +9,9 @@ use crate::analysis::reachability::{Reachability, within};
 use crate::analysis::storages::{Access, Mode, StorageIndex, Storages, Touch};
 use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges, TopologicalOrder};
-use crate::graph::{Graph, NodeId, Op, TargetId};
+use crate::graph::{Graph, NodeId, Op, TargetId, Value};
 use crate::ops::{Kind, OpInfo, Ops};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
 /// One graph and what follows from it.
@@ -160,11 +160,23 @@ impl<'a> Side<'a> {
         self.ops.call(self.graph, id).is_some_and(writes)
     }
 
-    /// Whether a launch other than `launch` writes a storage that `id` shows.
-    pub(super) fn is_filled_by_another(&self, id: NodeId, launch: NodeId) -> bool {
+    /// The launches that write a storage that `id` shows.
+    pub(super) fn fillers_of(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         let storages = self.storages();
-        let mut accesses = storages.all_parts(id).flat_map(|part| storages.accesses_of(part.storage));
-        accesses.any(|access| self.is_launch_write(access) && access.node != launch)
+        let accesses = storages.all_parts(id).flat_map(|part| storages.accesses_of(part.storage));
+        accesses.filter(|access| self.is_launch_write(access)).map(|access| access.node)
+    }
+
+    /// The values that are waited for, each with its waits in list order.
+    pub(super) fn waits_by_value(&self) -> BTreeMap<NodeId, Vec<NodeId>> {
+        let mut waits: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for id in self.graph.ids() {
+            let is_wait = self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait);
+            if let (true, Some(Value::Node(value))) = (is_wait, self.graph.arg(id, 0)) {
+                waits.entry(value).or_default().push(id);
+            }
+        }
+        waits
     }
 
     /// The nodes, launches aside, that write a storage that `id` shows.

@@ -286,8 +286,8 @@ fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(No
             stack.push(input);
         });
         packed.slots = packed.slots.max(inputs);
-        // What another launch has filled holds its result, whatever was packed there for it.
-        if !after.is_filled_by_another(id, call.node) {
+        // What another new launch has filled holds its result, whatever was packed there for it.
+        if !after.fillers_of(id).any(|filler| is_new(filler) && filler != call.node) {
             stack.extend(after.writers_of(id).into_iter().filter(|&writer| is_new(writer)));
         }
     }
