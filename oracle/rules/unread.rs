@@ -15,6 +15,7 @@
 use super::{Correspondence, Side};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::CollectiveCall;
+use crate::analysis::storages::StorageIndex;
 use crate::graph::NodeId;
 use crate::ops::Kind;
 
@@ -265,30 +266,40 @@ fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(No
         slots: call.inputs.len(),
         bytes: sent_bytes(after, launch),
     };
-    let mut seen = vec![false; after.graph.len()];
-    let mut stack: Vec<NodeId> = call.inputs.clone();
-    seen[call.node.index()] = true;
-    while let Some(id) = stack.pop() {
+    let storages = after.storages();
+    let storages_of = |id: NodeId| storages.all_parts(id).map(|part| part.storage);
+    let own: Vec<StorageIndex> = call.inputs.iter().flat_map(|&input| storages_of(input)).collect();
+    // Whoever fills memory of its own for what is packed here makes no places here.
+    let mut seen = vec![None; after.graph.len()];
+    let mut stack: Vec<(NodeId, bool)> = call.inputs.iter().map(|&input| (input, true)).collect();
+    seen[call.node.index()] = Some(true);
+    while let Some((id, packs)) = stack.pop() {
         if !is_new(id) {
             packed.nodes.push(id);
             continue;
         }
-        if std::mem::replace(&mut seen[id.index()], true) {
+        if seen[id.index()] >= Some(packs) {
             continue;
         }
+        seen[id.index()] = Some(packs);
         if let Some(other) = after.collectives.launch_at(id) {
-            packed.merges.extend(launches.iter().position(|&l| l == other));
+            let merge = launches.iter().position(|&l| l == other);
+            packed.merges.extend(merge.filter(|merge| !packed.merges.contains(merge)));
             continue;
         }
         let mut inputs = 0;
         after.graph.for_each_input(id, &mut |input| {
             inputs += 1;
-            stack.push(input);
+            stack.push((input, packs));
         });
-        packed.slots = packed.slots.max(inputs);
+        if packs {
+            packed.slots = packed.slots.max(inputs);
+        }
         // What another new launch has filled holds its result, whatever was packed there for it.
         if !after.fillers_of(id).any(|filler| is_new(filler) && filler != call.node) {
-            stack.extend(after.writers_of(id).into_iter().filter(|&writer| is_new(writer)));
+            let packs = packs && storages_of(id).any(|storage| own.contains(&storage));
+            let writers = after.writers_of(id).into_iter().filter(|&writer| is_new(writer));
+            stack.extend(writers.map(|writer| (writer, packs)));
         }
     }
     packed
