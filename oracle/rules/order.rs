@@ -111,6 +111,16 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             continue;
         }
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));
+        // Where the value of a wait became a view of a buffer that is filled, the filling is what the edge should come from.
+        let through_memory = after.edges.predecessors(b).find_map(|follows| {
+            let filled_by = after.writers_of(follows).into_iter().find(|&w| !after.has_path(w, follows))?;
+            Some(format!(
+                ": {} follows {}, which shows what {} writes, and none leads from there",
+                new(b),
+                new(follows),
+                new(filled_by)
+            ))
+        });
         let (a, b) = (new(a), new(b));
         findings.push(
             evidence
@@ -122,7 +132,7 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
                     old(edge.after)
                 ))
                 .then(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
-                .however("none does"),
+                .however(format!("none does{}", through_memory.unwrap_or_default())),
         );
     }
     Checked::Findings(findings)

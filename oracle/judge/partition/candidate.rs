@@ -151,7 +151,9 @@ impl<'a> Cut<'a> {
     }
 
     /// What is saved with other budgets. PyTorch spends the budget on values that it may keep, and then cuts by weight:
-    /// now and then it saves more than the budget. Where the reference does, nothing can be demanded of others.
+    /// now and then it saves more than the budget. Where the reference does, nothing can be demanded of others. And with a
+    /// budget of 0 PyTorch computes again what it saves with every other budget, results of collectives for one: where a
+    /// candidate saves no more than the reference, the range is the reference's.
     fn budgets(
         &self,
         pass: &PassConfig,
@@ -167,9 +169,10 @@ impl<'a> Cut<'a> {
             return used;
         }
         let parts = Reference.partition(self.given, pass, Place::default());
-        let bytes = parts.ok().and_then(|(forward, backward)| self.bytes(&forward, &backward, config));
-        let allowed = self.used(pass, &Reference, config, (budget, bytes));
-        match allowed.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
+        let needed = parts.ok().and_then(|(forward, backward)| self.bytes(&forward, &backward, config));
+        let allowed = self.used(pass, &Reference, config, (budget, needed));
+        match allowed.faults(needed.map(|bytes| (budget, bytes)), nodes).is_empty() {
+            true if bytes <= needed => BudgetUse { range: allowed.range, ..used },
             true => used,
             false => BudgetUse::default(),
         }

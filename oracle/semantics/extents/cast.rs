@@ -4,7 +4,8 @@
 //!
 //! What a first cast keeps exactly, a second one rounds as if there had been no first. And where PyTorch makes a cast in
 //! two steps, these two after one another are that cast, although the first may round: int64 to bfloat16 is int64 to
-//! float32 to bfloat16. It is not int64 to float16 to bfloat16.
+//! float32 to bfloat16. It is not int64 to float16 to bfloat16. An integer so large that the first cast rounds it may be too
+//! large for the second anyhow: int64 to float64 to float16 is int64 to float16.
 //!
 //! A NaN is one value: its bits do not count.
 //!
@@ -22,7 +23,7 @@ pub(super) fn is_one(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     if is_int(from) && middle.class() >= DtypeClass::Float && is_int(to) {
         return keeps(from, middle) && keeps(from, to);
     }
-    keeps(from, middle) || passes(from, middle, to)
+    keeps(from, middle) || passes(from, middle, to) || overflows(from, middle, to)
 }
 
 /// Whether PyTorch casts from `from` to `to` in these two steps.
@@ -43,30 +44,43 @@ fn passes(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     }
 }
 
+/// Whether the integers that the float `middle` does not keep exactly are all out of the range of the float `to`. `middle`
+/// has room for them, and rounds them to what is out of range too.
+fn overflows(from: Dtype, middle: Dtype, to: Dtype) -> bool {
+    match (int(from), float(middle), float(to)) {
+        (Some((bits, _)), Some((significant, _, top)), Some((_, _, highest))) => {
+            bits as i32 <= top && highest < significant as i32
+        }
+        _ => false,
+    }
+}
+
+/// Significant bits of a float, least exponent of a subnormal, greatest exponent.
+fn float(dtype: Dtype) -> Option<(u32, i32, i32)> {
+    Some(match dtype {
+        Dtype::F64 => (53, -1074, 1023),
+        Dtype::F32 => (24, -149, 127),
+        Dtype::F16 => (11, -24, 15),
+        Dtype::BF16 => (8, -133, 127),
+        Dtype::F8E4M3 => (4, -9, 8),
+        Dtype::F8E5M2 => (3, -16, 15),
+        _ => return None,
+    })
+}
+
+/// Bits of an integer without the sign, and whether there is one.
+fn int(dtype: Dtype) -> Option<(u32, bool)> {
+    let bits = dtype.itemsize() * 8;
+    match (dtype.class(), dtype) {
+        (DtypeClass::Bool, _) => Some((1, false)),
+        (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => Some((bits, false)),
+        (DtypeClass::Int, _) => Some((bits - 1, true)),
+        _ => None,
+    }
+}
+
 /// Whether a cast from `from` to `to` keeps every number exactly.
 fn keeps(from: Dtype, to: Dtype) -> bool {
-    /// Significant bits, least exponent of a subnormal, greatest exponent.
-    fn float(dtype: Dtype) -> Option<(u32, i32, i32)> {
-        Some(match dtype {
-            Dtype::F64 => (53, -1074, 1023),
-            Dtype::F32 => (24, -149, 127),
-            Dtype::F16 => (11, -24, 15),
-            Dtype::BF16 => (8, -133, 127),
-            Dtype::F8E4M3 => (4, -9, 8),
-            Dtype::F8E5M2 => (3, -16, 15),
-            _ => return None,
-        })
-    }
-    /// Bits without the sign, and whether there is one.
-    fn int(dtype: Dtype) -> Option<(u32, bool)> {
-        let bits = dtype.itemsize() * 8;
-        match (dtype.class(), dtype) {
-            (DtypeClass::Bool, _) => Some((1, false)),
-            (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => Some((bits, false)),
-            (DtypeClass::Int, _) => Some((bits - 1, true)),
-            _ => None,
-        }
-    }
     let part = |dtype| match dtype {
         Dtype::C64 => Dtype::F32,
         Dtype::C128 => Dtype::F64,
@@ -183,6 +197,8 @@ mod tests {
         // Above the middle of two bfloat16s by less than float64 can say.
         let above = (1u64 << 62) + (1 << 54) + (1 << 38) + 1;
         assert!(!is_one(I64, F64, BF16) && differ(I64, F64, BF16, &[above]) == 1);
+        assert!(is_one(I64, F64, F16) && is_one(U64, F64, F8E4M3) && is_one(I8, F16, F8E4M3));
+        assert!(!is_one(I64, F16, F8E5M2) && differ(I64, F16, F8E5M2, &cells(I64)) > 0);
         assert!(
             is_one(I32, F64, F32)
                 && !is_one(U32, F64, I8)
