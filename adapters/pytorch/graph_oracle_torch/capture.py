@@ -127,8 +127,9 @@ def recording(prefix="graph", post_grad=True, joint=True):
 
     inductor.compile_fx, inductor.min_cut_rematerialization_partition = compile_fx, partition
     try:
-        # The backward is compiled with the forward, whether or not it will be called.
-        with functorch_config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False):
+        # The backward is compiled with the forward, whether or not it will be called; in torch 2.9, when it is called.
+        wanted = {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
+        with functorch_config.patch({key: value for key, value in wanted.items() if hasattr(functorch_config, key)}):
             torch._dynamo.reset()
             yield found
     finally:

@@ -165,10 +165,13 @@ class _Writer:
                 "dtype": str(value.dtype).removeprefix("torch."),
                 "device": str(value.device),
                 "stride": [self.size(n) for n in value.stride()],
-                "storage": self.storages.setdefault(storage._cdata, len(self.storages)),
-                "offset": self.size(value.storage_offset()),
-                "storage_bytes": self.size(storage.nbytes()),
             }
+            offset = self.size(value.storage_offset())
+            # The format has no symbolic offsets; where there is one, nothing is said of the storage.
+            if type(offset) is int:
+                entry["storage"] = self.storages.setdefault(storage._cdata, len(self.storages))
+                entry["offset"] = offset
+                entry["storage_bytes"] = self.size(storage.nbytes())
             if value.requires_grad:
                 entry["requires_grad"] = True
             return entry

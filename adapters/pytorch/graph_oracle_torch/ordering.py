@@ -45,10 +45,13 @@ def carry(rebuilt):
         before = [rebuilt.nodes.get(name) for name in entry["after"]]
         if None in before:
             raise Refused(f"{entry['name']} has an ordering edge from a node that does not exist")
-        wanted[node] = OrderedSet(before)
+        wanted[node] = before
     if not wanted:
         return
+    if not AVAILABLE:
+        raise Refused("the graph has ordering edges, for which this torch has no control_deps")
     names = {node.name: rebuilt.names[node.name] for node in wanted}
+    wanted = {node: OrderedSet(before) for node, before in wanted.items()}
     control_dependencies.preserve_node_ordering(rebuilt.graph, wanted)
     # The nodes were replaced, under the same names.
     for node in rebuilt.graph.nodes:

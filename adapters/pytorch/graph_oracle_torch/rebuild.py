@@ -292,6 +292,8 @@ class _Builder:
             return out["value"]
         if out["t"] == "symint":
             return self.size(out)
+        if out.get("type") == OPAQUE:
+            return opaque(entry["name"])
         if out["t"] != "tensor":
             raise Refused(f"{entry['name']} is of type {out.get('type', out['t'])}, which is not rebuilt")
         dtype, device = dtype_of(out["dtype"]), device_of(out["device"])
@@ -397,8 +399,11 @@ class _Builder:
                 return f"shape {_text(out['shape'])}", f"shape {list(value.shape)}"
             if not self.equal(*telling(out["shape"], out["stride"], value.stride())):
                 return f"strides {_text(out['stride'])}", f"strides {list(value.stride())}"
-            if not self.equal([out.get("offset", 0)], [value.storage_offset()]):
-                return f"offset {_text(out.get('offset', 0))}", f"offset {value.storage_offset()}"
+            offset = value.storage_offset()
+            # The format has no symbolic offsets: then nothing is recorded of the storage.
+            unsaid = type(offset) is not int and "storage" not in out and "offset" not in out
+            if not unsaid and not self.equal([out.get("offset", 0)], [offset]):
+                return f"offset {_text(out.get('offset', 0))}", f"offset {offset}"
             return None
         if kind == "int":
             return None if type(value) is int and value == out["value"] else (out["value"], value)
@@ -453,6 +458,24 @@ class _Builder:
         if self.rebuilt.shapes is None:
             raise Refused(f"size {value['sym']} is symbolic and the graph declares no symbols")
         return evaluate(value["sym"], self.rebuilt.symbols)
+
+
+# The type that tracing gives objects that are no tensors and no numbers, such as the device mesh of a DTensor.
+OPAQUE = "FakeScriptObject"
+
+
+class Unknown:
+    """What stands for the object behind it. An operator that reads it finds nothing there, and is refused."""
+
+
+def opaque(name):
+    """An input of that type. What it was is not recorded; passes look at the type, and hand it on."""
+    try:
+        from torch._library.fake_class_registry import FakeScriptObject
+
+        return FakeScriptObject(Unknown(), "graph_oracle.Unknown", None)
+    except Exception as error:
+        raise Refused(f"{name} is of type {OPAQUE}, which is not rebuilt: {_first_line(error)}") from error
 
 
 def telling(shape, *strides):

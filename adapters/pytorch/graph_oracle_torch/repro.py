@@ -252,7 +252,7 @@ def _bucketing(rebuilt, options):
         else:
             cap = f"lambda index: {sizes!r}[min(index, {len(sizes) - 1})]"
         lines.append(f"cap = {cap}  # MB by bucket")
-        for kind in kinds or ["reduce_scatter", "all_reduce", "all_gather"]:
+        for kind in kinds or bucketing.ALL:
             if filtered:
                 more = "" if kind == "all_reduce" else f", {mode!r}"
                 lines.append(f"fsdp.bucket_fsdp_{kind}(module, cap{more})")

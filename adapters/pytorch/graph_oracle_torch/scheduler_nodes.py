@@ -183,6 +183,9 @@ class _Hints:
     def optimization_hint(value, fallback=None):
         return value
 
+    # Its name in torch 2.9.
+    size_hint = optimization_hint
+
 
 class Program:
     """The nodes of a document. `callers_inputs`: every input belongs to the caller, whatever its name says."""

@@ -75,6 +75,7 @@ class Capture(Group):
 
 
 class Scheduler(Group):
+    @unittest.skipIf(torch.__version__.startswith("2.9"), "what is ordered only is not told from what is read")
     def test_passes_on_real_nodes(self):
         def step(x, w, d):
             z = torch.mm(x, w)

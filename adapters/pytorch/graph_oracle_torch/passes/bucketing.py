@@ -29,6 +29,8 @@ if not hasattr(bucketing, "reduce_scatter_merge_fn_coalesced"):
 SELECTIONS = {"adjacent": "adjacent", "inductor": "adjacent", "overlap": "overlap", "manual": "manual"}
 FILTERS = ["none"] + (["fsdp"] if fsdp is not None else [])
 KINDS = ("all_gather", "reduce_scatter", "all_reduce")
+# In the order of post_grad_passes. Torch 2.9 has no bucket_all_reduce.
+ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if hasattr(bucketing, f"bucket_{kind}")]
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
@@ -89,7 +91,9 @@ def plan(rebuilt, options):
     cap, single = caps(options, filtered and not kinds)
     if filtered and not kinds:
         return steps + [lambda gm: fsdp.pre_bucket_fsdp_collectives(gm, mode, single)]
-    for kind in kinds or ["reduce_scatter", "all_reduce", "all_gather"]:
+    for kind in kinds or ALL:
+        if kind not in ALL:
+            raise Refused(f"this torch has no bucket_{kind}")
         if kind == "reduce_scatter" and "multidtype" in mode and not filtered:
             raise Refused("reduce scatter bucketing does not support multidtype")
         function = getattr(fsdp if filtered else bucketing, f"bucket_fsdp_{kind}" if filtered else f"bucket_{kind}")

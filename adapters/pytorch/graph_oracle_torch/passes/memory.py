@@ -28,7 +28,6 @@ from contextlib import contextmanager
 import torch
 from torch import fx
 from torch._inductor import comms, config_comms, memory
-from torch._inductor.fx_passes import memory_estimator
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..errors import Refused
@@ -38,20 +37,27 @@ from . import register
 from .schedule import METHODS as SCHEDULERS
 from .schedule import settings
 
+try:
+    from torch._inductor.fx_passes import memory_estimator
+except ImportError:  # torch 2.9
+    memory_estimator = None
+
 ORDERS = {"lpmf": "topological_sort_lpmf", "bfs": "topological_sort_bfs", "dfs": "topological_sort_dfs"}
-INCREMENTAL = SCHEDULERS[3:]
-METHODS = ["profile", "estimate", *ORDERS, "reorder_for_peak_memory", *INCREMENTAL]
+# Their accounts are taken down at helper functions, which torch 2.9 has within the passes.
+INCREMENTAL = SCHEDULERS[3:] if hasattr(comms, "_perform_double_linked_list_swap") else []
+PROFILE = [] if memory_estimator is None else ["profile"]
+METHODS = [*PROFILE, "estimate", *ORDERS, "reorder_for_peak_memory", *INCREMENTAL]
 # How many swaps are told: each costs a list of all nodes.
 SWAPS = 16
 
 
 @register("memory", options={"method": METHODS}, rebuilds=False)
 def run(rebuilt, options):
-    method = options.get("method", METHODS[0])
-    if method == "profile":
-        return profile(rebuilt)
+    method = options.get("method", "profile")
     if method not in METHODS:
         raise Refused(f"there is no method {method}; there are {', '.join(METHODS)}")
+    if method == "profile":
+        return profile(rebuilt)
     if any(entry.get("target") == RESIZE for entry in rebuilt.document["nodes"]):
         raise Refused("the scheduler's model knows no resized storages")
     if method in INCREMENTAL:
