@@ -552,8 +552,12 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
             text(&output.stderr)
         );
     }
-    let agree = program(&["fuzz", "bucketing", "--candidate", "K2", "--cases", "100", "--values", "agree"]);
-    assert_eq!(status(&agree), 0, "{}{}", text(&agree.stdout), text(&agree.stderr));
+    for (pass, candidate) in
+        [("bucketing", "K2"), ("bucketing", "K6w"), ("bucketing", "K22a"), ("partition", "reference")]
+    {
+        let agree = program(&["fuzz", pass, "--candidate", candidate, "--cases", "60", "--values", "agree"]);
+        assert_eq!(status(&agree), 0, "{candidate}: {}{}", text(&agree.stdout), text(&agree.stderr));
+    }
     let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);
     assert_eq!((status(&window), text(&window.stderr).contains("cases are made of real graphs")), (2, true));
 }

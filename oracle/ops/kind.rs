@@ -165,6 +165,8 @@ pub enum Random {
     NativeDropout,
     /// Scaled dot product attention, result not computed: draws only if `dropout_p` is not 0.
     Attention,
+    /// Numbers in the shape of the first argument, whatever that holds; result not computed.
+    Like,
     /// Another random operator, result not computed.
     Opaque,
 }
@@ -174,7 +176,9 @@ impl Kind {
     pub fn only_shape_of_first(self, schema: &super::Schema) -> bool {
         let Some(first) = schema.params.first() else { return false };
         match self {
-            Kind::Fill(_) | Kind::Random(Random::Rand | Random::Randn) => first.ty == "Tensor",
+            Kind::Fill(_) | Kind::Random(Random::Rand | Random::Randn | Random::Like) => first.ty == "Tensor",
+            // Without `p` the probabilities are the tensor itself.
+            Kind::Random(Random::Bernoulli) => schema.param("p").is_some(),
             // Received data takes the place of what was there.
             Kind::Collective(Collective::Recv) => true,
             // The functional copy has the shape of its first argument.

@@ -120,7 +120,7 @@ fn rule(graph: &Graph, info: &OpInfo, node: NodeId) -> Rule<Inferred> {
         Kind::Cast => moves::cast(&call)?,
         Kind::Fill(kind) => create::fill(&call, kind)?,
         Kind::Arange => create::arange(&call)?,
-        Kind::Random(Random::Opaque | Random::Attention) => opaque::infer(&call)?,
+        Kind::Random(Random::Like | Random::Opaque | Random::Attention) => opaque::infer(&call)?,
         Kind::Random(kind) => create::random(&call, kind)?,
         Kind::Unary(kind) => pointwise::unary(&call, kind)?,
         Kind::Binary(kind) => pointwise::binary(&call, kind)?,

@@ -1,4 +1,4 @@
-//! Whether the three ways of knowing values agree: what the oracle says about itself.
+//! Whether the ways of knowing values agree: what the oracle says about itself.
 //!
 //! # The statement
 //!
@@ -6,74 +6,171 @@
 //! know how a value came to be, numbers only what it is. So
 //!
 //! - where E says equal, N says equal; T may find different terms of one value (an exact cast folded into another), but
-//!   no race and no unwritten memory that E does not see;
+//!   no race, no unwritten memory and no failure that E does not see;
 //! - where E says different, T says different, or N where T was not asked;
-//! - where T says equal, N says equal.
+//! - where T says equal, N says equal;
+//! - of a partition, where structure says equal, each of the others does.
 //!
 //! Numbers may be equal by accident where T and E differ. An answer *unknown* contradicts nothing.
+//!
+//! # What it leaves out
+//!
+//! E takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators take
+//! what they are given. A result without elements may be of another dtype than recorded, and a node that nobody reads may
+//! be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded result do not
+//! fit their operator is a fault of structure (`bucket/metadata-true`), which needs no values. So where T or N find another
+//! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
+//! has; otherwise it does.
 //!
 //! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that campaigns
 //! look for it and the reducer shrinks it.
 
-use super::values::{ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Evidence, Finding, Severity, Stage};
+use super::partition::{Compared, PartitionEvidence};
+use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
+use super::{Evidence, Finding, NodeMention, Severity, Stage};
+use crate::graph::{Graph, NodeId};
+use rustc_hash::FxHashSet;
 
 /// The id under which contradictions are told; no rule about passes.
 pub const WAYS_AGREE: &str = "oracle/ways-agree";
 
 /// The contradictions, in words; and the ways that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>) {
-    let finding = |(title, nodes, left, right): Contradiction| Finding {
-        rule: WAYS_AGREE,
-        severity: Severity::Soundness,
-        stage: Stage::After,
-        title,
-        nodes: nodes.iter().map(|name| evidence.mention(name)).collect(),
-        facts: vec!["this is a fault of graph-oracle, not of the pass".to_string()],
-        then: Some(left),
-        however: Some(right),
-        consequences: Vec::new(),
+    let misfits = evidence.misfits_after();
+    let found = find(&evidence.values, |name| rests_on(evidence.after.graph, name, &misfits));
+    let finding = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
+    (finding.into_iter().collect(), unknown(&evidence.values))
+}
+
+/// The same of the values that a joint graph and its parts compute.
+pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<String>) {
+    let answer = |compared: &Compared| match compared {
+        Compared::Equal(what) => ValueResult::Equal(what.clone()),
+        Compared::Unknown(why) => ValueResult::Unknown(why.clone()),
+        Compared::Different(all) => ValueResult::Different(
+            all.iter()
+                .map(|(text, nodes)| ValueDifference {
+                    title: "values differ".to_string(),
+                    nodes: nodes.clone(),
+                    expected: String::new(),
+                    found: text.clone(),
+                    about: About::Values,
+                })
+                .collect(),
+        ),
     };
-    let unknown = evidence.values.results.iter().filter_map(|(method, result)| match result {
+    let ways = evidence.values.results.iter().map(|(method, compared)| (*method, answer(compared)));
+    let values = ValueEvidence { results: ways.collect(), ..ValueEvidence::default() };
+    let structure = || match &evidence.values.structure {
+        Some(Compared::Equal(_)) => values.results.iter().find_map(|(method, result)| match result {
+            ValueResult::Different(all) => {
+                all.first().map(|what| Contradiction::new("structure", &method.to_string(), what))
+            }
+            _ => None,
+        }),
+        _ => None,
+    };
+    let mention = |name: &str| NodeMention {
+        name: name.to_string(),
+        before: evidence.joint.graph.find(name).map(|node| node.0),
+        after: None,
+    };
+    let found = find(&values, |_| false).or_else(structure).map(|contradiction| contradiction.tell(mention));
+    (found.into_iter().collect(), unknown(&values))
+}
+
+/// Whether a node is one of `misfits`, or takes what such a node gives.
+fn rests_on(graph: &Graph, name: &str, misfits: &[NodeId]) -> bool {
+    let mut open: Vec<NodeId> = graph.find(name).into_iter().collect();
+    let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
+    while let Some(node) = open.pop() {
+        if misfits.contains(&node) {
+            return true;
+        }
+        graph.for_each_input(node, &mut |input| {
+            if seen.insert(input) {
+                open.push(input);
+            }
+        });
+    }
+    false
+}
+
+/// The ways that could not tell, each with its reason.
+fn unknown(values: &ValueEvidence) -> Vec<String> {
+    let unknown = values.results.iter().filter_map(|(method, result)| match result {
         ValueResult::Unknown(why) => Some(format!("{method}: {why}")),
         _ => None,
     });
-    (find(&evidence.values).map(finding).into_iter().collect(), unknown.collect())
+    unknown.collect()
 }
 
-type Contradiction = (String, Vec<String>, String, String);
+/// Two ways that cannot both be right.
+struct Contradiction {
+    title: String,
+    nodes: Vec<String>,
+    then: String,
+    however: String,
+}
 
-fn find(values: &ValueEvidence) -> Option<Contradiction> {
+impl Contradiction {
+    fn new(equal: &str, different: &str, what: &ValueDifference) -> Contradiction {
+        Contradiction {
+            title: format!("{equal} say equal, {different} say different"),
+            nodes: what.nodes.clone(),
+            then: format!("by {equal}, everything is equal."),
+            however: format!("by {different}, {}: {}", what.title, what.found),
+        }
+    }
+
+    fn tell(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
+        Finding {
+            rule: WAYS_AGREE,
+            severity: Severity::Soundness,
+            stage: Stage::After,
+            title: self.title,
+            nodes: self.nodes.iter().map(|name| mention(name)).collect(),
+            facts: vec!["this is a fault of graph-oracle, not of the pass".to_string()],
+            then: Some(self.then),
+            however: Some(self.however),
+            consequences: Vec::new(),
+        }
+    }
+}
+
+fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Contradiction> {
+    use ValueMethod::{Extents, Numbers, Terms};
     let of = |wanted| values.results.iter().find(|(method, _)| *method == wanted).map(|(_, result)| result);
-    let (numbers, terms) = (of(ValueMethod::Numbers), of(ValueMethod::Terms));
-    let extents = of(ValueMethod::Extents);
-    let contradiction = |equal: ValueMethod, different: ValueMethod, what: &ValueDifference| {
-        (
-            format!("{equal} say equal, {different} say different"),
-            what.nodes.clone(),
-            format!("by {equal}, everything is equal"),
-            format!("by {different}, {}: {}", what.title, what.found),
-        )
+    let is_equal = |method| matches!(of(method), Some(ValueResult::Equal(_)));
+    let differences = |method| match of(method) {
+        Some(ValueResult::Different(all)) => &all[..],
+        _ => &[],
     };
-    if let (Some(ValueResult::Equal(_)), Some(ValueResult::Different(all))) = (extents, numbers) {
-        return all.first().map(|d| contradiction(ValueMethod::Extents, ValueMethod::Numbers, d));
+    let contradiction = |equal: ValueMethod, different: ValueMethod, what: Option<&ValueDifference>| {
+        what.map(|what| Contradiction::new(&equal.to_string(), &different.to_string(), what))
+    };
+    let does_count = |what: &&ValueDifference| {
+        let is_structural = matches!(what.about, About::Types | About::Arguments);
+        !is_structural || !what.nodes.iter().any(|name| is_misfit(name))
+    };
+    if is_equal(Extents) {
+        let numbers = differences(Numbers).iter().find(does_count);
+        let mut terms = differences(Terms).iter().filter(|what| what.about != About::Values);
+        return contradiction(Extents, Numbers, numbers)
+            .or_else(|| contradiction(Extents, Terms, terms.find(does_count)))
+            .or_else(|| match is_equal(Terms) {
+                true => contradiction(Terms, Numbers, differences(Numbers).first()),
+                false => None,
+            });
     }
-    if let (Some(ValueResult::Equal(_)), Some(ValueResult::Different(all))) = (extents, terms)
-        && let Some(hazard) = all.iter().find(|difference| difference.is_hazard)
-    {
-        return Some(contradiction(ValueMethod::Extents, ValueMethod::Terms, hazard));
+    if is_equal(Terms) {
+        return contradiction(Terms, Extents, differences(Extents).first())
+            .or_else(|| contradiction(Terms, Numbers, differences(Numbers).first()));
     }
-    if let (Some(ValueResult::Different(all)), Some(ValueResult::Equal(_))) = (extents, terms) {
-        return all.first().map(|d| contradiction(ValueMethod::Terms, ValueMethod::Extents, d));
+    match of(Terms).is_none() && is_equal(Numbers) {
+        true => contradiction(Numbers, Extents, differences(Extents).first()),
+        false => None,
     }
-    if let (Some(ValueResult::Different(all)), Some(ValueResult::Equal(_)), None) = (extents, numbers, terms)
-    {
-        return all.first().map(|d| contradiction(ValueMethod::Numbers, ValueMethod::Extents, d));
-    }
-    if let (Some(ValueResult::Equal(_)), Some(ValueResult::Different(all))) = (terms, numbers) {
-        return all.first().map(|d| contradiction(ValueMethod::Terms, ValueMethod::Numbers, d));
-    }
-    None
 }
 
 #[cfg(test)]
@@ -85,14 +182,19 @@ mod tests {
         ValueResult::Equal(String::new())
     }
 
-    fn different(is_hazard: bool) -> ValueResult {
+    fn about(about: About) -> ValueResult {
         let text = String::new;
         let (title, expected, found) = (text(), text(), text());
-        ValueResult::Different(vec![ValueDifference { title, nodes: Vec::new(), expected, found, is_hazard }])
+        let nodes = vec!["mm".to_string()];
+        ValueResult::Different(vec![ValueDifference { title, nodes, expected, found, about }])
+    }
+
+    fn different(is_hazard: bool) -> ValueResult {
+        about(if is_hazard { About::Execution } else { About::Values })
     }
 
     fn contradict(results: Vec<(ValueMethod, ValueResult)>) -> bool {
-        find(&ValueEvidence { results, ..ValueEvidence::default() }).is_some()
+        find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| false).is_some()
     }
 
     #[test]
@@ -116,5 +218,19 @@ mod tests {
         assert!(contradict(vec![(Extents, different(false)), (Numbers, equal()), (Terms, equal())]));
         assert!(contradict(vec![(Extents, different(false)), (Numbers, equal())]));
         assert!(contradict(vec![(Extents, unknown()), (Numbers, different(false)), (Terms, equal())]));
+    }
+
+    #[test]
+    fn an_operator_that_raises_contradicts_extents_unless_structure_says_so() {
+        let results =
+            vec![(Extents, equal()), (Numbers, about(About::Arguments)), (Terms, about(About::Arguments))];
+        let values = ValueEvidence { results, ..ValueEvidence::default() };
+        assert!(find(&values, |_| false).is_some());
+        assert!(find(&values, |name| name == "mm").is_none());
+        // Nothing else is excused.
+        let results = vec![(Extents, equal()), (Numbers, different(true))];
+        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
+        let results = vec![(Terms, equal()), (Numbers, about(About::Arguments))];
+        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot, with terms.
 
-use super::values::{ValueDifference, ValueMethod, ValueResult};
+use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, Value, World};
 use crate::ops::{Collective, Kind, Move};
@@ -144,7 +144,10 @@ fn failed(after: &Graph, failure: &Failure) -> ValueResult {
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
         expected: "the graph runs to its end on every rank".to_string(),
         found: tell(after, failure),
-        is_hazard: true,
+        about: match failure {
+            Failure::Raises { .. } => About::Arguments,
+            _ => About::Execution,
+        },
     }])
 }
 
@@ -211,7 +214,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
             nodes: vec![q.name(hazard.node).to_string()],
             expected: "no node races with communication in this way".to_string(),
             found: format!("on rank {}, {what}", hazard.rank),
-            is_hazard: true,
+            about: About::Execution,
         });
     }
     told
@@ -246,7 +249,11 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         n => format!(" and {} others", n - 1),
     };
     let title = format!("{what} differs on rank {}{others}", difference.rank);
-    ValueDifference { title, nodes, expected, found, is_hazard: false }
+    let about = match &difference.aspect {
+        Aspect::Dtype { .. } | Aspect::Shape { .. } => About::Types,
+        Aspect::Existence { .. } | Aspect::Value { .. } => About::Values,
+    };
+    ValueDifference { title, nodes, expected, found, about }
 }
 
 /// The node at a path of the output's nested lists.

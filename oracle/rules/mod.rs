@@ -40,7 +40,7 @@ mod values;
 pub mod worker;
 
 pub use agreement::WAYS_AGREE;
-pub(crate) use agreement::contradictions;
+pub(crate) use agreement::{contradictions, contradictions_of_partition};
 pub use correspondence::{Correspondence, Merge};
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;

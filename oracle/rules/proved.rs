@@ -1,7 +1,7 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
 use super::correspondence::Rewire;
-use super::values::{ValueDifference, ValueMethod, ValueResult};
+use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
@@ -71,7 +71,7 @@ pub(super) fn prove(
                         nodes,
                         expected: "it is as its inputs and operators define it".to_string(),
                         found: difference.text.clone(),
-                        is_hazard: false,
+                        about: About::Values,
                     }
                 })
                 .collect();
@@ -83,7 +83,7 @@ pub(super) fn prove(
                     nodes: vec![name],
                     expected: format!("there it comes from {}", first.expected),
                     found: first.text.clone(),
-                    is_hazard: false,
+                    about: About::Values,
                 };
                 told.insert(0, cause);
             }

@@ -30,6 +30,19 @@ impl fmt::Display for ValueMethod {
     }
 }
 
+/// What a difference is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum About {
+    /// What came out.
+    Values,
+    /// The dtype or the shape of what came out.
+    Types,
+    /// Memory that a node must not touch, or a graph that does not come to its end.
+    Execution,
+    /// An operator that does not take what it is given.
+    Arguments,
+}
+
 /// One difference between what the two graphs compute.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValueDifference {
@@ -41,8 +54,8 @@ pub struct ValueDifference {
     pub expected: String,
     /// What the graph after gives.
     pub found: String,
-    /// Whether it is about memory that a node must not touch, rather than about what came out.
-    pub is_hazard: bool,
+    /// What it is about.
+    pub about: About,
 }
 
 /// What one way of knowing says.
@@ -98,7 +111,7 @@ impl ValueEvidence {
     }
 
     /// Terms that differ may still be equal values; where a proof says that they are, it counts. What terms say of
-    /// races and unwritten memory stands.
+    /// races, unwritten memory and failures stands.
     fn trust_proofs(&mut self) {
         let proved = self.results.iter().any(|(method, result)| {
             *method == ValueMethod::Extents && matches!(result, ValueResult::Equal(_))
@@ -107,7 +120,7 @@ impl ValueEvidence {
             if let (ValueMethod::Terms, ValueResult::Different(differences), true) =
                 (*method, &mut *result, proved)
             {
-                differences.retain(|difference| difference.is_hazard);
+                differences.retain(|difference| difference.about != About::Values);
                 if differences.is_empty() {
                     *result = ValueResult::Unknown("terms differ that are proved to be equal values".into());
                 }

@@ -1,6 +1,6 @@
 //! Hand-built graphs: what each kind of operator does to runs, and what is noticed on the way.
 
-use super::support::{assert_convicted, assert_equal, compared, graph, hazards, judge, outputs};
+use super::support::{assert_convicted, assert_equal, compared, convicted, graph, hazards, judge, outputs};
 use graph_oracle::semantics::extents::Comparison;
 
 /// The worked example of spec/bucketing.md 3.2: two gathers on two ranks.
@@ -289,4 +289,68 @@ fn sizes_that_do_not_fit_are_a_reason() {
     let none = "world 2 ranks, groups g = 0 ranks\nx = input: f32[4]
         a = all_gather(x, 0, g): f32[0]\nw = wait(a): f32[0]\noutput w";
     assert!(matches!(judge(none, none), Comparison::Unknown(_)));
+}
+
+/// PyTorch warns of a collective that nobody awaits, and its memory may be gone before it is done.
+#[test]
+fn a_wait_that_is_gone_is_convicted() {
+    let before = "x = input: f32[2]\na = all_reduce(x, \"sum\", g): f32[2]\nw = wait(a): f32[2]\noutput x";
+    let after = "x = input: f32[2]\na = all_reduce(x, \"sum\", g): f32[2]\noutput x";
+    assert_convicted(&judge(before, after), &["a is never waited for"]);
+    // Nobody waited before either.
+    assert_equal(&judge(after, after));
+    assert_equal(&judge(after, before));
+}
+
+/// What is awaited is a storage, as in PyTorch: the wait for one part of a buffer is one for all of it.
+#[test]
+fn a_wait_is_for_all_of_a_storage() {
+    let before = "x = input: f32[2]\ny = input: f32[2]
+        a = all_reduce(x, \"sum\", g): f32[2]\nv = wait(a): f32[2]
+        b = all_reduce(y, \"sum\", g): f32[2]\nw = wait(b): f32[2]\noutput (v, w)";
+    let after = "x = input: f32[2]\ny = input: f32[2]
+        z = cat([x, y]): f32[4]\np = slice(z, 0, 0, 2): f32[2]\nq = slice(z, 0, 2, 4): f32[2] offset 2
+        a = all_reduce_(p, \"sum\", g): f32[2]\nb = all_reduce_(q, \"sum\", g): f32[2] offset 2
+        v = wait(a): f32[2]\nw = alias(b): f32[2] offset 2\noutput (v, w)";
+    assert_equal(&judge(before, after));
+}
+
+#[test]
+fn a_value_taken_before_it_exists_is_convicted_even_if_nobody_reads_what_comes_of_it() {
+    let before = "x = input: f32[2]\na = relu(x): f32[2]\nb = relu(a): f32[2]\noutput x";
+    let after = "x = input: f32[2]\nb = relu(a): f32[2]\na = relu(x): f32[2]\noutput x";
+    assert_convicted(&judge(before, after), &["b takes a before it exists"]);
+}
+
+/// What a draw overwrites, or only takes the shape of, does not matter.
+#[test]
+fn draws_do_not_read_what_they_overwrite() {
+    let drawn = |read: &str, draw: &str| {
+        format!("x = input: f32[2]\ny = input: f32[2]\na = relu({read}): f32[2]\n{draw}\noutput m")
+    };
+    for draw in [
+        "m = bernoulli_(a, 0.5): f32[2]",
+        "m = bernoulli_p(a, 0.5): f32[2]",
+        "m = uniform_(a): f32[2]",
+        "m = rand_like(a): f32[2]",
+        "d = native_dropout(a, 0.5, True): (f32[2], bool[2])\nm = d[1]: bool[2]",
+    ] {
+        assert_equal(&judge(&drawn("x", draw), &drawn("y", draw)));
+    }
+    for draw in [
+        "m = bernoulli(a): f32[2]",
+        "m = bernoulli_tensor_(x, a): f32[2]",
+        "d = native_dropout(a, 0.5, True): (f32[2], bool[2])\nm = d[0]: f32[2]",
+    ] {
+        convicted(&judge(&drawn("x", draw), &drawn("y", draw)));
+    }
+    // Outside training nothing is drawn, so that a later draw is the same one.
+    let skipped = |train: &str, first: &str, second: &str| {
+        format!(
+            "x = input: f32[2]\n{first}d = native_dropout(x, 0.5, {train}): (f32[2], bool[2])\n{second}output m"
+        )
+    };
+    let m = "m = rand_like(x): f32[2]\n";
+    assert_equal(&judge(&skipped("False", m, ""), &skipped("False", "", m)));
+    convicted(&judge(&skipped("True", m, ""), &skipped("True", "", m)));
 }

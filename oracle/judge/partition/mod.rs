@@ -13,8 +13,8 @@ use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::rules::Side;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
+use crate::rules::{self, Side};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -83,6 +83,11 @@ pub fn judge_partition_with(
     let mut evidence = PartitionEvidence::of_joint(joint, forward, backward, &composition, config);
     evidence.further = further;
     partition::compare_values(&mut evidence, asked(options));
+    if options.values == Values::Agree {
+        let (findings, unknown) = rules::contradictions_of_partition(&evidence);
+        let (notes, acted) = (partition::notes(&evidence), !evidence.saved.is_empty());
+        return Ok(Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted });
+    }
     let (findings, rules) = partition::check_all(&evidence);
     let undecided = undecided(&rules, |id| partition::find(id).map(|rule| rule.severity));
     let verdict = verdict(findings, undecided);
@@ -92,10 +97,11 @@ pub fn judge_partition_with(
 
 fn asked(options: &Options) -> AskedValues {
     AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents),
-        execute: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Execute),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
+        execute: !matches!(options.values, Values::Extents | Values::Off),
         only_in_doubt: options.values == Values::ProofFirst,
-        both: options.values == Values::Execute,
+        both: matches!(options.values, Values::Execute | Values::Agree),
+        agree: options.values == Values::Agree,
         element_limit: options.element_limit,
     }
 }

@@ -117,7 +117,11 @@ impl<'g> Machine<'_, 'g> {
     /// Writes the arguments of a call as words: by the numbers of their parameters, defaults left out, buffers that
     /// are only written left out.
     pub(super) fn encode_bound(&mut self, call: &Call<'_>, kind: Kind) -> Result<(), Reason> {
-        let shape_only = kind.only_shape_of_first(call.schema);
+        self.encode_arguments(call, kind.only_shape_of_first(call.schema))
+    }
+
+    /// The same; with `shape_only`, the first argument as dtype and sizes, and not as what it holds.
+    pub(super) fn encode_arguments(&mut self, call: &Call<'_>, shape_only: bool) -> Result<(), Reason> {
         for (index, param) in call.schema.params.iter().enumerate() {
             let Some(value) = call.bound.given(index) else { continue };
             if index == 0

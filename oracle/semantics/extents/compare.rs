@@ -103,6 +103,10 @@ pub struct Divergence {
 
 /// Compares two graphs evaluated in one arena.
 pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_>) -> Comparison {
+    let undefined = undefined(before, after);
+    if !undefined.is_empty() {
+        return Comparison::Different(Differences { all: undefined, first: None, outputs_equal: 0 });
+    }
     for (side, evaluation) in [("before", before), ("after", after)] {
         if let Some((node, reason)) = &evaluation.broken {
             let name = evaluation.graph.name(*node);
@@ -388,6 +392,7 @@ impl Comparer<'_> {
                 hazard.kind,
                 HazardKind::WritesInFlight { .. }
                     | HazardKind::InputChanged { .. }
+                    | HazardKind::NeverAwaited
                     | HazardKind::SlotMisplaced { .. }
             );
             if certain == races {
@@ -481,6 +486,21 @@ impl Comparer<'_> {
         }
         a.dtype != b.dtype || self.judge.values(a.value, b.value) == Verdict::Different
     }
+}
+
+/// The nodes of `after` that take a value before it exists, where `before` has none: it cannot be executed at all.
+fn undefined(before: &Evaluation<'_>, after: &Evaluation<'_>) -> Vec<Difference> {
+    let is_undefined = |hazard: &&Hazard| matches!(hazard.kind, HazardKind::Undefined { .. });
+    if before.hazards.iter().any(|hazard| is_undefined(&hazard)) {
+        return Vec::new();
+    }
+    let tell = |hazard: &Hazard| Difference {
+        what: What::Hazard(hazard.clone()),
+        text: hazard.tell(after.graph),
+        certain: true,
+        derived: false,
+    };
+    after.hazards.iter().filter(is_undefined).map(tell).collect()
 }
 
 /// The name of what a node refers to, by number of the reference.

@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::arguments::Call;
 use super::evaluation::{Evaluation, Mutation, NumberId, Output, OutputValue, Produced, TensorValue};
-use super::hazard::HazardKind;
+use super::hazard::{Hazard, HazardKind};
 use super::key::{Tag, Words};
 use super::layout;
 use super::machine::{Machine, Reading, Stop};
@@ -111,24 +111,46 @@ impl Machine<'_, '_> {
             let produced = produced.unwrap_or_else(|reason| self.fail(reason));
             self.eval.produced[node.index()] = produced;
         }
+        self.note_never_awaited();
         for Held { placeholder, storage, content } in held {
             let now = self.eval.storages[storage as usize].content;
             self.eval.mutations.push(Mutation { placeholder, content: now, unchanged: now == content });
         }
     }
 
-    /// Notes what the storages behind the current node's inputs hold.
+    /// Notes what the storages behind the current node's inputs hold, and inputs that do not exist yet.
     fn note_seen(&mut self) {
         self.eval.seen_at.push(self.eval.seen.len() as u32);
         let (graph, node) = (self.graph, self.node);
         let eval = &mut self.eval;
+        let mut undefined = None;
         graph.for_each_input(node, &mut |input: NodeId| {
             let content = match eval.produced[input.index()] {
                 Produced::Tensor(tensor, _) => eval.storages[tensor.storage as usize].content,
+                Produced::Pending => {
+                    undefined.get_or_insert(input);
+                    super::arena::NOTHING
+                }
                 _ => super::arena::NOTHING,
             };
             eval.seen.push((input, content));
         });
+        let mut dangling = false;
+        graph.for_each_dangling(node, &mut |_| dangling = true);
+        if dangling || undefined.is_some() {
+            self.hazard(HazardKind::Undefined { input: undefined });
+        }
+    }
+
+    /// Notes the collectives that are still in flight when the graph is done.
+    fn note_never_awaited(&mut self) {
+        let flights = self.eval.storages.iter().flat_map(|storage| &storage.flights);
+        let mut launches: Vec<NodeId> =
+            flights.map(|&flight| self.eval.launches[self.flights[flight as usize].launch].node).collect();
+        launches.sort_unstable();
+        launches.dedup();
+        let hazard = |node| Hazard { node, kind: HazardKind::NeverAwaited };
+        self.eval.hazards.extend(launches.into_iter().map(hazard));
     }
 
     /// Notes why the current node has no value, and whether the whole graph suffers from it.

@@ -1,4 +1,5 @@
-//! What an evaluation finds wrong on its way: reads of memory that holds nothing yet, writes to memory in flight.
+//! What an evaluation finds wrong on its way: reads of memory that holds nothing yet, writes to memory in flight, values
+//! taken before they exist.
 //!
 //! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
 //! and `before` has not is a fault of the pass.
@@ -43,6 +44,13 @@ pub enum HazardKind {
         /// The collective.
         launch: NodeId,
     },
+    /// It starts a collective of which nobody awaits a result.
+    NeverAwaited,
+    /// It takes a value that no node has given yet: the graph cannot be executed.
+    Undefined {
+        /// The node that gives it; `None` for a name that no node has.
+        input: Option<NodeId>,
+    },
     /// A collective gathers into the buffer that its input lies in, but the input is not the own rank's slot.
     SlotMisplaced {
         /// First element of the own rank's slot, where the own rank is known.
@@ -74,6 +82,8 @@ impl HazardKind {
             HazardKind::ReadsInFlight { .. } => "reads memory in flight",
             HazardKind::WritesInFlight { .. } => "writes memory in flight",
             HazardKind::InputChanged { .. } => "input of a collective in flight changed",
+            HazardKind::NeverAwaited => "is never waited for",
+            HazardKind::Undefined { .. } => "takes a value before it exists",
             HazardKind::SlotMisplaced { .. } => "gathers in place from a wrong slot",
             HazardKind::GroupSize { .. } => "states a wrong group size",
             HazardKind::StorageTooSmall { .. } => "has a storage that is too small",
@@ -107,6 +117,11 @@ impl Hazard {
             HazardKind::InputChanged { launch } => {
                 format!("the input of {} has changed by the time {name} waits for it", graph.name(*launch))
             }
+            HazardKind::NeverAwaited => format!("{name} is never waited for"),
+            HazardKind::Undefined { input: Some(input) } => {
+                format!("{name} takes {} before it exists", graph.name(*input))
+            }
+            HazardKind::Undefined { input: None } => format!("{name} takes a value that no node gives"),
             HazardKind::SlotMisplaced { expected: Some(expected), found } => format!(
                 "{name} gathers in place from element {found} of its buffer, but the own rank's slot begins at {expected}"
             ),

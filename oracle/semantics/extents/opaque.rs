@@ -36,9 +36,10 @@ impl Machine<'_, '_> {
     ) -> Result<Produced, Reason> {
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
-        if draws(info.kind, call) {
-            self.words.put(Tag::Draw, self.eval.draws);
-            self.eval.draws = self.eval.draws.wrapping_add(1);
+        let draw = draws(info.kind, call).then_some(self.eval.draws);
+        if let Some(draw) = draw {
+            self.words.put(Tag::Draw, draw);
+            self.eval.draws = draw.wrapping_add(1);
         }
         let unknown = matches!(info.kind, Kind::Unknown);
         if unknown {
@@ -60,17 +61,38 @@ impl Machine<'_, '_> {
             None if unknown => self.write_everything(key)?,
             None => {}
         }
-        self.results(key, call, more)
+        let mask = match (info.kind, call, draw) {
+            (Kind::Random(Random::NativeDropout), Some(call), Some(draw)) => {
+                Some(self.mask_key(target, call, draw)?)
+            }
+            _ => None,
+        };
+        self.results(key, mask, call, more)
     }
 
-    /// The results of the current node, numbered as outputs of `key`.
-    fn results(&mut self, key: KeyId, call: Option<&Call<'_>>, more: Traits) -> Result<Produced, Reason> {
+    /// The mask of a dropout: it is drawn, whatever the tensor holds that it is laid over.
+    fn mask_key(&mut self, target: Symbol, call: &Call<'_>, draw: u32) -> Result<KeyId, Reason> {
+        self.words.symbol(Tag::Target, target);
+        self.words.put(Tag::Draw, draw);
+        self.encode_arguments(call, true)?;
+        Ok(self.take_key())
+    }
+
+    /// The results of the current node, numbered as outputs of `key`; with a `mask`, the second is of that key.
+    fn results(
+        &mut self,
+        key: KeyId,
+        mask: Option<KeyId>,
+        call: Option<&Call<'_>>,
+        more: Traits,
+    ) -> Result<Produced, Reason> {
         let graph = self.graph;
         match graph.node(self.node).out {
             Out::Tuple(span) => {
                 let outs = graph.outs(span);
                 let mut items = Vec::with_capacity(outs.len());
                 for (index, &out) in outs.iter().enumerate() {
+                    let key = mask.filter(|_| index == 1).unwrap_or(key);
                     items.push(self.result(key, call, index, out, more)?);
                 }
                 Ok(self.list(&items))
@@ -278,6 +300,8 @@ fn draws(kind: Kind, call: Option<&Call<'_>>) -> bool {
         Kind::Random(Random::Attention) => {
             call.and_then(|call| call.bound.float("dropout_p")).is_none_or(|p| p != 0.0)
         }
+        // Outside training nothing is dropped.
+        Kind::Random(Random::NativeDropout) => call.and_then(|call| call.bound.bool("train")) != Some(false),
         Kind::Random(_) => true,
         _ => false,
     }

@@ -3,7 +3,8 @@
 //! Starting a collective copies its inputs and puts its outputs in flight; a wait on a tensor lets every collective
 //! with an output in that tensor's storage arrive, as PyTorch's registry of works does, and returns the tensor
 //! itself. Waits of what has arrived do nothing. Barriers, `shard_dim_alltoall` and communication that is not
-//! modelled are seen through by the node that starts them.
+//! modelled are seen through by the node that starts them. Messages and barriers are effects besides: another rank may
+//! see them though nothing in the graph does.
 //!
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
 //! in the group; a send returns an empty tensor, a receive the tensor it writes.
@@ -53,6 +54,10 @@ impl<'a, D: Domain> Rank<'a, D> {
             && stated != me.ranks as i64
         {
             return Err(raise!("states a group of {stated} ranks, the group has {}", me.ranks));
+        }
+        if step.info.is_some_and(|info| info.effect) {
+            let arguments = self.arguments(node, step.key)?;
+            self.note_effect(node, arguments, None);
         }
         match kind {
             Collective::Send | Collective::Recv => {

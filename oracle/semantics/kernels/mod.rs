@@ -46,7 +46,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             Kind::Cast => self.cast(node, step),
             Kind::Fill(fill) => self.fill(node, step, fill),
             Kind::Arange => self.arange(node, step),
-            Kind::Random(Random::Opaque | Random::Attention) => self.opaque(node, step),
+            Kind::Random(Random::Like | Random::Opaque | Random::Attention) => self.opaque(node, step),
             Kind::Random(random) => self.random(node, step, random),
             Kind::Unary(op) => self.unary(node, step, op),
             Kind::Binary(op) => self.binary(node, step, op),

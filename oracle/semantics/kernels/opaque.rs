@@ -9,7 +9,7 @@
 
 use super::super::block::{Block, Mark};
 use super::super::domain::{Domain, Outcome, Trouble, refuse};
-use super::super::hash::mix;
+use super::super::hash::{self, mix};
 use super::super::layout::{self, Window};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
@@ -87,18 +87,36 @@ impl<'a, D: Domain> Rank<'a, D> {
         }
     }
 
-    /// A hash of everything that a node is given: its operator and the values of its arguments.
+    /// A hash of everything that a node is given: its operator and the values of its arguments. Of a first argument
+    /// that only says shape and dtype, these.
     pub(super) fn arguments(&self, node: NodeId, key: u64) -> Outcome<u64> {
         let graph = self.program.graph;
         let mut hash = key;
-        for &value in graph.args(node) {
-            hash = mix(hash, self.digest(&self.item(value)?)?.hash);
+        for (index, &value) in graph.args(node).iter().enumerate() {
+            let shape_of = match index == 0 && self.reads_shape_of_first(node) {
+                true => self.maybe_tensor(value)?,
+                false => None,
+            };
+            hash = match shape_of {
+                Some(window) => {
+                    let hash = mix(hash, window.dtype as u64);
+                    hash::words(hash, window.shape.iter().map(|&n| n as u64))
+                }
+                None => mix(hash, self.digest(&self.item(value)?)?.hash),
+            };
         }
         for (name, value) in graph.kwargs(node) {
-            hash = mix(hash, super::super::hash::text(name));
+            hash = mix(hash, hash::text(name));
             hash = mix(hash, self.digest(&self.item(value)?)?.hash);
         }
         Ok(hash)
+    }
+
+    /// Whether the first argument of a node only says shape and dtype.
+    fn reads_shape_of_first(&self, node: NodeId) -> bool {
+        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
+        let schema = info.and_then(|info| info.schema.as_ref());
+        info.zip(schema).is_some_and(|(info, schema)| info.kind.only_shape_of_first(schema))
     }
 
     /// Whether an argument holds poison; what is in flight is noted as read.
@@ -106,7 +124,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         let mut windows = Vec::new();
         let mut inputs = Vec::new();
         self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
-        for input in inputs {
+        let unread = usize::from(self.reads_shape_of_first(node));
+        for input in inputs.into_iter().skip(unread) {
             collect(&self.item(Value::Node(input))?, &mut windows);
         }
         let mut poisoned = false;

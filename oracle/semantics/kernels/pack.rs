@@ -31,8 +31,10 @@ impl<D: Domain> Rank<'_, D> {
             Move::PreBucketReduceScatter => {
                 let windows = self.tensors(step.args[0])?;
                 let ranks = self.int(step.args[1])?;
-                let dtype = windows.first().ok_or_else(|| raise!("an empty bucket"))?.dtype;
+                let first = *windows.first().ok_or_else(|| raise!("an empty bucket"))?;
                 let filled: Vec<Window> = windows.into_iter().filter(|w| w.numel() != 0).collect();
+                // What is empty is left out, be it the first.
+                let dtype = filled.first().unwrap_or(&first).dtype;
                 let block = match filled.is_empty() {
                     true => Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) },
                     false => self.chunk_cat(&filled, 0, ranks)?.0,

@@ -241,3 +241,18 @@ fn poison_travels_to_other_ranks() {
         assert_eq!(run.hazards.len(), if late { 2 } else { 0 });
     }
 }
+
+/// Empty inputs are left out of a packed reduction, the first one too: the bucket has the dtype of what is left.
+#[test]
+fn an_empty_input_does_not_say_the_dtype_of_its_bucket() {
+    let mut s = Sketch::new(2);
+    let empty = s.input("empty", Dtype::F16, &[2, 0]);
+    let x = s.input("x", Dtype::F32, &[2, 1]);
+    let packed = s.call("bucketing._pre_bucket_reduce_scatter.default", list![vec![empty, x], 2]);
+    let sum = s.call("_c10d_functional.reduce_scatter_tensor.default", list![packed, "sum", 2, "dp"]);
+    let done = s.wait(sum);
+    s.output(&[done]);
+    let run = s.numbers();
+    let Leaf::Tensor(result) = &run.ranks[0].outputs[0].1 else { panic!("{run:?}") };
+    assert_eq!((result.dtype, &result.shape[..]), (Dtype::F32, &[1][..]));
+}

@@ -407,3 +407,37 @@ fn negative_zeros_stay_negative() {
         assert_eq!(all, Ok(vec![zero]), "{op:?}");
     }
 }
+
+/// A barrier is an effect: nothing in the graph says that it took place.
+#[test]
+fn barriers_are_effects() {
+    let build = |barrier: bool| {
+        let mut s = Sketch::new(1);
+        let x = s.input("x", Dtype::F32, &[1]);
+        if barrier {
+            s.call("c10d.barrier.default", list![x, "dp", vec![0]]);
+        }
+        s.output(&[x]);
+        s.numbers()
+    };
+    let before = build(true);
+    assert_eq!(compare(&before, &build(true)), []);
+    let places: Vec<Place> =
+        compare(&before, &build(false)).into_iter().map(|difference| difference.place).collect();
+    assert_eq!(places, [Place::Effect(0)]);
+}
+
+/// What a draw takes only the shape of does not matter, be it unwritten memory.
+#[test]
+fn draws_without_a_kernel_do_not_read_what_they_overwrite() {
+    let build = |zero: bool| {
+        let mut s = Sketch::new(1);
+        let x = s.input("x", Dtype::F32, &[2]);
+        let y = if zero { s.call("aten.zero_.default", list![x]) } else { x };
+        let z = s.call("aten.uniform_.default", list![y]);
+        s.record(z, Dtype::F32, &[2]);
+        s.output(&[z]);
+        s.terms()
+    };
+    assert_eq!(compare(&build(false), &build(true)), []);
+}
