@@ -37,7 +37,7 @@ pub use diff::{Change, Diff};
 pub use finding::{Distinct, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
-pub use score::{Score, score};
+pub use score::{Reduction, Score, reductions, score};
 pub use store::{Header, Store, StoreError};
 pub use summary::{Batch, Summary};
 

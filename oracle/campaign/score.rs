@@ -2,13 +2,18 @@
 //!
 //! For each of several seeds, cases are judged one after another until the candidate violates a rule on a case that the
 //! reference masters. The number of cases it took is the score; the median over the seeds is what docs/score.md lists.
+//!
+//! The same cases measure the reducer: how small each of them becomes, and how long that takes.
 
 use crate::candidates::{Candidate, Reference};
+use crate::case::Case;
 use crate::generate::{self, Config, joint, memory, schedule};
 use crate::judge::{self, Options, Verdict};
+use crate::reduce::{self, Budget};
 use crate::rules::PassKind;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// What the seeds gave.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,10 +38,25 @@ impl Score {
     }
 }
 
+/// What reducing a case that convicts a candidate gave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reduction {
+    /// The rule that was kept violated.
+    pub rule: &'static str,
+    /// Nodes of the case.
+    pub before: usize,
+    /// Nodes of the reduced case.
+    pub after: usize,
+    /// How long it took.
+    pub time: Duration,
+}
+
 /// Scores a candidate on seeds `0..seeds`, with at most `limit` cases each.
 pub fn score(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Options) -> Score {
-    let found: Vec<Option<(u64, &'static str)>> =
-        (0..seeds).into_par_iter().map(|seed| convict(candidate, seed, limit, options)).collect();
+    let found: Vec<Option<(u64, &'static str)>> = (0..seeds)
+        .into_par_iter()
+        .map(|seed| convict(candidate, seed, limit, options).map(|found| (found.number, found.rule)))
+        .collect();
     let mut rules = BTreeMap::new();
     for (_, rule) in found.iter().flatten() {
         *rules.entry(*rule).or_insert(0) += 1;
@@ -44,12 +64,30 @@ pub fn score(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Option
     Score { cases: found.into_iter().map(|found| found.map(|(cases, _)| cases)).collect(), rules }
 }
 
-fn convict(
-    candidate: &dyn Candidate,
-    seed: u64,
-    limit: u64,
-    options: &Options,
-) -> Option<(u64, &'static str)> {
+/// Reduces, for each of the seeds `0..seeds`, the first case that convicts a candidate; one after another, so that none
+/// waits for another. Seeds without a conviction among `limit` cases are left out, and so is what cannot be reduced.
+pub fn reductions(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Options) -> Vec<Reduction> {
+    let reduction = |seed| {
+        let Conviction { case, rule, .. } = convict(candidate, seed, limit, options)?;
+        let started = Instant::now();
+        let mut shows = |case: &Case| reduce::violates(case, candidate, options, &rule.into());
+        let reduced = reduce::reduce(&case, Budget::default(), &mut shows, &mut |_| {}).ok()?;
+        let time = started.elapsed();
+        Some(Reduction { rule, before: case.graph.len(), after: reduced.case.graph.len(), time })
+    };
+    (0..seeds).filter_map(reduction).collect()
+}
+
+/// A case that convicts a candidate.
+struct Conviction {
+    /// Cases it took, this one included.
+    number: u64,
+    /// The most fundamental rule that is violated.
+    rule: &'static str,
+    case: Case,
+}
+
+fn convict(candidate: &dyn Candidate, seed: u64, limit: u64, options: &Options) -> Option<Conviction> {
     let passes = candidate.capabilities().passes;
     let repair = if passes == [PassKind::Repair] { 100 } else { 0 };
     let config = Config { repair, ..Config::default() };
@@ -63,6 +101,7 @@ fn convict(
         let judgement = judge::judge(&case, candidate, options).ok()?;
         let rule = *judgement.violated_rules().first()?;
         let reference = judge::judge(&case, &Reference, options).ok()?;
-        (!matches!(reference.verdict, Verdict::Violated(_))).then_some((number + 1, rule))
+        let is_sound = !matches!(reference.verdict, Verdict::Violated(_));
+        is_sound.then_some(Conviction { number: number + 1, rule, case })
     })
 }

@@ -7,6 +7,7 @@
 
 use super::summary::{Batch, Summary};
 use super::{BATCH, RankPlan};
+use crate::rules::PassKind;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub struct Header {
     pub values: String,
     /// The version of the generator.
     pub generator: u32,
-    /// The real graphs that cases are windows of.
+    /// The real graphs that cases are windows or grafts of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graphs: Vec<String>,
     /// As which ranks the candidate ran.
@@ -58,7 +59,10 @@ impl Header {
         };
         let graphs = match &self.graphs[..] {
             [] => String::new(),
-            graphs => format!(", windows of {}", graphs.join(" and ")),
+            graphs => {
+                let what = if self.pass == PassKind::Partition.name() { "grafts" } else { "windows" };
+                format!(", {what} of {}", graphs.join(" and "))
+            }
         };
         let ranks = match self.ranks {
             RankPlan::All => String::new(),

@@ -1,7 +1,7 @@
-//! `graph-oracle score`: how soon the mutants are convicted.
+//! `graph-oracle score`: how soon the mutants are convicted, and how small and how fast their cases are reduced.
 
 use super::{CouldNotRun, Status, print};
-use crate::campaign::score;
+use crate::campaign::{Reduction, reductions, score};
 use crate::candidates::{self, Candidate, mutants, partition, pr158663::Pr158663};
 use crate::judge::Options;
 use clap::Args;
@@ -17,6 +17,10 @@ pub(super) struct Score {
     /// Cases of a seed at most.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     cases: u64,
+    /// Reduce the first case of each seed that convicts, and print how small it became and how long that took. The least
+    /// of a rule's reductions is what the others are held against.
+    #[arg(long)]
+    reductions: bool,
 }
 
 impl Score {
@@ -36,6 +40,11 @@ impl Score {
             .map_err(CouldNotRun::new)?;
         let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
         let options = Options::default();
+        if self.reductions {
+            let chosen = all.iter().filter(|planted| wanted(planted.0)).map(|planted| planted.3);
+            let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();
+            return self.reduce(&chosen, &options, out);
+        }
         let mut convicted = true;
         print(
             out,
@@ -55,6 +64,60 @@ impl Score {
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
     }
+
+    /// A line for each candidate, and one for all reductions together.
+    fn reduce(
+        &self,
+        candidates: &[&dyn Candidate],
+        options: &Options,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
+        print(
+            out,
+            "| mutant | reductions | nodes before | nodes after | above the least of the rule | most above | seconds | most |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|\n",
+        )?;
+        let mut all: Vec<(Reduction, usize)> = Vec::new();
+        for candidate in candidates {
+            let found = reductions(*candidate, self.seeds, self.cases, options);
+            let least = |rule: &str| found.iter().filter(|one| one.rule == rule).map(|one| one.after).min();
+            let found: Vec<(Reduction, usize)> = found
+                .iter()
+                .map(|one| (one.clone(), one.after - least(one.rule).unwrap_or(one.after)))
+                .collect();
+            print(out, &reduced_row(candidate.name(), &found))?;
+            all.extend(found);
+        }
+        print(out, &reduced_row("all", &all))?;
+        Ok(Status::Sound)
+    }
+}
+
+/// Medians over reductions, each with the nodes that it has above the least of its rule.
+fn reduced_row(name: &str, found: &[(Reduction, usize)]) -> String {
+    fn sorted<T: PartialOrd>(mut values: Vec<T>) -> Vec<T> {
+        values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        values
+    }
+    fn middle<T: Copy + ToString>(values: &[T]) -> String {
+        values.get(values.len() / 2).map_or("none".to_string(), |value| value.to_string())
+    }
+    let before = sorted(found.iter().map(|(one, _)| one.before).collect());
+    let after = sorted(found.iter().map(|(one, _)| one.after).collect());
+    let above = sorted(found.iter().map(|(_, above)| *above).collect());
+    let millis = sorted(found.iter().map(|(one, _)| one.time.as_millis()).collect());
+    let seconds =
+        |millis: Option<&u128>| millis.map_or("none".to_string(), |&n| format!("{:.2}", n as f64 / 1e3));
+    format!(
+        "| {name} | {} | {} | {} | {} | {} | {} | {} |\n",
+        found.len(),
+        middle(&before),
+        middle(&after),
+        middle(&above),
+        above.last().map_or("none".to_string(), usize::to_string),
+        seconds(millis.get(millis.len() / 2)),
+        seconds(millis.last()),
+    )
 }
 
 /// Name, what is wrong, after which reports, and who does it.
