@@ -413,7 +413,7 @@ fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     let tensor = |node: NodeId| graph.tensor_of(node);
     let Some(input) = call.inputs.first().and_then(|&input| tensor(input)) else { return true };
     let Some(sizes) = graph.sizes(input.shape) else { return true };
-    let Some(&rows) = sizes.first() else { return true };
+    let Some(&rows) = sizes.first() else { return call.kind != Collective::AllReduce };
     let uneven = |ranks: i64| call.kind == Collective::ReduceScatter && ranks > 0 && rows % ranks != 0;
     if call.group_size.is_some_and(uneven) {
         return true;

@@ -79,24 +79,40 @@ fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
 /// on it. Source: `torch._functorch.partitioners.cleanup_recompute_tags`.
 fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
-    let users = |id: NodeId| evidence.joint.edges.users(id).iter();
-    // Equal nodes are merged before, and then have each other's users, and in a replay the region of one of them that must be
-    // computed again; the default partition merges none.
-    let merges = evidence.config.method == Method::Replay || is_minimum_cut(evidence);
-    let twins = if merges { evidence.equal_nodes(id) } else { std::slice::from_ref(&id) };
+    // What nobody needs is dropped before tags are looked at, except by the default partition.
+    let stays = |user: NodeId| evidence.live_joint[user.index()] || !merges(evidence);
+    let mut users = evidence.joint.edges.users(id).iter();
+    let hangs = tags(id).hook && !users.any(|&user| tags(user).asks_to_recompute() && stays(user));
+    hangs || later_readers(evidence, id).next().is_some()
+}
+
+/// Whether equal nodes are merged before tags are looked at. The default partition merges none.
+fn merges(evidence: &PartitionEvidence) -> bool {
+    evidence.config.method == Method::Replay || is_minimum_cut(evidence)
+}
+
+/// The readers of a node, or of one that is merged with it, that ask to be recomputed in a later region.
+fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
+    let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
+    // Merged nodes have each other's users, and in a replay the region of one of them that must be computed again.
+    let twins = if merges(evidence) { evidence.equal_nodes(id).to_vec() } else { vec![id] };
     let joined = |twin: &&NodeId| {
         evidence.config.method == Method::Replay && tags(**twin).recompute == Some(Recompute::MustRecompute)
     };
     let own =
         tags(id).region_id.or_else(|| twins.iter().filter(joined).find_map(|&twin| tags(twin).region_id));
-    let later = |user: &NodeId| {
+    let later = move |user: &NodeId| {
         tags(*user).asks_to_recompute()
             && own.zip(tags(*user).region_id).is_some_and(|(own, other)| other > own)
     };
-    // What nobody needs is dropped before tags are looked at, except by the default partition.
-    let stays = |user: NodeId| evidence.live_joint[user.index()] || !merges;
-    let hangs = tags(id).hook && !users(id).any(|&user| tags(user).asks_to_recompute() && stays(user));
-    hangs || twins.iter().flat_map(|&twin| users(twin)).any(later)
+    twins.into_iter().flat_map(|twin| evidence.joint.edges.users(twin)).copied().filter(later)
+}
+
+/// Whether a node is the end of a region in this round only: each of its readers in a later region is saved itself, and then
+/// does not ask to be recomputed in the next round.
+pub(super) fn is_let_go_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let mut readers = later_readers(evidence, id).peekable();
+    readers.peek().is_some() && readers.all(|reader| is_to_be_saved(evidence, reader))
 }
 
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
@@ -250,8 +266,9 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
         let kept = match class {
             ValueClass::Symbol => true,
-            // Merged communication is repeated if any of it must be.
+            // Merged communication is repeated if any of it must be, and so is what must be waited for again.
             _ if evidence.config.method == Method::Replay && any_is_to_be_repeated(evidence, id) => true,
+            _ if is_waited_for_again(evidence, id) => true,
             _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
             // The default partition looks at items only.
             ValueClass::Tuple if evidence.config.method == Method::Default => true,
@@ -273,6 +290,15 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         }
     }
     Checked::Findings(findings)
+}
+
+/// Whether a node is communication, or is merged with some, whose wait must be computed again: nothing is saved in flight.
+fn is_waited_for_again(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let collectives = &evidence.joint.collectives;
+    let twins = if merges(evidence) { evidence.equal_nodes(id) } else { std::slice::from_ref(&id) };
+    let launches = twins.iter().filter_map(|&twin| collectives.launch_at(twin));
+    let mut waits = launches.flat_map(|launch| &collectives.waits[launch]);
+    waits.any(|wait| evidence.tags[wait.index()].recompute == Some(Recompute::MustRecompute))
 }
 
 /// Of equal communication in both parts, the tags of each copy count.

@@ -4,9 +4,10 @@ use super::super::{Checked, Finding};
 use super::compose::{item_of, returned_nodes, root_of};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
-use super::gathers::{any_is_to_be_repeated, any_is_to_be_saved, is_kept_next_round};
+use super::gathers::{any_is_to_be_repeated, any_is_to_be_saved, is_kept_next_round, is_let_go_next_round};
 use super::tags::{NodeTags, Recompute};
 use crate::analysis::bytes::Overlap;
+use crate::analysis::storages::StorageIndex;
 use crate::graph::{Graph, NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -324,24 +325,37 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
     };
     let own: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let next: FxHashSet<&str> = again.iter().map(String::as_str).collect();
-    // Values are compared, not names: tracing may move a node past a write, and equal ones are merged then.
-    let has_equal = |name: &str, others: &FxHashSet<&str>| {
-        let graph = evidence.joint.graph;
+    // Values are compared, not names: tracing may move a node past a write, and equal ones are merged then. And memory is: a
+    // view keeps all that it is a view of.
+    let graph = evidence.joint.graph;
+    let storages = evidence.joint.storages();
+    let storages_of = |name: &str| {
+        graph.find(name).into_iter().flat_map(|id| storages.all_parts(id)).map(|part| part.storage)
+    };
+    let memory = |names: &FxHashSet<&str>| -> FxHashSet<StorageIndex> {
+        names.iter().flat_map(|name| storages_of(name)).collect()
+    };
+    let (own_memory, next_memory) = (memory(&own), memory(&next));
+    let is_among = |name: &str, others: &FxHashSet<&str>, their: &FxHashSet<StorageIndex>| {
         let equal = graph.find(name).map_or(&[][..], |id| evidence.equal_nodes(id));
-        equal.iter().any(|&twin| others.contains(graph.name(twin)))
+        others.contains(name)
+            || equal.iter().any(|&twin| others.contains(graph.name(twin)))
+            || storages_of(name).any(|storage| their.contains(&storage))
     };
     let mut findings = Vec::new();
-    // What hooks keep from the next round on is the tags' doing, and so is what need not be saved for it.
-    let kept =
-        |name: &str| evidence.joint.graph.find(name).is_some_and(|id| is_kept_next_round(evidence, id));
-    let gained = again.iter().map(String::as_str);
-    let gained = gained.filter(|name| !own.contains(name) && !has_equal(name, &own));
-    let (by_tags, gained): (Vec<&str>, Vec<&str>) = gained.partition(|name| kept(name));
-    let lost = evidence.saved.iter().map(|saved| saved.name.as_str()).filter(|_| by_tags.is_empty());
-    let lost = lost.filter(|name| !next.contains(name) && !has_equal(name, &next));
-    for (name, what) in
-        lost.map(|name| (name, "no longer saved")).chain(gained.into_iter().map(|name| (name, "saved anew")))
-    {
+    // What hooks keep from the next round on is the tags' doing, and so is what need not be saved for it; and what is no longer
+    // the end of a region, with what it is computed from instead.
+    let by_tags = |name: &str, test: fn(&PartitionEvidence, NodeId) -> bool| {
+        graph.find(name).is_some_and(|id| test(evidence, id))
+    };
+    let gained = again.iter().map(String::as_str).filter(|name| !is_among(name, &own, &own_memory));
+    let (kept, gained): (Vec<&str>, Vec<&str>) = gained.partition(|name| by_tags(name, is_kept_next_round));
+    let lost = evidence.saved.iter().map(|saved| saved.name.as_str());
+    let lost = lost.filter(|name| !is_among(name, &next, &next_memory));
+    let (let_go, lost): (Vec<&str>, Vec<&str>) = lost.partition(|name| by_tags(name, is_let_go_next_round));
+    let lost = lost.into_iter().filter(|_| kept.is_empty()).map(|name| (name, "no longer saved"));
+    let gained = gained.into_iter().filter(|_| let_go.is_empty()).map(|name| (name, "saved anew"));
+    for (name, what) in lost.chain(gained) {
         findings.push(
             evidence
                 .finding("partition/replay-fixed-point", format!("{name} is {what} in the next round"))
