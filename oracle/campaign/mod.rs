@@ -176,7 +176,8 @@ enum Judged {
         known: Vec<String>,
     },
     Refused(String),
-    Undecided,
+    /// The first reason, in which names and numbers are blanks.
+    Undecided(String),
     /// The case cannot be judged: the generator is at fault.
     Invalid(String),
     /// The candidate or the oracle panicked.
@@ -434,7 +435,10 @@ impl Campaign<'_> {
                     Judged::Violated { rules, first, known }
                 }
                 Verdict::Refused(reason) => Judged::Refused(blanked(reason, &case.graph)),
-                Verdict::Undecided(_) => Judged::Undecided,
+                Verdict::Undecided(reasons) => {
+                    let first = reasons.first().map_or("no reason is told", String::as_str);
+                    Judged::Undecided(blanked(first, &case.graph))
+                }
             },
             Ok(Err(error)) => Judged::Invalid(CannotJudge::to_string(&error)),
             Err(panic) => Judged::Crashed(panic_message(&*panic)),
@@ -460,7 +464,10 @@ impl Campaign<'_> {
                     batch.refused += 1;
                     *batch.refusals.entry(reason).or_insert(0) += 1;
                 }
-                Judged::Undecided => batch.undecided += 1,
+                Judged::Undecided(reason) => {
+                    batch.undecided += 1;
+                    *batch.doubts.entry(reason).or_insert(0) += 1;
+                }
                 Judged::Invalid(why) => {
                     batch.invalid += 1;
                     batch.first_invalid.get_or_insert_with(|| format!("case {number}: {why}"));

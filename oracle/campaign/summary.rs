@@ -5,9 +5,9 @@ use super::store::Header;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reasons for refusals that are counted.
+/// Reasons for refusals that are counted; so many for doubts too.
 const REASONS: usize = 100;
-/// Reasons for refusals that are told.
+/// Reasons for refusals that are told; so many for doubts too.
 const TOLD: usize = 10;
 
 /// What one batch gave; also the sums over all of them.
@@ -53,6 +53,9 @@ pub struct Batch {
     /// Refusals by reason, in which names and numbers are blanks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refusals: BTreeMap<String, u64>,
+    /// Undecided cases by the first reason, likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub doubts: BTreeMap<String, u64>,
     /// New distinct findings.
     pub found: Vec<Distinct>,
 }
@@ -123,6 +126,7 @@ impl Summary {
             (&mut total.known_links, batch.known_links),
             (&mut total.misses, batch.misses),
             (&mut total.refusals, batch.refusals),
+            (&mut total.doubts, batch.doubts),
         ];
         for (sum, counts) in sums {
             for (rule, count) in counts {
@@ -130,10 +134,12 @@ impl Summary {
             }
         }
         // A reason may hold anything: the rarest ones are forgotten, so that memory stays bounded.
-        while total.refusals.len() > REASONS {
-            let rarest =
-                total.refusals.iter().min_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
-            total.refusals.remove(&rarest.unwrap_or_default());
+        for reasons in [&mut total.refusals, &mut total.doubts] {
+            while reasons.len() > REASONS {
+                let rarest =
+                    reasons.iter().min_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
+                reasons.remove(&rarest.unwrap_or_default());
+            }
         }
     }
 
@@ -171,13 +177,15 @@ impl Summary {
         for (rule, count) in &t.rules {
             text += &format!("  {count:>8}  {rule}\n");
         }
-        let mut refusals: Vec<(&String, &u64)> = t.refusals.iter().collect();
-        refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        if !refusals.is_empty() {
-            text += "refused because:\n";
-        }
-        for (reason, count) in refusals.into_iter().take(TOLD) {
-            text += &format!("  {count:>8}  {reason}\n");
+        for (title, reasons) in [("refused because", &t.refusals), ("undecided because", &t.doubts)] {
+            let mut reasons: Vec<(&String, &u64)> = reasons.iter().collect();
+            reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            if !reasons.is_empty() {
+                text += &format!("{title}:\n");
+            }
+            for (reason, count) in reasons.into_iter().take(TOLD) {
+                text += &format!("  {count:>8}  {reason}\n");
+            }
         }
         if t.known > 0 {
             text += &format!("{} violated cases show known findings only\n", t.known);

@@ -26,6 +26,16 @@ pub(super) fn is_one(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     keeps(from, middle) || passes(from, middle, to) || overflows(from, middle, to)
 }
 
+/// Whether the float `to` has room for all integers that the integer `from` can hold when it was made of the float `first`.
+pub(super) fn keeps_of(first: Dtype, from: Dtype, to: Dtype) -> bool {
+    match (float(first), int(from), float(to)) {
+        (Some((_, _, highest)), Some((bits, _)), Some((significant, _, top))) => {
+            highest < bits as i32 && highest < significant as i32 && highest < top
+        }
+        _ => false,
+    }
+}
+
 /// Whether PyTorch casts from `from` to `to` in these two steps.
 ///
 /// - The floats of less than 32 bits are made of a float32 (`c10/util/Half.h`, `BFloat16.h`, `Float8_e4m3fn.h`: their
@@ -174,6 +184,31 @@ mod tests {
             }
         }
         assert_eq!(told, Vec::<String>::new());
+    }
+
+    /// The integers of an 8-bit float are no larger than it.
+    #[test]
+    fn integers_of_a_small_float_come_back() {
+        use Dtype::*;
+        let numbers = Numbers::default();
+        let (mut told, mut kept) = (Vec::new(), 0);
+        for first in [F8E4M3, F8E5M2, F16, BF16] {
+            let finite =
+                |&cell: &u64| f64::from_bits(numbers.cast(&[cell], first, F64).unwrap()[0]).is_finite();
+            let cells: Vec<u64> = cells(first).into_iter().filter(finite).collect();
+            for (from, to) in
+                [I16, I32, I64].into_iter().flat_map(|from| [F16, BF16, F32, F64].map(|to| (from, to)))
+            {
+                let made = numbers.cast(&cells, first, from).unwrap();
+                let back = numbers.cast(&numbers.cast(&made, from, to).unwrap(), to, from).unwrap();
+                if keeps_of(first, from, to) {
+                    kept += 1;
+                    told.extend((made != back).then_some((first, from, to)));
+                }
+            }
+        }
+        assert_eq!((told, kept), (Vec::new(), 17));
+        assert!(keeps_of(F8E5M2, I64, F32) && !keeps_of(F16, I64, F16) && !keeps_of(BF16, I64, F64));
     }
 
     /// What a bucket of gathers does to its members: an integer that is to become a float is promoted to another one first.

@@ -4,7 +4,7 @@
 
 use super::GroupId;
 use super::arena::{Arena, NOTHING};
-use super::cast::is_one;
+use super::cast::{is_one, keeps_of};
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
@@ -395,6 +395,11 @@ impl Arena {
             {
                 self.cast_source(inner, first, to)
             }
+            Source::Cast { source: inner, from: integer, to: middle }
+                if middle == from && self.is_kept(inner, integer, from) =>
+            {
+                self.cast_source(inner, integer, to)
+            }
             // A cast of the own choice is the choice of casts.
             Source::Select { group, table } => {
                 let mut pieces = self.table(table).to_vec();
@@ -405,6 +410,14 @@ impl Arena {
                 self.source(Source::Select { group, table })
             }
             _ => self.source(Source::Cast { source, from, to }),
+        }
+    }
+
+    /// Whether a cast from the dtype `from` of `source` to `to` keeps it exactly, since it was made of a float of few bits.
+    fn is_kept(&self, source: SourceId, from: Dtype, to: Dtype) -> bool {
+        match self.get(source) {
+            Source::Cast { from: first, to: made, .. } => made == from && keeps_of(first, from, to),
+            _ => false,
         }
     }
 
