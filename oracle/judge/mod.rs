@@ -449,11 +449,12 @@ fn judge_outcomes_with<'a>(
     };
     let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
     let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
+    let rank = outcomes.first().and_then(|(rank, _)| *rank);
     // The proof takes as long as all other evidence together.
     let mut evaluated = None;
     both(
         side,
-        || evaluated = asked.prove.then(|| Evaluated::new(side, after)),
+        || evaluated = asked.prove.then(|| Evaluated::new(side, after, rank)),
         || (side.dependences(), after.faults_given(side, nodes)),
     );
     for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {

@@ -5,11 +5,15 @@ use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
-    Arena, Comparison, Difference, Evaluation, Limits, What, compare, compare_read, evaluate,
+    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
+    compare_read, evaluate_from,
 };
 
 /// Differences told at most.
 const TOLD: usize = 8;
+
+/// What is expected of a value.
+const DEFINED: &str = "it is as its inputs and operators define it";
 
 /// Two graphs evaluated side by side: what each of their nodes computes.
 pub struct Evaluated<'a> {
@@ -19,11 +23,13 @@ pub struct Evaluated<'a> {
 }
 
 impl<'a> Evaluated<'a> {
-    /// Evaluates the graph before and the graph after.
-    pub fn new(before: &Side<'a>, after: &Side<'a>) -> Evaluated<'a> {
+    /// Evaluates the graph before and the graph after; `rank` is the global rank that they are those of, where that
+    /// is known: it says which slot of a buffer is the own one.
+    pub fn new(before: &Side<'a>, after: &Side<'a>, rank: Option<u32>) -> Evaluated<'a> {
         let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
-        let old = evaluate(&mut arena, before.graph, &before.ops);
-        let new = evaluate(&mut arena, after.graph, &after.ops);
+        let start = Start { rank, ..Start::default() };
+        let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
+        let new = evaluate_from(&mut arena, after.graph, &after.ops, &start);
         Evaluated { arena, old, new }
     }
 }
@@ -62,14 +68,18 @@ pub(super) fn prove(
                 .take(TOLD)
                 .map(|difference| {
                     let (what, nodes) = subject(after.graph, difference);
-                    let title = match &difference.what {
-                        What::Hazard(_) => difference.text.clone(),
-                        _ => format!("{what} differs"),
+                    let (title, expected) = match &difference.what {
+                        What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => (
+                            "the graph after cannot be executed".to_string(),
+                            "the graph runs to its end on every rank",
+                        ),
+                        What::Hazard(_) => (difference.text.clone(), DEFINED),
+                        _ => (format!("{what} differs"), DEFINED),
                     };
                     ValueDifference {
                         title,
                         nodes,
-                        expected: "it is as its inputs and operators define it".to_string(),
+                        expected: expected.to_string(),
                         found: difference.text.clone(),
                         about: About::Values,
                     }

@@ -95,7 +95,10 @@ impl ValueEvidence {
         }
         let mut this = ValueEvidence::default();
         if asked.prove {
-            let evaluated = evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after));
+            let evaluated = evaluated.unwrap_or_else(|| {
+                let rank = evidence.ranks.first().map(|outcome| outcome.rank);
+                Evaluated::new(&evidence.before, &evidence.after, rank)
+            });
             let (result, wrong_contents) = proved::prove(evidence, evaluated);
             this.results.push(result);
             this.wrong_contents = wrong_contents;

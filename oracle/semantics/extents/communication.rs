@@ -260,7 +260,9 @@ impl Machine<'_, '_> {
         let width = i64::from(input.dtype.itemsize());
         let found = (from - low) / width;
         let len = ((to - from) / width).max(1);
-        let rank = self.graph.world.group(self.arena.group_name(group)).and_then(|g| g.recorded_rank);
+        let group = self.graph.world.group(self.arena.group_name(group));
+        let own = || Some(group?.instance_of(self.rank?)?.1 as u32);
+        let rank = group.and_then(|group| group.recorded_rank).or_else(own);
         let contiguous = layout::is_contiguous(self.eval.sizes(input), self.eval.strides(input));
         let expected = rank.and_then(|rank| len.checked_mul(i64::from(rank)));
         let right = match rank {

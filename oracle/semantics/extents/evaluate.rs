@@ -33,6 +33,8 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// Random draws made before.
     pub draws: u32,
+    /// The global rank that the graph was made for, where it holds one and that is known.
+    pub rank: Option<u32>,
 }
 
 /// Evaluates `graph` for one generic rank. Inputs are told apart by position.
@@ -74,6 +76,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         unknown_calls: 0,
         received: 0,
         in_flight: Vec::new(),
+        rank: start.rank,
     };
     machine.run(start);
     machine.eval

@@ -65,6 +65,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) received: u32,
     /// What each flight will write, with the launch's node.
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
+    /// The global rank that the graph was made for, where that is known.
+    pub(super) rank: Option<u32>,
 }
 
 impl Machine<'_, '_> {
