@@ -18,6 +18,7 @@ fn not_asked(what: &str) -> Checked {
 pub(super) fn cap(evidence: &Evidence) -> Checked {
     let Some(caps) = &evidence.policies.caps else { return not_asked("a cap") };
     let before = &evidence.before;
+    let is_ordered = several_kinds(evidence).is_none();
     let mut findings = Vec::new();
     for run in runs(evidence) {
         let mut index = 0;
@@ -29,8 +30,8 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
             }
             told.push(merge);
             let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
-            let limit = caps.at(index);
             let number = index;
+            let limit = caps.at(if is_ordered { number } else { 0 });
             index += 1;
             if members.len() < 2 || !certain {
                 continue;
@@ -59,7 +60,10 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
                         evidence.member_names(&evidence.correspondence.merges[merge]),
                         sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" + ")
                     ))
-                    .then(format!("the cap for bucket {number} of its run is {limit} bytes"))
+                    .then(match is_ordered {
+                        true => format!("the cap for bucket {number} of its run is {limit} bytes"),
+                        false => format!("no cap of its run is larger than {limit} bytes"),
+                    })
                     .however(format!("the bucket exceeds it by {}", sum - limit)),
             );
         }

@@ -350,8 +350,9 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
     };
     let gained = again.iter().map(String::as_str).filter(|name| !is_among(name, &own, &own_memory));
     let (kept, gained): (Vec<&str>, Vec<&str>) = gained.partition(|name| by_tags(name, is_kept_next_round));
-    let lost = evidence.saved.iter().map(|saved| saved.name.as_str());
-    let lost = lost.filter(|name| !is_among(name, &next, &next_memory));
+    // The state of a generator has a name that this round made up, and the next one makes up another.
+    let named = evidence.saved.iter().filter(|saved| saved.class != ValueClass::Generator);
+    let lost = named.map(|saved| saved.name.as_str()).filter(|name| !is_among(name, &next, &next_memory));
     let (let_go, lost): (Vec<&str>, Vec<&str>) = lost.partition(|name| by_tags(name, is_let_go_next_round));
     let lost = lost.into_iter().filter(|_| kept.is_empty()).map(|name| (name, "no longer saved"));
     let gained = gained.into_iter().filter(|_| let_go.is_empty()).map(|name| (name, "saved anew"));
