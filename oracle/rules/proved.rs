@@ -8,6 +8,7 @@ use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
     compare_read, evaluate_from,
 };
+use rustc_hash::FxHashSet;
 
 /// Differences told at most.
 const TOLD: usize = 8;
@@ -48,7 +49,10 @@ pub(super) fn prove(
         let views = before.storages().accesses_by(rewire.user).is_empty();
         let is_written =
             || is_written_after(before, rewire.old, rewire.user) || is_written_after(after, rewire.new, twin);
-        if views && before.graph.node(rewire.user).op == Op::Call && is_written() {
+        if views
+            && before.graph.node(rewire.user).op == Op::Call
+            && (is_written() || !is_read(before, rewire.user))
+        {
             continue;
         }
         let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
@@ -101,6 +105,24 @@ pub(super) fn prove(
         }
     };
     ((ValueMethod::Extents, result), wrong)
+}
+
+/// Whether somebody reads what a node shows, or a view of it: an operator or the output.
+fn is_read(side: &Side, id: NodeId) -> bool {
+    let mut open = vec![id];
+    let mut seen = FxHashSet::default();
+    while let Some(at) = open.pop() {
+        for &user in side.edges.users(at) {
+            let views = side.graph.node(user).op == Op::Call && side.storages().accesses_by(user).is_empty();
+            if !views {
+                return true;
+            }
+            if seen.insert(user) {
+                open.push(user);
+            }
+        }
+    }
+    false
 }
 
 /// Whether the storage of a value is written behind its reader.
