@@ -70,12 +70,8 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
         }),
         _ => None,
     };
-    let mention = |name: &str| NodeMention {
-        name: name.to_string(),
-        before: evidence.joint.graph.find(name).map(|node| node.0),
-        after: None,
-    };
-    let found = find(&values, |_| false).or_else(structure).map(|contradiction| contradiction.tell(mention));
+    let found = find(&values, |_| false).or_else(structure);
+    let found = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
     (found.into_iter().collect(), unknown(&values))
 }
 
@@ -124,17 +120,10 @@ impl Contradiction {
     }
 
     fn tell(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
-        Finding {
-            rule: WAYS_AGREE,
-            severity: Severity::Soundness,
-            stage: Stage::After,
-            title: self.title,
-            nodes: self.nodes.iter().map(|name| mention(name)).collect(),
-            facts: vec!["this is a fault of graph-oracle, not of the pass".to_string()],
-            then: Some(self.then),
-            however: Some(self.however),
-            consequences: Vec::new(),
-        }
+        let finding = Finding::new(WAYS_AGREE, Severity::Soundness, Stage::After, self.title);
+        let nodes = self.nodes.iter().map(|name| mention(name)).collect();
+        let finding = Finding { nodes, ..finding }.fact("this is a fault of graph-oracle, not of the pass");
+        finding.then(self.then).however(self.however)
     }
 }
 

@@ -410,7 +410,7 @@ fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
         }
     }
     for id in graph.ids() {
-        let is_wait = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::Wait));
+        let is_wait = side.is_wait(id);
         let is_getitem = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::GetItem));
         if is_wait || (is_getitem && collectives.launch_of_value(id).is_some()) {
             continue;

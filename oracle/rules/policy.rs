@@ -5,7 +5,7 @@ use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{NodeId, Op};
-use crate::ops::{Collective, Kind};
+use crate::ops::Collective;
 
 fn not_asked(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
@@ -147,12 +147,11 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
-    let is_wait = |id: NodeId| before.ops.call(before.graph, id).is_some_and(|info| info.kind == Kind::Wait);
     let is_folded = |&id: &NodeId| {
         let waits_for = before.edges.inputs(id).first().copied();
         let is_second =
-            |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && is_wait(user));
-        is_wait(id) && waits_for.is_some_and(|value| is_wait(value) || is_second(value))
+            |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && before.is_wait(user));
+        before.is_wait(id) && waits_for.is_some_and(|value| before.is_wait(value) || is_second(value))
     };
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();

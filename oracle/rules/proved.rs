@@ -46,13 +46,9 @@ pub(super) fn prove(
     for rewire in &evidence.correspondence.rewires {
         let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
         // Who only views a tensor does not read it: what it shows later is another matter.
-        let views = before.storages().accesses_by(rewire.user).is_empty();
         let is_written =
             || is_written_after(before, rewire.old, rewire.user) || is_written_after(after, rewire.new, twin);
-        if views
-            && before.graph.node(rewire.user).op == Op::Call
-            && (is_written() || !is_read(before, rewire.user))
-        {
+        if only_views(before, rewire.user) && (is_written() || !is_read(before, rewire.user)) {
             continue;
         }
         let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
@@ -107,14 +103,18 @@ pub(super) fn prove(
     ((ValueMethod::Extents, result), wrong)
 }
 
+/// Whether a node touches no memory, and only shows it.
+fn only_views(side: &Side, id: NodeId) -> bool {
+    side.graph.node(id).op == Op::Call && side.storages().accesses_by(id).is_empty()
+}
+
 /// Whether somebody reads what a node shows, or a view of it: an operator or the output.
 fn is_read(side: &Side, id: NodeId) -> bool {
     let mut open = vec![id];
     let mut seen = FxHashSet::default();
     while let Some(at) = open.pop() {
         for &user in side.edges.users(at) {
-            let views = side.graph.node(user).op == Op::Call && side.storages().accesses_by(user).is_empty();
-            if !views {
+            if !only_views(side, user) {
                 return true;
             }
             if seen.insert(user) {

@@ -167,12 +167,16 @@ impl<'a> Side<'a> {
         accesses.filter(|access| self.is_launch_write(access)).map(|access| access.node)
     }
 
+    /// Whether a node is a wait, of whatever it waits for.
+    pub(super) fn is_wait(&self, id: NodeId) -> bool {
+        self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait)
+    }
+
     /// The values that are waited for, each with its waits in list order.
     pub(super) fn waits_by_value(&self) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut waits: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for id in self.graph.ids() {
-            let is_wait = self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait);
-            if let (true, Some(Value::Node(value))) = (is_wait, self.graph.arg(id, 0)) {
+            if let (true, Some(Value::Node(value))) = (self.is_wait(id), self.graph.arg(id, 0)) {
                 waits.entry(value).or_default().push(id);
             }
         }

@@ -168,6 +168,8 @@ pub struct PartitionEvidence<'a> {
     terms: OnceCell<Option<(TermsOf, TermsOf)>>,
     alone: OnceCell<TermsOf>,
     equals: OnceCell<FxHashMap<Term, Vec<NodeId>>>,
+    /// Whether the default partition leaves the graph to the minimum cut, once that is asked.
+    pub(super) default_cuts: OnceCell<bool>,
 }
 
 /// Whether an input of the backward graph is given to it alone: tangents, seeds and the like.
@@ -274,6 +276,7 @@ impl<'a> PartitionEvidence<'a> {
             terms: OnceCell::new(),
             alone: OnceCell::new(),
             equals: OnceCell::new(),
+            default_cuts: OnceCell::new(),
             joint,
             forward,
             backward,
@@ -347,7 +350,7 @@ impl<'a> PartitionEvidence<'a> {
     }
 
     /// A node by name, with its place in the joint graph.
-    pub(super) fn mention(&self, name: &str) -> NodeMention {
+    pub(in crate::rules) fn mention(&self, name: &str) -> NodeMention {
         let before = self.joint.graph.find(name).map(|id| id.0);
         NodeMention { name: name.to_string(), before, after: None }
     }

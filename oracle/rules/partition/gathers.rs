@@ -91,11 +91,16 @@ fn merges(evidence: &PartitionEvidence) -> bool {
     evidence.config.method == Method::Replay || is_minimum_cut(evidence)
 }
 
+/// The nodes that are one with `id` when tags are looked at, itself included.
+fn merged_with(evidence: &PartitionEvidence, id: NodeId) -> Vec<NodeId> {
+    if merges(evidence) { evidence.equal_nodes(id).to_vec() } else { vec![id] }
+}
+
 /// The readers of a node, or of one that is merged with it, that ask to be recomputed in a later region.
 fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
     // Merged nodes have each other's users, and in a replay the region of one of them that must be computed again.
-    let twins = if merges(evidence) { evidence.equal_nodes(id).to_vec() } else { vec![id] };
+    let twins = merged_with(evidence, id);
     let joined = |twin: &&NodeId| {
         evidence.config.method == Method::Replay && tags(**twin).recompute == Some(Recompute::MustRecompute)
     };
@@ -223,14 +228,14 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
     match evidence.config.method {
         Method::MinCut => true,
         Method::Replay => false,
-        Method::Default => {
+        Method::Default => *evidence.default_cuts.get_or_init(|| {
             evidence.tags.iter().any(NodeTags::asks_to_recompute)
                 && joint.graph.ids().any(|id| {
                     let writes =
                         joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
                     writes && joint.graph.target(id) != "aten.copy_.default"
                 })
-        }
+        }),
     }
 }
 
@@ -295,7 +300,7 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
 /// Whether a node is communication, or is merged with some, whose wait must be computed again: nothing is saved in flight.
 fn is_waited_for_again(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let collectives = &evidence.joint.collectives;
-    let twins = if merges(evidence) { evidence.equal_nodes(id) } else { std::slice::from_ref(&id) };
+    let twins = merged_with(evidence, id);
     let launches = twins.iter().filter_map(|&twin| collectives.launch_at(twin));
     let mut waits = launches.flat_map(|launch| &collectives.waits[launch]);
     waits.any(|wait| evidence.tags[wait.index()].recompute == Some(Recompute::MustRecompute))

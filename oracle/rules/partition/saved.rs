@@ -6,7 +6,6 @@ use super::flow::{Network, UNLIMITED};
 use super::tags::Recompute;
 use crate::analysis::storages::StorageIndex;
 use crate::graph::{NodeId, Op, Value};
-use crate::ops::Kind;
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -154,7 +153,7 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
             if !seen.insert(user) {
                 continue;
             }
-            if joint.collectives.launch_at(user).is_some() || is_wait(evidence, user) {
+            if joint.collectives.launch_at(user).is_some() || joint.is_wait(user) {
                 let live = |twin: NodeId| evidence.live_backward[twin.index()];
                 if !evidence.in_backward[user.index()].is_some_and(live) {
                     return true;
@@ -263,16 +262,12 @@ fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHas
         Value::Node(launch) if evidence.joint.collectives.launch_at(launch).is_some() => {
             let is_cut =
                 closest.saves.contains(graph.name(launch)) && !closest.saves.contains(saved.name.as_str());
-            (is_wait(evidence, saved.joint?) && is_cut).then(|| graph.name(launch))
+            (evidence.joint.is_wait(saved.joint?) && is_cut).then(|| graph.name(launch))
         }
         _ => None,
     };
     let own = evidence.saved.iter().filter(|saved| chosen(saved.class));
     own.map(|saved| launch(saved).unwrap_or(saved.name.as_str())).collect()
-}
-
-fn is_wait(evidence: &PartitionEvidence, id: NodeId) -> bool {
-    evidence.joint.ops.call(evidence.joint.graph, id).is_some_and(|info| info.kind == Kind::Wait)
 }
 
 /// Whether a value that a cut saves is for backward to have: it computes it, so it should have been given it. What
