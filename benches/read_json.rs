@@ -12,6 +12,10 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const RECORDED: [&str; 3] = ["llama3_8b_bw_64_1d", "dsv3_fw_64", "ap_llama_cpu_1d_w64_L2_s2_joint"];
 const CORPUS: [&str; 2] = ["small_fsdp12_joint", "small_ddp_step_functional"];
 

@@ -36,6 +36,16 @@ pub(super) fn keeps_of(first: Dtype, from: Dtype, to: Dtype) -> bool {
     }
 }
 
+/// The float that stands for `middle` between two integers: one for all floats that keep the first integer exactly. What an
+/// integer that cannot hold such a number becomes is left open, but is the same for each: float16 to int8 passes float32.
+pub(super) fn stand_in(from: Dtype, middle: Dtype, to: Dtype) -> Dtype {
+    let is_int = |dtype: Dtype| dtype.class() == DtypeClass::Int;
+    if !is_int(from) || middle.class() != DtypeClass::Float || !is_int(to) || !keeps(from, middle) {
+        return middle;
+    }
+    if keeps(from, Dtype::F32) { Dtype::F32 } else { Dtype::F64 }
+}
+
 /// Whether PyTorch casts from `from` to `to` in these two steps.
 ///
 /// - The floats of less than 32 bits are made of a float32 (`c10/util/Half.h`, `BFloat16.h`, `Float8_e4m3fn.h`: their
@@ -209,6 +219,29 @@ mod tests {
         }
         assert_eq!((told, kept), (Vec::new(), 17));
         assert!(keeps_of(F8E5M2, I64, F32) && !keeps_of(F16, I64, F16) && !keeps_of(BF16, I64, F64));
+    }
+
+    /// Whichever float an integer goes through, if it is kept there.
+    #[test]
+    fn floats_that_keep_an_integer_stand_for_each_other() {
+        use Dtype::*;
+        let integers = || real().filter(|dtype| dtype.class() == DtypeClass::Int);
+        let numbers = Numbers::default();
+        let mut told = Vec::new();
+        for from in integers() {
+            let cells = cells(from);
+            let both =
+                |middle, to| numbers.cast(&numbers.cast(&cells, from, middle).unwrap(), middle, to).unwrap();
+            for (middle, to) in real().flat_map(|middle| integers().map(move |to| (middle, to))) {
+                if both(middle, to) != both(stand_in(from, middle, to), to) {
+                    told.push(format!("{} {} {}", from.name(), middle.name(), to.name()));
+                }
+            }
+        }
+        assert_eq!(told, Vec::<String>::new());
+        assert_eq!([stand_in(U8, F16, I8), stand_in(U8, BF16, I8), stand_in(U8, F64, I8)], [F32; 3]);
+        assert_eq!([stand_in(I32, F64, I8), stand_in(I64, F64, I8)], [F64; 2]);
+        assert_eq!([stand_in(I16, F16, I8), stand_in(U8, F16, F32)], [F16; 2]);
     }
 
     /// What a bucket of gathers does to its members: an integer that is to become a float is promoted to another one first.

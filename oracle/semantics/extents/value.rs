@@ -4,7 +4,7 @@
 
 use super::GroupId;
 use super::arena::{Arena, NOTHING};
-use super::cast::{is_one, keeps_of};
+use super::cast::{is_one, keeps_of, stand_in};
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
@@ -399,6 +399,13 @@ impl Arena {
                 if middle == from && self.is_kept(inner, integer, from) =>
             {
                 self.cast_source(inner, integer, to)
+            }
+            Source::Cast { source: inner, from: integer, to: middle }
+                if middle == from && stand_in(integer, from, to) != from =>
+            {
+                let float = stand_in(integer, from, to);
+                let kept = self.cast_source(inner, integer, float);
+                self.cast_source(kept, float, to)
             }
             // A cast of the own choice is the choice of casts.
             Source::Select { group, table } => {
