@@ -18,6 +18,7 @@ use crate::graph::Graph;
 use crate::passes::partition::two_stages::TracedAgain;
 use crate::rules::RuleStatus;
 use crate::rules::partition::{Earlier, Further, Method, PartitionConfig, returned_names};
+use rustc_hash::FxHashMap;
 
 /// A joint graph, and what was made of it where that is known.
 #[derive(Clone, Debug)]
@@ -145,7 +146,8 @@ impl Pipeline<'_> {
     }
 }
 
-/// What a further round saves, by name; `None` where there is none. Tracing keeps the names of forward.
+/// What a further round saves, by the names of this one; `None` where there is none. Tracing gives what both parts compute two
+/// names.
 pub(super) fn next_round(
     joint: &Graph,
     forward: &Graph,
@@ -159,7 +161,10 @@ pub(super) fn next_round(
     pass.options.retain(|(key, _)| key != "checkpoint");
     let traced = candidate.trace_again(joint, forward, backward, outputs).ok()?;
     let next = candidate.partition(&traced.second, &pass, Place::default()).ok()?;
-    Some(returned_names(&next.0, outputs))
+    let both = traced.names.iter().chain(&traced.backward_names);
+    let own: FxHashMap<&str, &str> = both.map(|(own, next)| (next.as_str(), own.as_str())).collect();
+    let saved = returned_names(&next.0, outputs).into_iter();
+    Some(saved.map(|name| own.get(name.as_str()).map_or(name.clone(), ToString::to_string)).collect())
 }
 
 /// Both judgements as one; what is about the first partition says so.

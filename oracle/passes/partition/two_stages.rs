@@ -25,6 +25,8 @@ pub struct TracedAgain {
     pub second: Graph,
     /// The names of the first forward graph's nodes, and those that they have in the second joint graph.
     pub names: Vec<(String, String)>,
+    /// The same of the first backward graph.
+    pub backward_names: Vec<(String, String)>,
 }
 
 /// Tags a first partition and traces it again. Of forward's outputs the first `forward_outputs` are the program's.
@@ -53,10 +55,14 @@ pub fn trace_again_with(
     }
     let forward = tag_forward(forward);
     let Retraced { joint: second, origins } = retrace_with(&forward, &backward, forward_outputs, policy)?;
-    let names = second.ids().zip(&origins).filter_map(|(id, origin)| match origin {
-        Some((Side::Forward, from)) => Some((forward.name(*from).to_string(), second.name(id).to_string())),
-        _ => None,
-    });
-    let names = names.collect();
-    Ok(TracedAgain { joint, forward, backward, second, names })
+    let (mut names, mut backward_names) = (Vec::new(), Vec::new());
+    for (id, origin) in second.ids().zip(&origins) {
+        let Some((side, from)) = *origin else { continue };
+        let (part, names) = match side {
+            Side::Forward => (&forward, &mut names),
+            Side::Backward => (&backward, &mut backward_names),
+        };
+        names.push((part.name(from).to_string(), second.name(id).to_string()));
+    }
+    Ok(TracedAgain { joint, forward, backward, second, names, backward_names })
 }

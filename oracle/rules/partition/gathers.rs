@@ -129,19 +129,20 @@ pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
 
 /// Whether a node is computed again in this round, and kept in the next one: it has a hook, and each of its readers that ask to
 /// be recomputed is the end of a region, so that none of them asks any more. Tags are looked at from the first node to the last, so
-/// this round asks the node before its readers.
+/// this round asks the node before its readers. Tracing makes a node of its own of what backward computes again: only those
+/// that backward computes again too are its readers.
 pub(super) fn is_kept_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
-    let asks = |id: &NodeId| evidence.tags[id.index()].asks_to_recompute();
-    let tags = &evidence.tags[id.index()];
-    tags.hook
-        && tags.asks_to_recompute()
-        && evidence
-            .joint
-            .edges
-            .users(id)
-            .iter()
-            .filter(|user| asks(user))
-            .all(|&user| is_to_be_saved(evidence, user))
+    let tags = |id: NodeId| &evidence.tags[id.index()];
+    let users = evidence.joint.edges.users(id);
+    let lets_go = |user: &&NodeId| !tags(**user).asks_to_recompute() || is_to_be_saved(evidence, **user);
+    let runs_again = |id: NodeId| {
+        evidence.in_backward[id.index()].is_some_and(|twin| evidence.live_backward[twin.index()])
+    };
+    let by_backward =
+        || runs_again(id) && users.iter().filter(|&&user| runs_again(user)).all(|user| lets_go(&user));
+    tags(id).hook
+        && tags(id).asks_to_recompute()
+        && (users.iter().all(|user| lets_go(&user)) || by_backward())
 }
 
 /// Whether a value is to be saved, the tuple that it is an item of, or a node equal to either: of equal nodes one is left for
