@@ -98,26 +98,34 @@ fn merged_with(evidence: &PartitionEvidence, id: NodeId) -> Vec<NodeId> {
 
 /// The readers of a node, or of one that is merged with it, that ask to be recomputed in a later region.
 fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
-    let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
-    // Merged nodes have each other's users, and in a replay the region of one of them that must be computed again.
+    let tags = move |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
+    // Merged nodes have each other's users; in a replay they must be computed again if one of them must, and have its region.
+    let twins_that_must = move |id: NodeId| {
+        let must = move |twin: &NodeId| tags(*twin).recompute == Some(Recompute::MustRecompute);
+        let twins = if evidence.config.method == Method::Replay { evidence.equal_nodes(id) } else { &[] };
+        twins.iter().copied().filter(must)
+    };
+    let asks = move |id: NodeId| tags(id).asks_to_recompute() || twins_that_must(id).next().is_some();
+    let region = move |id: NodeId| {
+        tags(id).region_id.or_else(|| twins_that_must(id).find_map(|twin| tags(twin).region_id))
+    };
+    let own = region(id);
+    let later =
+        move |user: &NodeId| asks(*user) && own.zip(region(*user)).is_some_and(|(own, other)| other > own);
     let twins = merged_with(evidence, id);
-    let joined = |twin: &&NodeId| {
-        evidence.config.method == Method::Replay && tags(**twin).recompute == Some(Recompute::MustRecompute)
-    };
-    let own =
-        tags(id).region_id.or_else(|| twins.iter().filter(joined).find_map(|&twin| tags(twin).region_id));
-    let later = move |user: &NodeId| {
-        tags(*user).asks_to_recompute()
-            && own.zip(tags(*user).region_id).is_some_and(|(own, other)| other > own)
-    };
     twins.into_iter().flat_map(|twin| evidence.joint.edges.users(twin)).copied().filter(later)
 }
 
-/// Whether a node is the end of a region in this round only: each of its readers in a later region is saved itself, and then
-/// does not ask to be recomputed in the next round.
+/// Whether a node is saved in this round only: it is the end of a region, and each of its readers in a later region is saved
+/// itself, and then does not ask to be recomputed in the next round; or a write of backward keeps it apart from an equal node that
+/// must be computed again, and in the next round forward has both.
 pub(super) fn is_let_go_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let runs = |id: NodeId| evidence.in_forward[id.index()].is_some();
+    let must = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+    let is_merged = || evidence.equal_nodes(id).iter().any(|&twin| twin != id && runs(twin) && must(twin));
     let mut readers = later_readers(evidence, id).peekable();
-    readers.peek().is_some() && readers.all(|reader| is_to_be_saved(evidence, reader))
+    (readers.peek().is_some() && readers.all(|reader| is_to_be_saved(evidence, reader)))
+        || (runs(id) && is_merged())
 }
 
 /// Whether a node is to be saved: tagged so, or the end of a region of checkpointing.
