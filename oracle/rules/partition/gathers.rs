@@ -81,8 +81,15 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
     // What nobody needs is dropped before tags are looked at, except by the default partition.
     let stays = |user: NodeId| evidence.live_joint[user.index()] || !merges(evidence);
-    let mut users = evidence.joint.edges.users(id).iter();
-    let hangs = tags(id).hook && !users.any(|&user| tags(user).asks_to_recompute() && stays(user));
+    // Of equal nodes the first is left; it asks if it did, or if one of them must be computed again.
+    let is_replay = evidence.config.method == Method::Replay;
+    let must = |twin: &NodeId| is_replay && tags(*twin).recompute == Some(Recompute::MustRecompute);
+    let asks_at_last = |user: NodeId| {
+        let twins = merged_with(evidence, user);
+        twins.iter().min().is_some_and(|&first| tags(first).asks_to_recompute()) || twins.iter().any(must)
+    };
+    let asks = |user: NodeId| tags(user).asks_to_recompute() && stays(user) && asks_at_last(user);
+    let hangs = tags(id).hook && !evidence.joint.edges.users(id).iter().any(|&user| asks(user));
     hangs || later_readers(evidence, id).next().is_some()
 }
 
@@ -135,11 +142,15 @@ pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
         || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
 }
 
-/// Whether a node is computed again in this round, and kept in the next one: it has a hook, and each of its readers that ask to
-/// be recomputed is the end of a region, so that none of them asks any more. Tags are looked at from the first node to the last, so
-/// this round asks the node before its readers. Tracing makes a node of its own of what backward computes again: only those
-/// that backward computes again too are its readers.
+/// Whether a value is computed again in this round, and kept in the next one: it, or the tuple that it is an item of, has a hook,
+/// and each of its readers that ask to be recomputed is the end of a region, so that none of them asks any more. Tags are looked at
+/// from the first node to the last, so this round asks the node before its readers. Tracing makes a node of its own of what backward
+/// computes again: only those that backward computes again too are its readers.
 pub(super) fn is_kept_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    any_equal(evidence, id, |id| is_kept_by_its_hook(evidence, id))
+}
+
+fn is_kept_by_its_hook(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| &evidence.tags[id.index()];
     let users = evidence.joint.edges.users(id);
     let lets_go = |user: &&NodeId| !tags(**user).asks_to_recompute() || is_to_be_saved(evidence, **user);
