@@ -1,6 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::{Checked, Evidence, Stage};
+use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{Dim, Graph, NodeId, Tensor};
@@ -104,9 +105,45 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
         )
         .before_nodes(evidence, nodes.iter().copied())
         .facts(evidence.tell_buckets(&nodes))
+        .facts(through_memory(evidence, &nodes).into_iter().collect())
         .then("with each bucket as one node, some order starts every bucket after all that it needs")
         .however(cycle.reasons(before.graph, before.dependences()).join(";\n"));
     Checked::Findings(vec![finding])
+}
+
+/// Why the edges of the graph after show no circle, where they show none: what one of the buckets that `nodes` belong to brings is
+/// written to memory, and is read through a view that no edge joins to the write. The write needs what reads it.
+fn through_memory(evidence: &Evidence, nodes: &[NodeId]) -> Option<String> {
+    let after = &evidence.after;
+    TopologicalOrder::new(&after.edges).ok()?;
+    let is_launch = |id: NodeId| after.collectives.launch_at(id).is_some();
+    let is_new = |id: NodeId| evidence.correspondence.before_of[id.index()].is_none();
+    let mut stack: Vec<NodeId> =
+        evidence.buckets_of(nodes).map(|bucket| after.collectives.calls[bucket.launch].node).collect();
+    let mut seen: FxHashSet<NodeId> = stack.iter().copied().collect();
+    let mut pairs = Vec::new();
+    while let Some(id) = stack.pop() {
+        let users = after.edges.users(id).iter().copied();
+        stack.extend(users.filter(|&user| is_new(user) && !is_launch(user) && seen.insert(user)));
+        let shown: FxHashSet<NodeId> = after.showing_writes_of(id).into_iter().collect();
+        // It writes through these, and they need no edge from it.
+        let mut written = vec![id];
+        let mut through: FxHashSet<NodeId> = FxHashSet::default();
+        while let Some(id) = written.pop() {
+            let inputs = after.edges.inputs(id).iter().copied();
+            written.extend(inputs.filter(|&input| shown.contains(&input) && through.insert(input)));
+        }
+        pairs.extend(shown.difference(&through).map(|&view| (view, id)));
+    }
+    pairs.sort_unstable();
+    let needs = after.have_paths(&pairs);
+    let ((view, write), _) = pairs.into_iter().zip(needs).find(|&(_, needs)| needs)?;
+    let name = |id| after.graph.name(id);
+    Some(format!(
+        "after, {} shows what {} writes, and no edge leads from there to it",
+        name(view),
+        name(write)
+    ))
 }
 
 /// Members and the bucket's collective agree.
@@ -352,17 +389,20 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         }
         for fault in shape::check(after.graph, &after.ops, id) {
             let name = after.graph.name(id);
-            findings.push(
-                evidence
-                    .finding(
-                        "bucket/metadata-true",
-                        Stage::After,
-                        format!("the recorded result of {name} is not true"),
-                    )
-                    .after_nodes(evidence, [id])
-                    .fact(format!("{name} calls {}", after.graph.target(id)))
-                    .however(fault.to_string()),
-            );
+            let mut finding = evidence
+                .finding(
+                    "bucket/metadata-true",
+                    Stage::After,
+                    format!("the recorded result of {name} is not true"),
+                )
+                .after_nodes(evidence, [id])
+                .fact(format!("{name} calls {}", after.graph.target(id)));
+            // Passes stop at such calls when they bring metadata up to date.
+            if let Some(&first) = after.edges.ordered_before(id).first() {
+                finding = finding
+                    .fact(format!("an ordering edge leads to {name} from {}", after.graph.name(first)));
+            }
+            findings.push(finding.however(fault.to_string()));
         }
     }
     Checked::Findings(findings)

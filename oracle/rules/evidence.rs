@@ -215,23 +215,23 @@ impl<'a> Evidence<'a> {
         self.groups_of(&self.correspondence.merges)
     }
 
-    /// One sentence for each bucket that some of `nodes` belong to.
-    pub(super) fn tell_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
-        let concerned = |merge: &&Merge| {
+    /// The buckets that have members, or waits of members, among `nodes`.
+    pub(super) fn buckets_of(&self, nodes: &[NodeId]) -> impl Iterator<Item = &Merge> {
+        self.correspondence.merges.iter().filter(|merge| {
             merge.members.iter().any(|&m| {
                 let call = self.before.collectives.calls[m].node;
                 nodes.contains(&call) || self.before.collectives.waits[m].iter().any(|w| nodes.contains(w))
             })
+        })
+    }
+
+    /// One sentence for each bucket that some of `nodes` belong to.
+    pub(super) fn tell_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
+        let tell = |merge: &Merge| {
+            let bucket = self.after.collectives.calls[merge.launch].node;
+            format!("bucket {} replaces {}", self.after.graph.name(bucket), self.member_names(merge))
         };
-        self.correspondence
-            .merges
-            .iter()
-            .filter(concerned)
-            .map(|merge| {
-                let bucket = self.after.collectives.calls[merge.launch].node;
-                format!("bucket {} replaces {}", self.after.graph.name(bucket), self.member_names(merge))
-            })
-            .collect()
+        self.buckets_of(nodes).map(tell).collect()
     }
 }
 

@@ -22,12 +22,14 @@ REDUCTIONS = {
 }
 
 
-def run_ranks(graphs, inputs, groups, seen=None, draws=None):
+def run_ranks(graphs, inputs, groups, seen=None, draws=None, in_order=False):
     """The outputs of each rank. `graphs`: one for each rank; `inputs`: the placeholders' tensors by name, for each
     rank; `groups`: by name, the rank lists of its instances. `seen`: for each rank a dict that gets what every node
-    gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting."""
+    gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting.
+    `in_order`: each draw takes the next numbers of its rank, as from one generator, and not those of its name."""
     draws = draws or [{} for _ in graphs]
-    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank]) for rank, graph in enumerate(graphs)}
+    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank], in_order)
+               for rank, graph in enumerate(graphs)}
     outputs, waiting = [None] * len(graphs), {}
     arrived = {rank: None for rank in running}
     while running:
@@ -58,7 +60,7 @@ def run_ranks(graphs, inputs, groups, seen=None, draws=None):
     return outputs
 
 
-def _rank(graph, inputs, seen, draws):
+def _rank(graph, inputs, seen, draws, in_order):
     """One rank: yields what it needs others for, and returns its outputs."""
     values = {}
 
@@ -92,9 +94,10 @@ def _rank(graph, inputs, seen, draws):
                 raise NotImplementedError(f"{target} is not emulated")
             else:
                 if space and torch.Tag.nondeterministic_seeded in target.tags:
-                    # The same numbers for the same node, and other ones when it draws again.
-                    draws[node.name] = draws.get(node.name, 0) + 1
-                    torch.manual_seed(sum(map(ord, node.name)) * 1000 + draws[node.name])
+                    # By name: the same numbers for the same node, and other ones when it draws again.
+                    key = "" if in_order else node.name
+                    draws[key] = draws.get(key, 0) + 1
+                    torch.manual_seed(sum(map(ord, key)) * 1000 + draws[key])
                 values[node] = target(*args, **kwargs)
                 if name in ALLOCATIONS:
                     unwritten(values[node])

@@ -329,16 +329,17 @@ _COMPARE = '''
     seen, seen_after = [{} for _ in range(WORLD)], [{} for _ in range(WORLD)]
     inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
     try:
-        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen)
+        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen, in_order=%s)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
 '''
 
 _CHECKS = {
-    "bucketing": _COMPARE + '''
+    # What is bucketed draws in the order of before. Backward may draw again what forward drew.
+    "bucketing": _COMPARE % True + '''
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after)
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after, in_order=True)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except RuntimeError as error:
@@ -350,7 +351,7 @@ _CHECKS = {
     "repair": '''
     return
 ''',
-    "partition": _COMPARE + '''
+    "partition": _COMPARE % False + '''
     copies, draws = clones(inputs), [{} for _ in range(WORLD)]
     try:
         forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)

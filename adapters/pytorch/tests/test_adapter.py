@@ -430,6 +430,25 @@ class Reproductions(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertRegex(text, "^FAILS: value 2 of rank 0 is tensor")
 
+    @unittest.skipIf(torch.__version__.startswith("2.9"), "this torch puts the bucket where the first gather was")
+    def test_a_draw_behind_a_later_draw_fails(self):
+        def draw(name, of, shape):
+            return graphs.call(name, "aten.bernoulli.p", [graphs.ref(of), 0.5], graphs.tensor(shape))
+
+        document = graphs.document([
+            graphs.placeholder("x", [16]),
+            graphs.gather("g0", "x", 2, "dp", [32]),
+            graphs.wait("w0", "g0", [32]),
+            draw("r0", "w0", [32]),
+            draw("r1", "x", [16]),
+            graphs.gather("g1", "x", 2, "dp", [32]),
+            graphs.wait("w1", "g1", [32]),
+            graphs.output("r0", "r1", "w1"),
+        ])
+        status, text = self.run_script({"pass": "bucketing", "graph": document, "title": "the second draws first"})
+        self.assertEqual(status, 1)
+        self.assertRegex(text, "^FAILS: value 0 of rank 0 is tensor")
+
 
 class Process(unittest.TestCase):
     def test_standard_output_is_the_protocol_s_alone(self):
