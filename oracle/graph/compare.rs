@@ -30,14 +30,35 @@ impl Graph {
 
 /// Nodes of two graphs.
 impl Graph {
+    /// Whether both graphs are the same down to the ids that their arenas and tables give, as a graph and its copy are.
+    /// Here everything counts.
+    pub fn is_identical(&self, other: &Graph) -> bool {
+        self.has_the_nodes_of(other)
+            && self.name == other.name
+            && self.kind == other.kind
+            && self.world == other.world
+            && self.symbols == other.symbols
+            && self.ordering == other.ordering
+            && self.renames == other.renames
+            && self.clusters == other.clusters
+            && self.facts == other.facts
+            && self.extra == other.extra
+            && self.target_of == other.target_of
+            && self.by_name == other.by_name
+            && self.unknown == other.unknown
+    }
+
     /// Whether the nodes of both graphs, and the arenas behind them, are the same entry for entry, as those of a graph
     /// and of its copy are. Where they are not, the nodes may still be the same.
     fn has_the_nodes_of(&self, other: &Graph) -> bool {
-        // Floats that are equal may differ in their bits.
-        let is_float = |value: &Value| matches!(value, Value::Float(_));
+        let same = |(x, y): (&Value, &Value)| match (x, y) {
+            // Floats that are equal may differ in their bits.
+            (Value::Float(x), Value::Float(y)) => x.to_bits() == y.to_bits(),
+            _ => x == y,
+        };
         self.nodes == other.nodes
-            && self.values == other.values
-            && !self.values.iter().any(is_float)
+            && self.values.len() == other.values.len()
+            && self.values.iter().zip(&other.values).all(same)
             && self.outs == other.outs
             && self.tensors == other.tensors
             && self.targets == other.targets

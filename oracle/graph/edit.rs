@@ -457,7 +457,7 @@ fn copy_values(old: &Graph, position: &[Option<NodeId>], span: Span, into: &mut 
             other => other,
         });
     }
-    let start = into.len() as u32;
+    let start = into.len();
     into.extend_from_slice(&copied);
-    Span { start, len: span.len }
+    Span::of(start..into.len())
 }

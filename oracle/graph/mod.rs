@@ -20,6 +20,7 @@
 //! It knows nothing of operators (see [`ops`](crate::ops)) and derives nothing (see
 //! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
 
+mod append;
 mod compare;
 mod edit;
 mod strings;
@@ -257,9 +258,9 @@ impl Graph {
 
     /// Stores a list of argument values.
     pub fn push_values(&mut self, values: &[Value]) -> Span {
-        let start = self.values.len() as u32;
+        let start = self.values.len();
         self.values.extend_from_slice(values);
-        Span { start, len: values.len() as u32 }
+        Span::of(start..self.values.len())
     }
 
     /// Stores a list as one value.
@@ -269,16 +270,16 @@ impl Graph {
 
     /// A list of integers as one value.
     pub fn int_list(&mut self, ints: &[i64]) -> Value {
-        let start = self.values.len() as u32;
+        let start = self.values.len();
         self.values.extend(ints.iter().map(|&n| Value::Int(n)));
-        Value::List(Span { start, len: ints.len() as u32 })
+        Value::List(Span::of(start..self.values.len()))
     }
 
     /// Stores the parts of a tuple or mapping.
     pub fn push_outs(&mut self, outs: &[Out]) -> Span {
-        let start = self.outs.len() as u32;
+        let start = self.outs.len();
         self.outs.extend_from_slice(outs);
-        Span { start, len: outs.len() as u32 }
+        Span::of(start..self.outs.len())
     }
 
     /// The id of a list of sizes or strides.

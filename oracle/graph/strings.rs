@@ -54,6 +54,11 @@ impl Strings {
         self.0.resolve(id.0).unwrap_or("")
     }
 
+    /// All strings, in order of their ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, text)| text)
+    }
+
     /// Bytes held: text, ends and hash table (an estimate).
     pub fn text_bytes(&self) -> usize {
         let text: usize = self.0.iter().map(|(_, text)| text.len()).sum();

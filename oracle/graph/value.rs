@@ -28,6 +28,14 @@ impl Span {
     /// The empty slice.
     pub const EMPTY: Span = Span { start: 0, len: 0 };
 
+    /// A slice by its indices. There is one empty slice, wherever it was taken.
+    pub(super) fn of(range: std::ops::Range<usize>) -> Span {
+        if range.is_empty() {
+            return Span::EMPTY;
+        }
+        Span { start: range.start as u32, len: range.len() as u32 }
+    }
+
     /// Number of elements.
     pub fn len(self) -> usize {
         self.len as usize

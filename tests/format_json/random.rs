@@ -3,6 +3,7 @@
 use crate::random_graphs::arbitrary_graph;
 use crate::{read, unpacked, written};
 use graph_oracle::format::json;
+use graph_oracle::fuzzing::json_format::check_blocks;
 use graph_oracle::graph::{Graph, NodeId, Out, Value};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -130,6 +131,7 @@ fn edited(text: &[u8], edits: &[(usize, usize, Vec<u8>)]) -> Vec<u8> {
 
 /// A document, which is then written and read as the same, or an error in one short line.
 fn read_or_refused(bytes: &[u8]) -> Result<(), TestCaseError> {
+    check_blocks(bytes, 1);
     match json::read(bytes) {
         Ok(json::Document::Graph(graph)) => {
             let text = written(&graph);

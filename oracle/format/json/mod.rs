@@ -7,7 +7,8 @@
 //!
 //! Reading builds the graph's arenas directly from the text: no tree in between, strings borrowed until they
 //! are interned. What the oracle does not interpret (schema facts, unknown keys) is kept as the JSON text that
-//! it was, so reading and writing loses nothing. Writing is deterministic, one node per line.
+//! it was, so reading and writing loses nothing. Writing is deterministic, one node per line. The nodes of a large
+//! document that is written so are read by all threads of rayon's pool; the graph is the same.
 //!
 //! References are resolved by name after all nodes are known. A reference to a later node is kept, one to a
 //! name that no node has becomes [`Value::Dangling`](crate::graph::Value::Dangling), and a second node of the
@@ -24,6 +25,7 @@ mod file;
 mod keys;
 mod outcome;
 mod read;
+mod read_blocks;
 mod read_dict;
 mod read_head;
 mod read_node;
@@ -77,4 +79,10 @@ pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
         Some(text) => read::document(&text),
         None => read::document(bytes),
     }
+}
+
+/// What a text is when it is read from its first byte to the last, and when its nodes are read in blocks of at least
+/// `least` bytes, if it can be read so. For those who check that there is no difference.
+pub(crate) fn both_ways(text: &str, least: usize) -> (Result<Document, ReadError>, Option<Document>) {
+    (read::whole(text), read_blocks::document(text, least))
 }

@@ -2,6 +2,7 @@
 
 use super::keys::{Field, Key, Unknown, Within, keys, next_field};
 use super::outcome::{Outcome, RankOutcome};
+use super::read_blocks::{self, Hole};
 use super::read_head::{ByName, ClusterEntry, FactsSeed, GroupItem, RenameEntry, WorldEntry};
 use super::read_node::NodesSeed;
 use super::read_parts::{Integer, Word};
@@ -15,7 +16,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Bytes of JSON that one node takes in recorded graphs, about; only used to reserve room.
-const BYTES_PER_NODE: usize = 260;
+pub(super) const BYTES_PER_NODE: usize = 260;
+
+/// Bytes from which on a document is read by several threads. At half of it, handing out the work costs what it saves.
+const LARGE: usize = 1 << 19;
 
 /// Reads a document from JSON text.
 pub(super) fn document(text: &[u8]) -> Result<Document, ReadError> {
@@ -31,11 +35,27 @@ pub(super) fn document(text: &[u8]) -> Result<Document, ReadError> {
         let at = Position::of(text, error.valid_up_to());
         ReadError { at: Some(at), ..ReadError::new("not UTF-8 text") }
     })?;
+    if text.len() >= LARGE
+        && rayon::current_num_threads() > 1
+        && let Some(document) = read_blocks::document(text, read_blocks::LEAST)
+    {
+        return Ok(document);
+    }
+    whole(text)
+}
+
+/// Reads a document by one thread from its first byte to the last.
+pub(super) fn whole(text: &str) -> Result<Document, ReadError> {
+    parse(text, text.len() / BYTES_PER_NODE, None).map_err(|error| ReadError::from_json(&error))
+}
+
+/// Reads a document. `nodes` is how many to reserve room for; they may stand elsewhere.
+pub(super) fn parse(text: &str, nodes: usize, elsewhere: Option<&Hole<'_>>) -> serde_json::Result<Document> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let seed = DocumentSeed { input: text.as_bytes(), nodes: text.len() / BYTES_PER_NODE, nested: false };
-    seed.deserialize(&mut deserializer)
-        .and_then(|document| deserializer.end().map(|()| document))
-        .map_err(|error| ReadError::from_json(&error))
+    let seed = DocumentSeed { input: text.as_bytes(), nodes, nested: false, elsewhere };
+    let document = seed.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(document)
 }
 
 /// A name that is used before it can be resolved.
@@ -64,7 +84,7 @@ pub(super) struct Builder<'i> {
 }
 
 impl<'i> Builder<'i> {
-    fn new(input: &'i [u8], nodes: usize) -> Builder<'i> {
+    pub fn new(input: &'i [u8], nodes: usize) -> Builder<'i> {
         Builder {
             input,
             graph: Graph::with_capacity(nodes),
@@ -102,6 +122,19 @@ impl<'i> Builder<'i> {
                 Value::Dangling(name)
             }
         }
+    }
+
+    /// Puts the nodes that another builder has read behind those of this one.
+    pub fn append(&mut self, block: &Builder<'_>) {
+        let nodes = self.graph.len() as u32;
+        let strings = self.graph.append(&block.graph);
+        self.unresolved |= block.unresolved;
+        self.after.extend(
+            block
+                .after
+                .iter()
+                .map(|&((before, offset), node)| ((strings[before.index()], offset), NodeId(node.0 + nodes))),
+        );
     }
 
     /// What is wrong with a tensor, if anything is.
@@ -194,6 +227,8 @@ struct DocumentSeed<'i> {
     /// How many nodes to reserve room for.
     nodes: usize,
     nested: bool,
+    /// The nodes, if they were taken out of the input.
+    elsewhere: Option<&'i Hole<'i>>,
 }
 
 impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
@@ -215,6 +250,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         let mut reader = DocumentReader {
             builder: Builder::new(self.input, self.nodes),
             nested: self.nested,
+            elsewhere: self.elsewhere,
             seen: 0,
             unknown: Unknown::default(),
             num_nodes: None,
@@ -238,6 +274,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
 struct DocumentReader<'i> {
     builder: Builder<'i>,
     nested: bool,
+    elsewhere: Option<&'i Hole<'i>>,
     seen: u32,
     unknown: Unknown,
     num_nodes: Option<i64>,
@@ -282,7 +319,11 @@ impl DocumentReader<'_> {
             DocumentKey::Ops => map.next_value_seed(FactsSeed(&mut builder.graph)),
             // A node says where it is; "nodes" would add nothing.
             DocumentKey::Nodes => {
-                return map.next_value_seed(NodesSeed(builder)).and_then(|()| self.check_count());
+                match self.elsewhere {
+                    Some(hole) => hole.read(builder, map)?,
+                    None => map.next_value_seed(NodesSeed(builder))?,
+                }
+                return self.check_count();
             }
             DocumentKey::Pass => map.next_value().map(|pass| self.pass = pass),
             DocumentKey::Ranks => {
@@ -400,11 +441,15 @@ impl<'de> Visitor<'de> for RankSeed<'_> {
         let (mut seen, mut unknown) = (0, Unknown::default());
         let (mut rank, mut unrepaired, mut repaired) = (None, None, None);
         while let Some(field) = next_field::<RankKey, A>(&mut map, &mut seen)? {
-            let mut graph =
-                || match map.next_value_seed(DocumentSeed { input: self.0, nodes: 0, nested: true })? {
-                    Document::Graph(graph) => Ok(Some(*graph)),
-                    Document::Outcome(_) => Err(A::Error::custom("an outcome inside an outcome")),
-                };
+            let mut graph = || match map.next_value_seed(DocumentSeed {
+                input: self.0,
+                nodes: 0,
+                nested: true,
+                elsewhere: None,
+            })? {
+                Document::Graph(graph) => Ok(Some(*graph)),
+                Document::Outcome(_) => Err(A::Error::custom("an outcome inside an outcome")),
+            };
             match field {
                 Field::Known(RankKey::Rank) => {
                     rank = Some(map.next_value_seed(Integer::U32).within("rank")? as u32);
