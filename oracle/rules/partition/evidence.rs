@@ -349,6 +349,11 @@ impl<'a> PartitionEvidence<'a> {
         Told(Finding::new(rule, severity, Stage::After, title))
     }
 
+    /// Whether backward runs a node of the joint graph, for something that it returns.
+    pub(super) fn runs_in_backward(&self, id: NodeId) -> bool {
+        self.in_backward[id.index()].is_some_and(|twin| self.live_backward[twin.index()])
+    }
+
     /// A node by name, with its place in the joint graph.
     pub(in crate::rules) fn mention(&self, name: &str) -> NodeMention {
         let before = self.joint.graph.find(name).map(|id| id.0);

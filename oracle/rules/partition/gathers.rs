@@ -53,7 +53,7 @@ fn is_cast(target: &str) -> bool {
 /// Whether an all-gather has to be repeated in backward: it is tagged so, or its wait is, or every parameter that is
 /// gathered has to be.
 fn must_be_repeated(evidence: &PartitionEvidence, gather: NodeId) -> bool {
-    let tagged = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+    let tagged = |id: NodeId| evidence.tags[id.index()].must_be_recomputed();
     let collectives = &evidence.joint.collectives;
     let Some(launch) = collectives.launch_at(gather) else { return false };
     tagged(gather)
@@ -82,11 +82,10 @@ fn is_region_boundary(evidence: &PartitionEvidence, id: NodeId) -> bool {
     // What nobody needs is dropped before tags are looked at, except by the default partition.
     let stays = |user: NodeId| evidence.live_joint[user.index()] || !merges(evidence);
     // Of equal nodes the first is left; it asks if it did, or if one of them must be computed again.
-    let is_replay = evidence.config.method == Method::Replay;
-    let must = |twin: &NodeId| is_replay && tags(*twin).recompute == Some(Recompute::MustRecompute);
     let asks_at_last = |user: NodeId| {
-        let twins = merged_with(evidence, user);
-        twins.iter().min().is_some_and(|&first| tags(first).asks_to_recompute()) || twins.iter().any(must)
+        let first = merged_with(evidence, user).into_iter().min();
+        first.is_some_and(|first| tags(first).asks_to_recompute())
+            || twins_that_must(evidence, user).next().is_some()
     };
     let asks = |user: NodeId| tags(user).asks_to_recompute() && stays(user) && asks_at_last(user);
     let hangs = tags(id).hook && !evidence.joint.edges.users(id).iter().any(|&user| asks(user));
@@ -103,18 +102,20 @@ fn merged_with(evidence: &PartitionEvidence, id: NodeId) -> Vec<NodeId> {
     if merges(evidence) { evidence.equal_nodes(id).to_vec() } else { vec![id] }
 }
 
+/// The nodes that a replay merges with `id`, itself included, and that must be computed again: then what is left must be.
+fn twins_that_must(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
+    let twins = if evidence.config.method == Method::Replay { evidence.equal_nodes(id) } else { &[] };
+    twins.iter().copied().filter(|twin| evidence.tags[twin.index()].must_be_recomputed())
+}
+
 /// The readers of a node, or of one that is merged with it, that ask to be recomputed in a later region.
 fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
     let tags = move |id: NodeId| -> &NodeTags { &evidence.tags[id.index()] };
-    // Merged nodes have each other's users; in a replay they must be computed again if one of them must, and have its region.
-    let twins_that_must = move |id: NodeId| {
-        let must = move |twin: &NodeId| tags(*twin).recompute == Some(Recompute::MustRecompute);
-        let twins = if evidence.config.method == Method::Replay { evidence.equal_nodes(id) } else { &[] };
-        twins.iter().copied().filter(must)
-    };
-    let asks = move |id: NodeId| tags(id).asks_to_recompute() || twins_that_must(id).next().is_some();
+    // Merged nodes have each other's users; in a replay they have the region, too, of one that must be computed again.
+    let asks =
+        move |id: NodeId| tags(id).asks_to_recompute() || twins_that_must(evidence, id).next().is_some();
     let region = move |id: NodeId| {
-        tags(id).region_id.or_else(|| twins_that_must(id).find_map(|twin| tags(twin).region_id))
+        tags(id).region_id.or_else(|| twins_that_must(evidence, id).find_map(|twin| tags(twin).region_id))
     };
     let own = region(id);
     let later =
@@ -128,7 +129,7 @@ fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item
 /// must be computed again, and in the next round forward has both.
 pub(super) fn is_let_go_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let runs = |id: NodeId| evidence.in_forward[id.index()].is_some();
-    let must = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+    let must = |id: NodeId| evidence.tags[id.index()].must_be_recomputed();
     let is_merged = || evidence.equal_nodes(id).iter().any(|&twin| twin != id && runs(twin) && must(twin));
     let mut readers = later_readers(evidence, id).peekable();
     (readers.peek().is_some() && readers.all(|reader| is_to_be_saved(evidence, reader)))
@@ -154,9 +155,7 @@ fn is_kept_by_its_hook(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let tags = |id: NodeId| &evidence.tags[id.index()];
     let users = evidence.joint.edges.users(id);
     let lets_go = |user: &&NodeId| !tags(**user).asks_to_recompute() || is_to_be_saved(evidence, **user);
-    let runs_again = |id: NodeId| {
-        evidence.in_backward[id.index()].is_some_and(|twin| evidence.live_backward[twin.index()])
-    };
+    let runs_again = |id: NodeId| evidence.runs_in_backward(id);
     let by_backward =
         || runs_again(id) && users.iter().filter(|&&user| runs_again(user)).all(|user| lets_go(&user));
     tags(id).hook
@@ -173,7 +172,7 @@ pub(super) fn any_is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bo
 /// Whether a value must be computed again, the tuple that it is an item of, or a node equal to either: where they are merged,
 /// what is left must be if any of them must.
 pub(super) fn any_is_to_be_repeated(evidence: &PartitionEvidence, id: NodeId) -> bool {
-    any_equal(evidence, id, |id| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute))
+    any_equal(evidence, id, |id| evidence.tags[id.index()].must_be_recomputed())
 }
 
 fn any_equal(evidence: &PartitionEvidence, id: NodeId, test: impl Fn(NodeId) -> bool) -> bool {
@@ -209,7 +208,7 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
                 format!("{gather_name} has to be gathered again in backward"),
                 format!("{name} keeps its bytes until then"),
             ));
-        } else if evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute)
+        } else if evidence.tags[id.index()].must_be_recomputed()
             && graph.node(id).op == Op::Call
             && !is_region_boundary(evidence, id)
             && !is_item_of_kept_draw(evidence, id)
@@ -323,7 +322,7 @@ fn is_waited_for_again(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let twins = merged_with(evidence, id);
     let launches = twins.iter().filter_map(|&twin| collectives.launch_at(twin));
     let mut waits = launches.flat_map(|launch| &collectives.waits[launch]);
-    waits.any(|wait| evidence.tags[wait.index()].recompute == Some(Recompute::MustRecompute))
+    waits.any(|wait| evidence.tags[wait.index()].must_be_recomputed())
 }
 
 /// Of equal communication in both parts, the tags of each copy count.

@@ -27,7 +27,7 @@ fn tagged(evidence: &PartitionEvidence) -> Vec<NodeId> {
         if graph.node(id).op != Op::Call || class_of(graph, id) != ValueClass::Tensor {
             return false;
         }
-        if tags(id).recompute == Some(Recompute::MustRecompute) {
+        if tags(id).must_be_recomputed() {
             return false;
         }
         match item_of(graph, id) {
@@ -58,10 +58,9 @@ fn is_saved_otherwise(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, i
 
 /// Whether both parts compute a value of forward that is not saved, and backward needs it.
 fn is_recomputed(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, id: NodeId) -> bool {
-    let live = |twin: NodeId| evidence.live_backward[twin.index()];
     !saved.contains(&id)
         && evidence.in_forward[id.index()].is_some()
-        && evidence.in_backward[id.index()].is_some_and(live)
+        && evidence.runs_in_backward(id)
         && !evidence.needs_tangent[id.index()]
         && !is_saved_otherwise(evidence, saved, id)
 }
@@ -205,7 +204,7 @@ fn compare_with_earlier(
     let is_repeated = |id: NodeId| {
         [id, root_of(first, id)].into_iter().any(|id| {
             let of = earlier.joint.find(first.name(id)).map(|twin| NodeTags::of(earlier.joint, twin));
-            of.unwrap_or_else(|| NodeTags::of(first, id)).recompute == Some(Recompute::MustRecompute)
+            of.unwrap_or_else(|| NodeTags::of(first, id)).must_be_recomputed()
         })
     };
     let nodes: Vec<NodeId> = returned_nodes(first, earlier.forward_outputs)
@@ -292,12 +291,11 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             continue;
         }
         let is_listed = tags.replayed_items.as_ref().is_none_or(|items| items.contains(&index));
-        let repeats = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustRecompute);
+        let repeats = |id: NodeId| evidence.tags[id.index()].must_be_recomputed();
         let was_saved = is_listed && !repeats(id) && !repeats(parent);
         let name = graph.name(id);
         let is_saved = saved.contains(&id);
-        let recomputed = evidence.in_forward[id.index()].is_some()
-            && evidence.in_backward[id.index()].is_some_and(|twin| evidence.live_backward[twin.index()]);
+        let recomputed = evidence.in_forward[id.index()].is_some() && evidence.runs_in_backward(id);
         let list = match &tags.replayed_items {
             Some(items) => format!("the tag of {} lists the items {items:?}", graph.name(parent)),
             None => format!("the tag of {} means all items", graph.name(parent)),

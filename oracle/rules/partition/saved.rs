@@ -3,7 +3,6 @@
 use super::super::Checked;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
-use super::tags::Recompute;
 use crate::analysis::storages::StorageIndex;
 use crate::graph::{NodeId, Op, Value};
 use crate::rules::Side;
@@ -153,11 +152,9 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
             if !seen.insert(user) {
                 continue;
             }
-            if joint.collectives.launch_at(user).is_some() || joint.is_wait(user) {
-                let live = |twin: NodeId| evidence.live_backward[twin.index()];
-                if !evidence.in_backward[user.index()].is_some_and(live) {
-                    return true;
-                }
+            let communicates = joint.collectives.launch_at(user).is_some() || joint.is_wait(user);
+            if communicates && !evidence.runs_in_backward(user) {
+                return true;
             }
             stack.push(user);
         }
@@ -418,7 +415,7 @@ pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn notes(evidence: &PartitionEvidence) -> Vec<String> {
     let recomputed = evidence.recomputed().count();
     let taken = evidence.backward_inputs.iter().filter(|(_, input)| *input == BackwardInput::Saved).count();
-    let must = evidence.tags.iter().filter(|tags| tags.recompute == Some(Recompute::MustRecompute)).count();
+    let must = evidence.tags.iter().filter(|tags| tags.must_be_recomputed()).count();
     let mut notes = vec![format!(
         "{} values are saved, {taken} of backward's inputs; {recomputed} nodes run in both parts; {must} are to be \
          recomputed",

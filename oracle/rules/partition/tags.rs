@@ -86,6 +86,11 @@ impl NodeTags {
         this
     }
 
+    /// Whether the value must be computed again.
+    pub fn must_be_recomputed(&self) -> bool {
+        self.recompute == Some(Recompute::MustRecompute)
+    }
+
     /// Whether recomputing is asked for, as the default and the min-cut partition read tags.
     pub fn asks_to_recompute(&self) -> bool {
         matches!(self.recompute, Some(Recompute::MustRecompute | Recompute::PreferRecompute))
