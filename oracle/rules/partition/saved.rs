@@ -253,15 +253,14 @@ impl<'a> Closest<'a> {
 /// and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint graph. Where the cut
 /// saves communication, which is handed over only when it has been waited for, its wait stands for it.
 fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHashSet<&'a str> {
-    let graph = evidence.joint.graph;
     let chosen = |class: ValueClass| !matches!(class, ValueClass::Symbol | ValueClass::Generator);
-    let launch = |saved: &'a Saved| match graph.arg(saved.joint?, 0)? {
-        Value::Node(launch) if evidence.joint.collectives.launch_at(launch).is_some() => {
-            let is_cut =
-                closest.saves.contains(graph.name(launch)) && !closest.saves.contains(saved.name.as_str());
-            (evidence.joint.is_wait(saved.joint?) && is_cut).then(|| graph.name(launch))
-        }
-        _ => None,
+    // The launch that forward waits for: of equal launches in the joint graph one may be left.
+    let forward = &evidence.forward;
+    let launch = |saved: &'a Saved| {
+        let wait = evidence.in_forward[saved.joint?.index()].filter(|&id| forward.is_wait(id))?;
+        let Value::Node(launch) = forward.graph.arg(wait, 0)? else { return None };
+        let name = forward.graph.name(forward.collectives.launch_at(launch).map(|_| launch)?);
+        (closest.saves.contains(name) && !closest.saves.contains(saved.name.as_str())).then_some(name)
     };
     let own = evidence.saved.iter().filter(|saved| chosen(saved.class));
     own.map(|saved| launch(saved).unwrap_or(saved.name.as_str())).collect()
