@@ -1,16 +1,20 @@
 """Results of operators on fake tensors, remembered.
 
-What an operator returns on fake tensors is a function of their metadata. So the real dispatch (about a millisecond) is
-done once for each operator and metadata; after that its results are made from what was learned: shape, strides, dtype,
-device, and whose storage a result has. Where that is not the whole truth (symbolic sizes, conjugates, results of a
-strange make) nothing is remembered and the operator runs.
+What an operator returns on fake tensors is a function of their metadata. So it is run once for each operator and
+metadata; after that its results are made from what was learned: shape, strides, dtype, device, and whose storage a
+result has. Where that is not the whole truth (symbolic sizes, conjugates, results of a strange make) nothing is
+remembered and the operator runs.
+
+Run means: its kernel for meta tensors is called as `FakeTensorMode` calls it, without the layers around it, which take ten
+times as long. That is done where all tensors are on one device, which the results are on too, and where no argument
+asks for another one. What has no such kernel, or is data-dependent, goes through the mode's dispatch.
 """
 
 import math
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
 # Entries; beyond it everything is forgotten.
 _LIMIT = 50_000
@@ -36,29 +40,50 @@ def run(mode, target, args, kwargs):
         inputs = []
         key = (target, _key(args, inputs), _key(tuple(kwargs.items()), inputs))
     except _Unknown:
-        return _run(mode, target, args, kwargs)
+        return dispatched(mode, target, args, kwargs)
     known = _learned.get(key)
     if known is None:
-        value = _run(mode, target, args, kwargs)
+        known = _by_kernel(mode, target, args, kwargs, inputs)
+        value = None
+        if known is None:
+            value = dispatched(mode, target, args, kwargs)
+            try:
+                known = _recipe(value, inputs, None, [])
+            except _Unknown:
+                known = False
         if len(_learned) >= _LIMIT:
             _learned.clear()
-        try:
-            _learned[key] = _recipe(value, inputs, [])
-        except _Unknown:
-            _learned[key] = False
-        return value
+        _learned[key] = known
+        if value is not None:
+            return value
     if known is False:
-        return _run(mode, target, args, kwargs)
+        return dispatched(mode, target, args, kwargs)
     return _make(mode, known, inputs)
 
 
-def _run(mode, target, args, kwargs):
-    def value(a):
-        return a.meta["val"] if isinstance(a, fx.Node) else a
-
+def dispatched(mode, target, args, kwargs):
+    """The same through the mode's dispatch, whatever was learned."""
     # Below autograd: nothing here is differentiated, and views are views all the same.
     with mode, torch._C._AutoDispatchBelowAutograd():
-        return target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
+        return target(*fx.node.map_aggregate(args, _value), **fx.node.map_aggregate(kwargs, _value))
+
+
+def _value(argument):
+    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
+
+
+def _by_kernel(mode, target, args, kwargs, inputs):
+    """The recipe of what the kernel for meta tensors returns; None where only the dispatch can tell."""
+    devices = {given.device for given in inputs}
+    if len(devices) != 1 or any(isinstance(argument, torch.device) for argument in (*args, *kwargs.values())):
+        return None
+    try:
+        with in_kernel_invocation_manager(mode), torch._C._AutoDispatchBelowAutograd():
+            value = target(*fx.node.map_aggregate(args, _value), **fx.node.map_aggregate(kwargs, _value))
+        return _recipe(value, inputs, devices.pop(), [])
+    except Exception:
+        # The dispatch says what is wrong, if anything is.
+        return None
 
 
 def _key(value, inputs):
@@ -86,25 +111,26 @@ def _tensor_key(value):
     shape, stride, offset = tuple(value.shape), value.stride(), value.storage_offset()
     if type(offset) is not int or not all(type(n) is int for n in shape) or not all(type(n) is int for n in stride):
         raise _Unknown
-    if value.is_conj() or value.is_neg() or value.layout is not torch.strided or type(value) is not FakeTensor:
+    if value.is_conj() or value.is_neg() or value.layout is not torch.strided or type(value) not in (FakeTensor, torch.Tensor):
         raise _Unknown
     return shape, stride, offset, value.dtype, value.device, value.requires_grad
 
 
-def _recipe(value, inputs, fresh):
-    """How to make a result again. `fresh`: the storages that this result made."""
+def _recipe(value, inputs, device, fresh):
+    """How to make a result again. `device`: that of results which are meta tensors. `fresh`: the storages that this result made."""
     if isinstance(value, (list, tuple)):
-        return type(value), [_recipe(v, inputs, fresh) for v in value]
+        return type(value), [_recipe(v, inputs, device, fresh) for v in value]
     if value is None:
         return None
-    if not isinstance(value, FakeTensor):
+    if not isinstance(value, torch.Tensor):
         raise _Unknown
     for index, given in enumerate(inputs):
         if value is given:
             return index
-    shape, stride, offset, dtype, device, requires_grad = _tensor_key(value)
+    shape, stride, offset, dtype, own, requires_grad = _tensor_key(value)
     if requires_grad:
         raise _Unknown
+    device = device or own
     storage = value.untyped_storage()
     owner = None
     for index, given in enumerate(inputs):

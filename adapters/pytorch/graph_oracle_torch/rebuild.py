@@ -368,6 +368,8 @@ class _Builder:
                 value = node.args[0].meta["val"][node.args[1]]
             else:
                 value = fakes.run(self.rebuilt.mode, node.target, node.args, node.kwargs)
+                if "out" in entry and self.difference(entry["out"], value) is not None:
+                    value = fakes.dispatched(self.rebuilt.mode, node.target, node.args, node.kwargs)
         except Exception as error:
             raise Refused(f"{name} ({entry['target']}) does not run: {_first_line(error)}") from error
         finally:

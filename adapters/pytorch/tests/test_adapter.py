@@ -1,5 +1,6 @@
 """The worker's parts, each against what PyTorch itself says."""
 
+import collections
 import copy
 import json
 import os
@@ -8,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 
-from graph_oracle_torch import ordering, passes, worker
+from graph_oracle_torch import fakes, ordering, passes, worker
 from graph_oracle_torch.errors import Refused
 from graph_oracle_torch.passes import bucketing
 from graph_oracle_torch.rebuild import evaluate, rebuild
@@ -82,6 +84,29 @@ class Rebuilding(unittest.TestCase):
         i, a = first["nodes"][3]["out"], first["nodes"][4]["out"]
         self.assertEqual((i["offset"], i["storage"]), (4, first["nodes"][0]["out"]["storage"]))
         self.assertEqual(i, a)
+
+    def test_what_a_kernel_gives_is_what_the_dispatch_gives(self):
+        """On every call of the recorded graphs."""
+        compared, differ = collections.Counter(), []
+        by_kernel = fakes._by_kernel
+
+        def both(mode, target, args, kwargs, inputs):
+            recipe = by_kernel(mode, target, args, kwargs, inputs)
+            if recipe is not None:
+                compared[str(target)] += 1
+                if recipe != fakes._recipe(fakes.dispatched(mode, target, args, kwargs), inputs, None, []):
+                    differ.append(str(target))
+            return recipe
+
+        with unittest.mock.patch.object(fakes, "_by_kernel", both), unittest.mock.patch.object(fakes, "_learned", {}):
+            for name, document in graphs.recorded():
+                try:
+                    rebuild(document, after="ignored")
+                except Refused as reason:
+                    # A copy into a view that was recorded elsewhere.
+                    self.assertIn("copy_2 is recorded with offset 3", reason.reason, name)
+        self.assertEqual(differ, [])
+        self.assertGreater(len(compared), 50, compared)
 
     def test_inputs_keep_their_memory(self):
         shared = graphs.document([
