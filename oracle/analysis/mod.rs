@@ -18,7 +18,7 @@ pub mod sequences;
 mod sharing;
 pub mod storages;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod topological;
 pub mod validate;
 

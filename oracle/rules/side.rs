@@ -11,6 +11,7 @@ use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges, TopologicalOrder};
 use crate::graph::{Graph, NodeId, Op, TargetId, Value};
 use crate::ops::{Kind, OpInfo, Ops};
+use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
@@ -252,9 +253,7 @@ impl<'a> Side<'a> {
     /// The same for many pairs at once.
     pub(super) fn have_paths(&self, pairs: &[(NodeId, NodeId)]) -> Vec<bool> {
         let mut found = self.have_edges(pairs);
-        for (found, &(from, to)) in found.iter_mut().zip(pairs) {
-            *found = *found || self.has_short_path(from, to);
-        }
+        self.find_short_paths(pairs, &mut found);
         let open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
         if open.is_empty() {
             return found;
@@ -271,22 +270,28 @@ impl<'a> Side<'a> {
         found
     }
 
-    /// Whether a search of few steps finds a path. Most paths that are asked for are short, however far apart their ends
-    /// stand in the list: a gradient is written early and returned by the output.
-    fn has_short_path(&self, from: NodeId, to: NodeId) -> bool {
+    /// Notes the pairs whose path a search of few steps finds. Most paths that are asked for are short, however far apart their ends
+    /// stand in the list: a gradient is written early and returned by the output. All pairs that begin at one node are one
+    /// search, of so many more steps: what a bucket's wait hands out goes through a split of hundreds.
+    fn find_short_paths(&self, pairs: &[(NodeId, NodeId)], found: &mut [bool]) {
         const MOST_STEPS: usize = 64;
-        let mut queue = VecDeque::from([from]);
-        let mut steps = 0;
-        while let Some(node) = queue.pop_front() {
-            for next in self.edges.successors(node) {
-                steps += 1;
-                if next == to || steps > MOST_STEPS {
-                    return next == to;
+        let mut open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();
+        open.sort_unstable_by_key(|&i| pairs[i]);
+        for of_one in open.chunk_by(|&a, &b| pairs[a].0 == pairs[b].0) {
+            let from = pairs[of_one[0]].0;
+            let mut seen = FxHashSet::default();
+            let mut queue = VecDeque::from([from]);
+            let mut left = MOST_STEPS * of_one.len();
+            while let Some(node) = queue.pop_front() {
+                for next in self.edges.successors(node).take(left) {
+                    left -= 1;
+                    if seen.insert(next) {
+                        queue.push_back(next);
+                    }
                 }
-                queue.push_back(next);
             }
+            of_one.iter().for_each(|&i| found[i] = seen.contains(&pairs[i].1));
         }
-        false
     }
 
     /// Which pairs an edge joins. The inputs of a reader are looked at once, in however many pairs it is: an output may
@@ -491,5 +496,28 @@ impl LaunchReachability {
     /// Whether launch `from` must be issued before launch `to`.
     pub fn reaches(&self, from: usize, to: usize) -> bool {
         self.marked.reaches(self.nodes[from], self.nodes[to]) == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{dag_pairs, graph_of};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Large enough that the short search gives up on some of them.
+        #[test]
+        fn paths_of_many_pairs_are_those_of_each(
+            (n, edges) in dag_pairs(60, 300),
+            pairs in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..20),
+        ) {
+            let graph = graph_of(n, &edges);
+            let side = Side::new(&graph);
+            let node = |index: &prop::sample::Index| NodeId(index.index(n) as u32);
+            let pairs: Vec<(NodeId, NodeId)> = pairs.iter().map(|(a, b)| (node(a), node(b))).collect();
+            let each: Vec<bool> = pairs.iter().map(|&(a, b)| side.has_path(a, b)).collect();
+            prop_assert_eq!(side.have_paths(&pairs), each);
+        }
     }
 }

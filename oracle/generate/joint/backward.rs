@@ -5,7 +5,7 @@ use super::forward::{Chain, Step};
 use super::writer::{Region, Var, Writer};
 use crate::generate::Source;
 use crate::graph::{Dim, Dtype, NodeId, Out, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<S: Source> Joint<'_, S> {
     /// Writes the backward region from the gradients of some values. Gradients of inputs stay in `self.gradients`.
@@ -238,15 +238,15 @@ impl<S: Source> Joint<'_, S> {
 
     /// Clears buffers before backward begins: they depend on no tangent, and nobody in backward reads them.
     pub(super) fn clear_early(&mut self) {
+        let written = self.written_by_forward();
         for (buffer, cols) in self.buffers.clone() {
-            let is_written = self.forward_writes.iter().any(|write| write.0 == buffer);
-            if is_written || !self.source.percent(self.config.early_clear) {
+            if written.contains(&buffer) || !self.source.percent(self.config.early_clear) {
                 continue;
             }
             self.writer.region = Region::Backward;
             let out = self.writer.tensor(&[Dim::Static(cols)], Dtype::F32);
             self.writer.call("aten.zero_.default", &[Value::Node(buffer)], out);
-            self.cleared.push(buffer);
+            self.cleared.insert(buffer);
         }
     }
 
@@ -261,9 +261,9 @@ impl<S: Source> Joint<'_, S> {
             let node = copy(&mut self.writer, Region::MustForward, buffer, next, cols);
             self.untaggable.push(node);
         }
+        let written = self.written_by_forward();
         for (buffer, cols) in self.buffers.clone() {
-            let written = self.forward_writes.iter().any(|write| write.0 == buffer);
-            let percent = if written { self.config.both_write } else { 100 };
+            let percent = if written.contains(&buffer) { self.config.both_write } else { 100 };
             if self.cleared.contains(&buffer) {
                 continue;
             }
@@ -285,6 +285,10 @@ impl<S: Source> Joint<'_, S> {
             let node = copy(&mut self.writer, Region::MustBackward, buffer, sum, cols);
             self.untaggable.extend([sum, node]);
         }
+    }
+
+    fn written_by_forward(&self) -> BTreeSet<NodeId> {
+        self.forward_writes.iter().map(|write| write.0).collect()
     }
 
     /// The gradient of an input with this many columns.

@@ -126,9 +126,9 @@ impl<S: Source> Joint<'_, S> {
         }
     }
 
-    fn keep(&mut self, step: Step, y: Var) {
+    fn did(&mut self, step: Step, y: Var) {
         self.tape.push(step);
-        self.pool.push(y);
+        self.keep(y);
     }
 
     fn unary_of(&mut self, x: Var) -> Var {
@@ -143,29 +143,25 @@ impl<S: Source> Joint<'_, S> {
 
     fn unary(&mut self, target: &'static str, x: Var) -> Var {
         let y = self.writer.like(target, &[Value::Node(x.node)], x);
-        self.keep(Step::Unary { target, x, y }, y);
+        self.did(Step::Unary { target, x, y }, y);
         y
     }
 
     fn binary(&mut self, a: Var) {
-        let same = |b: &&Var| b.rows == a.rows && b.cols == a.cols;
-        let others: Vec<Var> = self.pool.iter().filter(same).copied().collect();
+        let others = self.pool_of.of(&(a.rows, a.cols));
         let b = others[self.source.below(others.len() as u32) as usize];
         let operands = [Value::Node(a.node), Value::Node(b.node)];
         if self.source.percent(50) {
             let y = self.writer.like("aten.add.Tensor", &operands, a);
-            self.keep(Step::Add { a, b, y }, y);
+            self.did(Step::Add { a, b, y }, y);
         } else {
             let y = self.writer.like("aten.mul.Tensor", &operands, a);
-            self.keep(Step::Mul { a, b, y }, y);
+            self.did(Step::Mul { a, b, y }, y);
         }
     }
 
     fn product(&mut self, x: Var, gathered: bool) {
-        let fits = |weight: &Weight| {
-            weight.whole.rows == Dim::Static(x.cols) && (weight.chain == Chain::Whole) != gathered
-        };
-        let known: Vec<usize> = (0..self.weights.len()).filter(|&i| fits(&self.weights[i])).collect();
+        let known = self.weights_of.of(&(Dim::Static(x.cols), gathered));
         let weight = if !known.is_empty() && self.source.percent(self.config.shared) {
             let index = known[self.source.below(known.len() as u32) as usize];
             self.another_view(index)
@@ -175,7 +171,7 @@ impl<S: Source> Joint<'_, S> {
         let whole = self.weights[weight].whole;
         let operands = [Value::Node(x.node), Value::Node(whole.node)];
         let y = self.writer.matrix("aten.mm.default", &operands, x.rows, whole.cols);
-        self.keep(Step::Product { x, weight, y }, y);
+        self.did(Step::Product { x, weight, y }, y);
     }
 
     /// The same parameter through one more view: the gathered value fans out.
@@ -185,8 +181,7 @@ impl<S: Source> Joint<'_, S> {
             seen.whole = self.writer.like("aten.alias.default", &[Value::Node(seen.whole.node)], seen.whole);
             seen.nodes.push(seen.whole.node);
         }
-        self.weights.push(seen);
-        self.weights.len() - 1
+        self.keep_weight(seen)
     }
 
     fn parameter(&mut self, rows: i64, gathered: bool) -> usize {
@@ -207,8 +202,15 @@ impl<S: Source> Joint<'_, S> {
         let out = self.writer.tensor(&shape.map(Dim::Static), Dtype::F32);
         let primal = self.writer.primal(out);
         let weight = self.gathered(primal, chain, rows, cols);
+        self.keep_weight(weight)
+    }
+
+    /// Where the parameter is kept.
+    fn keep_weight(&mut self, weight: Weight) -> usize {
+        let place = self.weights.len();
+        self.weights_of.push((weight.whole.rows, weight.chain != Chain::Whole), place);
         self.weights.push(weight);
-        self.weights.len() - 1
+        place
     }
 
     /// The whole value of a parameter.
@@ -295,7 +297,7 @@ impl<S: Source> Joint<'_, S> {
         let both = w.call("aten.native_dropout.default", &args, tuple);
         let y = Var { node: w.item(both, 0, outs[0]), ..x };
         let mask = w.item(both, 1, outs[1]);
-        self.keep(Step::Dropout { x, y, mask }, y);
+        self.did(Step::Dropout { x, y, mask }, y);
     }
 
     fn mask(&mut self, x: Var) {
@@ -303,7 +305,7 @@ impl<S: Source> Joint<'_, S> {
         let out = self.writer.tensor(&super::writer::Writer::dims(x), Dtype::Bool);
         let mask = self.writer.call("aten.gt.Scalar", &[Value::Node(random.node), Value::Float(0.5)], out);
         let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(mask)], x);
-        self.keep(Step::Masked { x, y, mask }, y);
+        self.did(Step::Masked { x, y, mask }, y);
     }
 
     fn items(&mut self, x: Var) {
@@ -333,7 +335,7 @@ impl<S: Source> Joint<'_, S> {
         }
         let list = self.writer.graph.list(&pieces);
         let y = self.writer.like("aten.cat.default", &[list, Value::Int(1)], x);
-        self.keep(Step::Items { x, y, order, count, width }, y);
+        self.did(Step::Items { x, y, order, count, width }, y);
     }
 
     /// A sum over the ranks of a group.
@@ -352,11 +354,11 @@ impl<S: Source> Joint<'_, S> {
 
     fn reduced(&mut self, x: Var) {
         let y = self.summed(x);
-        self.keep(Step::Passed { x, y }, y);
+        self.did(Step::Passed { x, y }, y);
         if self.twin() {
             for group in ["dp", "tp"].into_iter().take(if self.second == Second::None { 1 } else { 2 }) {
                 let y = self.summed_on(x, group);
-                self.keep(Step::Passed { x, y }, y);
+                self.did(Step::Passed { x, y }, y);
             }
         }
     }
@@ -376,7 +378,7 @@ impl<S: Source> Joint<'_, S> {
         };
         self.untaggable.push(number);
         let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(number)], x);
-        self.keep(Step::Scaled { x, row: number, y }, y);
+        self.did(Step::Scaled { x, row: number, y }, y);
     }
 
     /// What the symbol stands for.
@@ -390,7 +392,7 @@ impl<S: Source> Joint<'_, S> {
         let rows = self.writer.graph.int_list(&[0]);
         let row = self.writer.call("aten.sum.dim_IntList", &[Value::Node(x.node), rows], out);
         let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(row)], x);
-        self.keep(Step::Scaled { x, row, y }, y);
+        self.did(Step::Scaled { x, row, y }, y);
     }
 
     /// Integers plus 1 and plus 1.0: equal numbers of different types. One of the sums scales, the other is returned.
@@ -405,7 +407,7 @@ impl<S: Source> Joint<'_, S> {
         let count = self.writer.call("aten.neg.default", &[Value::Node(whole)], out);
         self.counts.push(count);
         let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(row)], x);
-        self.keep(Step::Scaled { x, row, y }, y);
+        self.did(Step::Scaled { x, row, y }, y);
     }
 
     /// A copy that is written in place; only what the write returns is used.
@@ -413,11 +415,11 @@ impl<S: Source> Joint<'_, S> {
         let copy = self.writer.like("aten.clone.default", &[Value::Node(x.node)], x);
         if self.twin() {
             let other = self.writer.like("aten.clone.default", &[Value::Node(x.node)], x);
-            self.keep(Step::Passed { x, y: other }, other);
+            self.did(Step::Passed { x, y: other }, other);
         }
         let y = self.writer.like("aten.add_.Tensor", &[Value::Node(copy.node), Value::Node(x.node)], x);
         self.untaggable.extend([copy.node, y.node]);
-        self.keep(Step::Add { a: x, b: x, y }, y);
+        self.did(Step::Add { a: x, b: x, y }, y);
     }
 
     /// A product with a row: a buffer seen through a function, or a constant of the module.
@@ -435,7 +437,7 @@ impl<S: Source> Joint<'_, S> {
             self.writer.constant(out)
         };
         let y = self.writer.like("aten.mul.Tensor", &[Value::Node(x.node), Value::Node(row)], x);
-        self.keep(Step::Scaled { x, row, y }, y);
+        self.did(Step::Scaled { x, row, y }, y);
     }
 
     fn dead(&mut self, x: Var) {

@@ -21,6 +21,7 @@
 //!
 //! Effect tokens, higher-order operators, unbacked symbols, objects. [`graft`](fn@graft) takes what real joint graphs have.
 
+mod alike;
 mod backward;
 mod config;
 mod features;
@@ -39,8 +40,9 @@ pub use graft::graft;
 use crate::case::{Case, PassConfig, Setting};
 use crate::generate::{Seeded, Source};
 use crate::graph::{Dim, Dtype, Graph, Group, NodeId, Out, Value, World};
+use alike::Alike;
 use forward::{Step, Weight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use writer::{Region, Var, Writer};
 
 /// Case number `index` of the campaign `seed`: a swarm of `config`.
@@ -118,8 +120,12 @@ struct Joint<'a, S> {
     writer: Writer,
     /// Values at hand.
     pool: Vec<Var>,
+    /// The same by rows and columns.
+    pool_of: Alike<(Dim, i64), Var>,
     tape: Vec<Step>,
     weights: Vec<Weight>,
+    /// The places of weights by rows of the whole value, and whether it is gathered.
+    weights_of: Alike<(Dim, bool), usize>,
     /// Inputs that are no parameters.
     inputs: Vec<Var>,
     /// Buffers, with their number of elements.
@@ -127,7 +133,7 @@ struct Joint<'a, S> {
     /// Buffers that forward writes at its end, with what, and the number of elements.
     forward_writes: Vec<(NodeId, NodeId, i64)>,
     /// Buffers that backward clears before it begins.
-    cleared: Vec<NodeId>,
+    cleared: BTreeSet<NodeId>,
     /// Values that get no gradient and are returned.
     counts: Vec<NodeId>,
     /// The symbol, as an input.
@@ -147,17 +153,25 @@ impl<'a, S: Source> Joint<'a, S> {
             second,
             writer: Writer::new(world(ranks, second)),
             pool: Vec::new(),
+            pool_of: Alike::new(),
             tape: Vec::new(),
             weights: Vec::new(),
+            weights_of: Alike::new(),
             inputs: Vec::new(),
             buffers: Vec::new(),
             forward_writes: Vec::new(),
-            cleared: Vec::new(),
+            cleared: BTreeSet::new(),
             counts: Vec::new(),
             symbol: None,
             gradients: BTreeMap::new(),
             untaggable: Vec::new(),
         }
+    }
+
+    /// A value is at hand.
+    fn keep(&mut self, value: Var) {
+        self.pool.push(value);
+        self.pool_of.push((value.rows, value.cols), value);
     }
 
     /// The first inputs.
@@ -186,7 +200,7 @@ impl<'a, S: Source> Joint<'a, S> {
             let out = self.writer.tensor(&[rows, Dim::Static(cols)], Dtype::F32);
             let input = Var { node: self.writer.primal(out), rows, cols };
             self.inputs.push(input);
-            self.pool.push(input);
+            self.keep(input);
         }
         if self.source.percent(self.config.unused_input) {
             let out = self.writer.tensor(&[Dim::Static(4)], Dtype::F32);
@@ -267,11 +281,12 @@ impl<'a, S: Source> Joint<'a, S> {
             return vec![Value::None; self.writer.primals.len()];
         }
         let mut values = Vec::new();
+        let buffers: BTreeSet<NodeId> = self.buffers.iter().map(|buffer| buffer.0).collect();
         for primal in self.writer.primals.clone() {
             let own = self.gradients.get(&primal).copied();
             let odd = self.source.percent(self.config.odd_gradient);
             // Memory that is written at the end is another value by then.
-            let is_buffer = self.buffers.iter().any(|buffer| buffer.0 == primal);
+            let is_buffer = buffers.contains(&primal);
             values.push(match own {
                 Some(gradient) if !odd => Value::Node(gradient),
                 _ if odd && !is_buffer && Some(primal) != self.symbol => match self.source.below(3) {
@@ -304,11 +319,10 @@ impl<'a, S: Source> Joint<'a, S> {
             config = config.with("checkpoint", self.source.one_of(&["auto", "operators", "0.000001"]));
         }
         if self.source.percent(self.config.static_inputs) {
-            let lasting = |id: &NodeId| {
-                self.weights.iter().any(|weight| weight.primal == *id)
-                    || self.buffers.iter().any(|buffer| buffer.0 == *id)
-            };
-            let positions = self.writer.primals.iter().enumerate().filter(|(_, id)| lasting(id));
+            let weights = self.weights.iter().map(|weight| weight.primal);
+            let lasting: BTreeSet<NodeId> =
+                weights.chain(self.buffers.iter().map(|buffer| buffer.0)).collect();
+            let positions = self.writer.primals.iter().enumerate().filter(|(_, id)| lasting.contains(id));
             let positions: Vec<Setting> =
                 positions.map(|(index, _)| Setting::Text(index.to_string())).collect();
             if !positions.is_empty() {
