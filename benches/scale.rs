@@ -105,11 +105,12 @@ fn run(what: &str) -> String {
 fn tell(output: &str, before: &BTreeMap<String, f64>, compare: bool) -> BTreeMap<String, f64> {
     let mut per_node = BTreeMap::new();
     let mut figures: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
-    let mut nodes = 1.0;
+    // Told when the graph has been made, which is a part too.
+    let told = |line: &str| line.split_once(" nodes").and_then(|(n, _)| n.parse::<f64>().ok());
+    let nodes = output.lines().find_map(told).unwrap_or(1.0);
     for line in output.lines() {
         let Some((part, rest)) = line.split_once('\t') else {
             println!("  {line}");
-            nodes = line.split_once(" nodes").and_then(|(n, _)| n.parse().ok()).unwrap_or(nodes);
             continue;
         };
         let mut numbers = rest.split('\t').filter_map(|n| n.parse::<f64>().ok());

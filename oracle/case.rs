@@ -316,6 +316,21 @@ impl PassConfig {
     }
 }
 
+/// Which of the positions below `count` are in one of these ranges, given by their first and last position.
+pub(crate) fn covered(mut ranges: Vec<(usize, usize)>, count: usize) -> Vec<bool> {
+    ranges.retain(|(first, last)| first <= last);
+    ranges.sort_unstable();
+    let mut ranges = ranges.into_iter().peekable();
+    let mut until = None;
+    let is_in = |position: usize| {
+        while let Some((_, last)) = ranges.next_if(|&(first, _)| first <= position) {
+            until = until.max(Some(last));
+        }
+        until >= Some(position)
+    };
+    (0..count).map(is_in).collect()
+}
+
 impl Setting {
     /// The elements of a list; anything else is a list of itself.
     pub fn items(&self) -> &[Setting] {
@@ -459,4 +474,21 @@ pub enum ClaimLine {
     NoRuns,
     /// A run of a verifier.
     Run(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covered;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn covered_positions_are_those_in_a_range(
+            ranges in prop::collection::vec((0usize..12, 0usize..12), 0..5), count in 0usize..14
+        ) {
+            let each = (0..count).map(|i| ranges.iter().any(|&(first, last)| (first..=last).contains(&i)));
+            let each: Vec<bool> = each.collect();
+            prop_assert_eq!(covered(ranges, count), each);
+        }
+    }
 }

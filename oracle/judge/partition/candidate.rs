@@ -135,17 +135,19 @@ impl<'a> Cut<'a> {
             }
         }
         let budget = config.budget.filter(|&budget| config.method == Method::MinCut && budget < 1.0);
-        match budget {
-            _ if !self.is_own => {}
-            // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
-            Some(budget) if budget > 0.0 && further.refused.is_none() && options.ranks == Ranks::All => {
-                further.budgets = self.budgets(pass, candidate, &config, (budget, own));
-            }
-            None if config.method == Method::MinCut && candidate.keeps_promises() => {
-                let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
-                further.network = run(self.given, &asked).ok().as_ref().and_then(cut_network);
-            }
-            _ => {}
+        // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
+        if let Some(budget) = budget
+            && self.is_own
+            && budget > 0.0
+            && further.refused.is_none()
+            && options.ranks == Ranks::All
+        {
+            further.budgets = self.budgets(pass, candidate, &config, (budget, own));
+        }
+        // Under a budget too: which values it keeps is PyTorch's choice to the last tie.
+        if self.is_own && config.method == Method::MinCut && candidate.keeps_promises() {
+            let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
+            further.network = run(self.given, &asked).ok().as_ref().and_then(cut_network);
         }
         judge_partition_with(&self.joint, forward, backward, &config, further, options)
     }

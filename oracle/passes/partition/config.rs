@@ -2,7 +2,7 @@
 
 use super::activation_checkpointing::Stage;
 use super::joint::recorded_static_inputs;
-use crate::case::{PassConfig, Setting};
+use crate::case::{PassConfig, Setting, covered};
 use crate::graph::Graph;
 
 /// Which partitioner.
@@ -99,7 +99,7 @@ impl StaticInputs {
             StaticInputs::All => vec![(0, count)],
             StaticInputs::At(ranges) => ranges.clone(),
         };
-        (0..count).map(|i| ranges.iter().any(|&(first, last)| (first..=last).contains(&i))).collect()
+        covered(ranges, count)
     }
 }
 

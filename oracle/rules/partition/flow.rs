@@ -44,29 +44,23 @@ impl Network {
         }
         let mut total = 0u64;
         loop {
-            let level = self.levels(source);
+            let level = self.levels(source, sink);
             if level[sink] == NONE {
                 return Some(total);
             }
-            let mut at = self.first.clone();
-            loop {
-                let pushed = self.push(source, sink, &level, &mut at);
-                total = total.saturating_add(pushed);
-                if total >= UNLIMITED {
-                    return None;
-                }
-                if pushed == 0 {
-                    break;
-                }
+            total = total.saturating_add(self.block(source, sink, &level));
+            if total >= UNLIMITED {
+                return None;
             }
         }
     }
 
-    fn levels(&self, source: usize) -> Vec<u32> {
+    /// The distances from the source of the vertices that are no farther than the sink.
+    fn levels(&self, source: usize, sink: usize) -> Vec<u32> {
         let mut level = vec![NONE; self.first.len()];
         level[source] = 0;
         let mut queue = std::collections::VecDeque::from([source]);
-        while let Some(v) = queue.pop_front() {
+        while let Some(v) = queue.pop_front().filter(|_| level[sink] == NONE) {
             let mut edge = self.first[v];
             while edge != NONE {
                 let to = self.to[edge as usize] as usize;
@@ -80,10 +74,11 @@ impl Network {
         level
     }
 
-    /// Pushes flow along one path of the level graph; 0 if there is none left.
-    fn push(&mut self, source: usize, sink: usize, level: &[u32], at: &mut [u32]) -> u64 {
+    /// Pushes flow along paths of the level graph until each has a full edge. Returns how much.
+    fn block(&mut self, source: usize, sink: usize, level: &[u32]) -> u64 {
+        let mut at = self.first.clone();
         let mut path: Vec<u32> = Vec::new();
-        let mut v = source;
+        let (mut v, mut total) = (source, 0u64);
         loop {
             if v == sink {
                 let amount = path.iter().map(|&e| self.left[e as usize]).min().unwrap_or(0);
@@ -92,12 +87,18 @@ impl Network {
                     let back = &mut self.left[edge as usize ^ 1];
                     *back = back.saturating_add(amount).min(2 * UNLIMITED);
                 }
-                return amount;
+                total = total.saturating_add(amount);
+                // The way to the first full edge is taken again.
+                let full = path.iter().position(|&e| self.left[e as usize] == 0).unwrap_or(0);
+                let Some(&edge) = path.get(full) else { return total };
+                v = self.to[edge as usize ^ 1] as usize;
+                path.truncate(full);
+                continue;
             }
             let edge = at[v];
             if edge == NONE {
                 // A dead end: nobody comes here again.
-                let Some(back) = path.pop() else { return 0 };
+                let Some(back) = path.pop() else { return total };
                 v = self.to[back as usize ^ 1] as usize;
                 at[v] = self.next[at[v] as usize];
                 continue;

@@ -4,6 +4,7 @@ use super::super::Checked;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
+use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,8 +37,9 @@ fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
                 && !is_seed.iter().any(|seed| target.contains(seed))
         })
         .collect();
-    let is_static = |index: &usize| evidence.config.static_inputs.iter().any(|range| range.contains(index));
-    (0..primals.len()).filter(is_static).map(|index| primals[index]).collect()
+    let ranges = evidence.config.static_inputs.iter().map(|range| (*range.start(), *range.end()));
+    let is_static = covered(ranges.collect(), primals.len());
+    primals.into_iter().zip(is_static).filter_map(|(id, is_static)| is_static.then_some(id)).collect()
 }
 
 /// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.
