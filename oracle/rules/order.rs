@@ -113,7 +113,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));
         // Where the value of a wait became a view of a buffer that is filled, the filling is what the edge should come from.
         let through_memory = after.edges.predecessors(b).find_map(|follows| {
-            let filled_by = after.writers_of(follows).into_iter().find(|&w| !after.has_path(w, follows))?;
+            let fills = |w: &NodeId| !after.has_path(*w, follows) && after.has_path(a, *w);
+            let filled_by = after.writers_of(follows).into_iter().find(fills)?;
             Some(format!(
                 ": {} follows {}, which shows what {} writes, and none leads from there",
                 new(b),

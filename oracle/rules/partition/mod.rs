@@ -240,7 +240,7 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "partition/cut-certificate",
         severity: Severity::Policy,
-        statement: "The saved values are a cut of the network, of the value of its maximum flow.",
+        statement: "The saved values are a cut of the network, of the value of its maximum flow. Under a budget the network is that of the values which the knapsack keeps.",
         reason: "The flow proves that no cut is cheaper.",
         check: saved::cut_certificate,
     },

@@ -401,7 +401,7 @@ impl BudgetUse {
 /// The budget holds, and a smaller one never saves more.
 pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
     let used = &evidence.further.budgets;
-    let own = evidence.config.budget.zip(saved_bytes(evidence).map(|saved| saved.bytes));
+    let own = evidence.config.budget.and_then(|budget| Some((budget, saved_bytes(evidence)?.bytes)));
     if used.budgets.len() < 2 && (own.is_none() || used.range.is_none_or(|(low, high)| high <= low)) {
         return Checked::NotChecked("what other budgets save is not known".into());
     }
