@@ -351,7 +351,13 @@ _CHECKS = {
     "repair": '''
     return
 ''',
-    "partition": _COMPARE % False + '''
+    "partition": '''
+    for forward, _ in after:
+        for value in flat(list(forward.graph.nodes)[-1].args[0]):
+            target = getattr(value, "target", None)
+            if getattr(target, "namespace", "") == "_c10d_functional" and "wait_tensor" not in str(target):
+                fail(f"forward hands over {value.name}, the result of {target}, which nobody has waited for")
+''' + _COMPARE % False + '''
     copies, draws = clones(inputs), [{} for _ in range(WORLD)]
     try:
         forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
