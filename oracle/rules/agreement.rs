@@ -20,7 +20,9 @@
 //! be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded result do not
 //! fit their operator is a fault of structure (`bucket/metadata-true`), which needs no values. So where T or N find another
 //! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
-//! has; otherwise it does.
+//! has; otherwise it does. Nor does it contradict anything if E finds a difference in what rests on such a fault.
+//!
+//! E is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does is not its business.
 //!
 //! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that campaigns
 //! look for it and the reducer shrinks it.
@@ -138,10 +140,13 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
     let contradiction = |equal: ValueMethod, different: ValueMethod, what: Option<&ValueDifference>| {
         what.map(|what| Contradiction::new(&equal.to_string(), &different.to_string(), what))
     };
-    let does_count = |what: &&ValueDifference| {
-        let is_structural = matches!(what.about, About::Types | About::Arguments);
-        !is_structural || !what.nodes.iter().any(|name| is_misfit(name))
+    let rests = |what: &ValueDifference| what.nodes.iter().any(|name| is_misfit(name));
+    let does_count = |what: &&ValueDifference| match what.about {
+        About::Types | About::Arguments => !rests(what),
+        About::OtherRank => false,
+        About::Values | About::Execution => true,
     };
+    let proved = || differences(Extents).iter().find(|what| !rests(what));
     if is_equal(Extents) {
         let numbers = differences(Numbers).iter().find(does_count);
         let mut terms = differences(Terms).iter().filter(|what| what.about != About::Values);
@@ -153,11 +158,11 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
             });
     }
     if is_equal(Terms) {
-        return contradiction(Terms, Extents, differences(Extents).first())
+        return contradiction(Terms, Extents, proved())
             .or_else(|| contradiction(Terms, Numbers, differences(Numbers).first()));
     }
     match of(Terms).is_none() && is_equal(Numbers) {
-        true => contradiction(Numbers, Extents, differences(Extents).first()),
+        true => contradiction(Numbers, Extents, proved()),
         false => None,
     }
 }
@@ -221,5 +226,15 @@ mod tests {
         assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
         let results = vec![(Terms, equal()), (Numbers, about(About::Arguments))];
         assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
+    }
+
+    #[test]
+    fn extents_are_excused_where_records_are_wrong_and_for_the_graphs_of_other_ranks() {
+        let results = vec![(Extents, different(false)), (Terms, equal())];
+        let values = ValueEvidence { results, ..ValueEvidence::default() };
+        assert!(find(&values, |_| false).is_some());
+        assert!(find(&values, |name| name == "mm").is_none());
+        let results = vec![(Extents, equal()), (Numbers, about(About::OtherRank))];
+        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| false).is_none());
     }
 }

@@ -214,7 +214,10 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
             nodes: vec![q.name(hazard.node).to_string()],
             expected: "no node races with communication in this way".to_string(),
             found: format!("on rank {}, {what}", hazard.rank),
-            about: About::Execution,
+            about: match evidence.ranks.as_slice() {
+                [first, _, ..] if first.rank != hazard.rank => About::OtherRank,
+                _ => About::Execution,
+            },
         });
     }
     told

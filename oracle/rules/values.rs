@@ -39,6 +39,8 @@ pub enum About {
     Types,
     /// Memory that a node must not touch, or a graph that does not come to its end.
     Execution,
+    /// The same in the graph that another rank than the first has for itself.
+    OtherRank,
     /// An operator that does not take what it is given.
     Arguments,
 }

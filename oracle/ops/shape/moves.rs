@@ -453,6 +453,12 @@ fn pre_bucket_reduce_scatter(call: &Call) -> Rule<Inferred> {
     if group < 1 {
         return fault(format!("{} over a group of {group}", call.name()));
     }
+    // Those without elements are left out when it runs, and the first one says what is recorded.
+    if let Some(other) = inputs.iter().find(|input| input.dtype.zip(first.dtype).is_some_and(|(a, b)| a != b))
+    {
+        let name = |tensor: &TensorMeta| tensor.dtype.map_or("?", Dtype::name);
+        return fault(format!("{} of {} and {}", call.name(), name(first), name(other)));
+    }
     let mut total = Size::Known(0);
     for (i, input) in inputs.iter().enumerate() {
         let padded = match input.shape.split_first() {

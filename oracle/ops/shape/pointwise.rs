@@ -86,7 +86,7 @@ fn unary_dtype(call: &Call, kind: Unary, dtype: Dtype) -> Rule<Dtype> {
     use Unary::*;
     let class = dtype.class();
     let refused = match kind {
-        Neg => class == DtypeClass::Bool,
+        Neg | Abs => class == DtypeClass::Bool,
         Relu => matches!(class, DtypeClass::Bool | DtypeClass::Complex),
         Gelu | Silu => class < DtypeClass::Float,
         BitwiseNot => class > DtypeClass::Int,
