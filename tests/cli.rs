@@ -355,6 +355,10 @@ fn a_joint_graph_is_cut_and_its_parts_are_sound() {
         assert_eq!(status(&run), 0, "{}", text(&run.stderr));
         let saved: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         assert!(saved["bytes"].as_i64().unwrap() > 0 && saved["storages"].as_u64().unwrap() > 0, "{saved}");
+        let in_short = ["run", "partition", "--method", method, JOINT, "-o", &folder, "--format", "json"];
+        assert_eq!(text(&program(&in_short).stdout), text(&run.stdout));
+        let unknown = program(&["run", "partition", "--method", "half", JOINT, "-o", &folder]);
+        assert_eq!(status(&unknown), 2, "{}", text(&unknown.stdout));
         let (forward, backward) = (scratch.path("parts/fw.json"), scratch.path("parts/bw.json"));
         let check = program(&["check", "partition", JOINT, &forward, &backward, "--set", &set]);
         assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));

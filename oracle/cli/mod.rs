@@ -172,6 +172,10 @@ struct PassOptions {
     /// An option of the pass, as in a case file: kind=all_gather, cap=64MiB, mode=custom_ops, ... (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+
+    /// The method of a pass that has several: the same as --set method=METHOD
+    #[arg(long)]
+    method: Option<String>,
 }
 
 impl PassOptions {
@@ -185,7 +189,8 @@ impl PassOptions {
         if let Some(case) = case.filter(|case| case.name == pass) {
             config = case.clone();
         }
-        for setting in &self.set {
+        let method = self.method.iter().map(|method| format!("method={method}"));
+        for setting in self.set.iter().cloned().chain(method) {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(CouldNotRun::new(format_args!("--set {setting}: expected KEY=VALUE")));
             };
