@@ -63,13 +63,17 @@ def run(mode, target, args, kwargs):
 
 def dispatched(mode, target, args, kwargs):
     """The same through the mode's dispatch, whatever was learned."""
+    with mode:
+        return _call(target, args, kwargs)
+
+
+def _call(target, args, kwargs):
+    def value(a):
+        return a.meta["val"] if isinstance(a, fx.Node) else a
+
     # Below autograd: nothing here is differentiated, and views are views all the same.
-    with mode, torch._C._AutoDispatchBelowAutograd():
-        return target(*fx.node.map_aggregate(args, _value), **fx.node.map_aggregate(kwargs, _value))
-
-
-def _value(argument):
-    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
+    with torch._C._AutoDispatchBelowAutograd():
+        return target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
 
 
 def _by_kernel(mode, target, args, kwargs, inputs):
@@ -78,8 +82,8 @@ def _by_kernel(mode, target, args, kwargs, inputs):
     if len(devices) != 1 or any(isinstance(argument, torch.device) for argument in (*args, *kwargs.values())):
         return None
     try:
-        with in_kernel_invocation_manager(mode), torch._C._AutoDispatchBelowAutograd():
-            value = target(*fx.node.map_aggregate(args, _value), **fx.node.map_aggregate(kwargs, _value))
+        with in_kernel_invocation_manager(mode):
+            value = _call(target, args, kwargs)
         return _recipe(value, inputs, devices.pop(), [])
     except Exception:
         # The dispatch says what is wrong, if anything is.

@@ -118,7 +118,7 @@ impl<S: Source> Joint<'_, S> {
             true => {
                 let again = self.gathered(weight.primal, weight.chain, rows, weight.whole.cols);
                 let whole = again.whole;
-                self.weights.push(again);
+                self.keep_weight(again);
                 whole
             }
             false => weight.whole,

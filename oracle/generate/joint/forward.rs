@@ -206,7 +206,7 @@ impl<S: Source> Joint<'_, S> {
     }
 
     /// Where the parameter is kept.
-    fn keep_weight(&mut self, weight: Weight) -> usize {
+    pub(super) fn keep_weight(&mut self, weight: Weight) -> usize {
         let place = self.weights.len();
         self.weights_of.push((weight.whole.rows, weight.chain != Chain::Whole), place);
         self.weights.push(weight);

@@ -261,7 +261,8 @@ fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHas
     let launch = |saved: &'a Saved| {
         let wait = evidence.in_forward[saved.joint?.index()].filter(|&id| forward.is_wait(id))?;
         let Value::Node(launch) = forward.graph.arg(wait, 0)? else { return None };
-        let name = forward.graph.name(forward.collectives.launch_at(launch).map(|_| launch)?);
+        forward.collectives.launch_at(launch)?;
+        let name = forward.graph.name(launch);
         (closest.saves.contains(name) && !closest.saves.contains(saved.name.as_str())).then_some(name)
     };
     let own = evidence.saved.iter().filter(|saved| chosen(saved.class));
