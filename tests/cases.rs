@@ -9,8 +9,8 @@ use graph_oracle::candidates::{self, Outcome};
 use graph_oracle::case::{Case, Expectation, Expected, Program, Recorded, RecordedGraphs, Subject};
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
-use graph_oracle::judge::{self, Judgement, Options, Verdict};
-use graph_oracle::rules::{CATALOGUE, PassKind, RuleStatus, memory, schedule};
+use graph_oracle::judge::{self, Judgement, Options, Values, Verdict};
+use graph_oracle::rules::{CATALOGUE, PassKind, RuleStatus, WAYS_AGREE, memory, schedule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -78,20 +78,47 @@ fn meets(case: &Case, expectation: &Expectation) -> Result<(), String> {
                 .ok_or_else(|| format!("expected fault {kind}, found {found:?}"))
         }
         Expectation::Verdict { of, is } => {
-            let judgement = match of {
-                Subject::Outcome => judge::judge_recorded(case, &options()),
-                Subject::Reference => judge_candidate(case, "reference"),
-                Subject::Candidate(name) => judge_candidate(case, name),
-            };
-            let judgement = judgement.map_err(|error| error.to_string())?;
+            let judgement = judge_subject(case, of, &options()).map_err(|error| error.to_string())?;
             agrees(&judgement, is).map_err(|why| format!("{of:?}: {why}"))
         }
     }
 }
 
-fn judge_candidate(case: &Case, name: &str) -> Result<Judgement, judge::CannotJudge> {
-    let candidate = candidates::find(name).map_err(judge::CannotJudge::Pass)?;
-    judge::judge(case, candidate.as_ref(), &options())
+fn judge_subject(case: &Case, of: &Subject, options: &Options) -> Result<Judgement, judge::CannotJudge> {
+    let candidate = match of {
+        Subject::Outcome => return judge::judge_recorded(case, options),
+        Subject::Reference => "reference",
+        Subject::Candidate(name) => name,
+    };
+    let candidate = candidates::find(candidate).map_err(judge::CannotJudge::Pass)?;
+    judge::judge(case, candidate.as_ref(), options)
+}
+
+/// Numbers, terms, extents and structure do not contradict each other, whether the case is sound or not.
+#[test]
+fn the_ways_of_knowing_agree_on_every_case() {
+    let options = Options { values: Values::Agree, ..Options::default() };
+    let mut failures = Vec::new();
+    let mut asked = 0;
+    for path in case_files() {
+        let case = read(&path);
+        let Ok(PassKind::Bucketing | PassKind::Repair | PassKind::Partition) =
+            PassKind::named(case.pass.as_ref().map_or("", |pass| &pass.name))
+        else {
+            continue;
+        };
+        for expectation in &case.expectations {
+            let Expectation::Verdict { of, .. } = expectation else { continue };
+            let Ok(judgement) = judge_subject(&case, of, &options) else { continue };
+            asked += 1;
+            if judgement.violated_rules().contains(&WAYS_AGREE) {
+                let report = graph_oracle::report::text(&judgement, "the case", None, true);
+                failures.push(format!("{} {of:?}: {report}", path.display()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {asked} contradict themselves:\n{}", failures.len(), failures.join("\n"));
+    assert!(asked > 100, "asked only {asked}");
 }
 
 fn agrees(judgement: &Judgement, expected: &Expected) -> Result<(), String> {
@@ -172,12 +199,7 @@ fn every_rule_has_an_accepting_and_a_rejecting_case() {
         let case = read(&path);
         for expectation in &case.expectations {
             let Expectation::Verdict { of, .. } = expectation else { continue };
-            let judgement = match of {
-                Subject::Outcome => judge::judge_recorded(&case, &options()),
-                Subject::Reference => judge_candidate(&case, "reference"),
-                Subject::Candidate(name) => judge_candidate(&case, name),
-            };
-            let Ok(judgement) = judgement else { continue };
+            let Ok(judgement) = judge_subject(&case, of, &options()) else { continue };
             for (id, status) in &judgement.rules {
                 match status {
                     graph_oracle::rules::RuleStatus::Holds => *holds.entry(id).or_default() += 1,
@@ -244,12 +266,7 @@ fn every_rule_about_memory_and_schedules_has_an_accepting_and_a_rejecting_case()
             let case = read(&path);
             for expectation in &case.expectations {
                 let Expectation::Verdict { of, is } = expectation else { continue };
-                let judgement = match of {
-                    Subject::Outcome => judge::judge_recorded(&case, &options()),
-                    Subject::Reference => judge_candidate(&case, "reference"),
-                    Subject::Candidate(name) => judge_candidate(&case, name),
-                };
-                let Ok(judgement) = judgement else { continue };
+                let Ok(judgement) = judge_subject(&case, of, &options()) else { continue };
                 for (id, status) in &judgement.rules {
                     match (status, is) {
                         (RuleStatus::Holds, Expected::Sound) => *holds.entry(id).or_default() += 1,

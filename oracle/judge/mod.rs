@@ -447,9 +447,9 @@ fn judge_outcomes_with<'a>(
         // Nothing executes a list that is not in order: what it means is defined by its repair.
         false => Asked { prove: false, execute: false, ..asked(options) },
     };
-    let mut evidence = Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies);
-    let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
     let rank = outcomes.first().and_then(|(rank, _)| *rank);
+    let mut evidence = Evidence { rank, ..Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies) };
+    let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
     // The proof takes as long as all other evidence together.
     let mut evaluated = None;
     both(

@@ -22,7 +22,8 @@
 //! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
 //! has; otherwise it does. Nor does it contradict anything if E finds a difference in what rests on such a fault.
 //!
-//! E is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does is not its business.
+//! E is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what they do to
+//! each other, is not its business.
 //!
 //! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that campaigns
 //! look for it and the reducer shrinks it.

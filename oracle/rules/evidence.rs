@@ -28,6 +28,8 @@ pub struct Evidence<'a> {
     pub after: Rc<Side<'a>>,
     /// What became of what.
     pub correspondence: Rc<Correspondence>,
+    /// The global rank whose graph `after` is, where that is known.
+    pub rank: Option<u32>,
     /// The outcome on each rank, where several are known.
     pub ranks: Vec<RankOutcome<'a>>,
     /// What the pass promises.
@@ -71,6 +73,7 @@ impl<'a> Evidence<'a> {
             needed_no_repair,
             after: Rc::new(after),
             correspondence: Rc::new(correspondence),
+            rank: None,
             ranks: Vec::new(),
             policies,
             values: ValueEvidence::none("no values were compared"),

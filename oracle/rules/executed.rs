@@ -85,7 +85,7 @@ impl<'e> Prepared<'e> {
         let after_graph = evidence.after.graph;
         let after = match run(&self.after) {
             Ok(run) => run,
-            Err(failure) => return failed(after_graph, &failure),
+            Err(failure) => return failed(after_graph, &failure, self.after.len()),
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, &before, &after);
         // One difference for each place, on the first rank that shows it.
@@ -128,8 +128,8 @@ fn bakes_rank(evidence: &Evidence) -> bool {
         })
 }
 
-/// A graph after that cannot be executed: our limits are no fault of it, everything else is.
-fn failed(after: &Graph, failure: &Failure) -> ValueResult {
+/// A graph after, one of so many different ones, that cannot be executed: our limits are no fault of it, everything else is.
+fn failed(after: &Graph, failure: &Failure, graphs: usize) -> ValueResult {
     let nodes: Vec<NodeId> = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
             return ValueResult::Unknown(format!("after: {}", tell(after, failure)));
@@ -146,6 +146,7 @@ fn failed(after: &Graph, failure: &Failure) -> ValueResult {
         found: tell(after, failure),
         about: match failure {
             Failure::Raises { .. } => About::Arguments,
+            Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
             _ => About::Execution,
         },
     }])

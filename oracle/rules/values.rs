@@ -39,7 +39,7 @@ pub enum About {
     Types,
     /// Memory that a node must not touch, or a graph that does not come to its end.
     Execution,
-    /// The same in the graph that another rank than the first has for itself.
+    /// The same where ranks have graphs of their own: in that of another rank than the first, or between them.
     OtherRank,
     /// An operator that does not take what it is given.
     Arguments,
@@ -97,10 +97,8 @@ impl ValueEvidence {
         }
         let mut this = ValueEvidence::default();
         if asked.prove {
-            let evaluated = evaluated.unwrap_or_else(|| {
-                let rank = evidence.ranks.first().map(|outcome| outcome.rank);
-                Evaluated::new(&evidence.before, &evidence.after, rank)
-            });
+            let evaluated = evaluated
+                .unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, evidence.rank));
             let (result, wrong_contents) = proved::prove(evidence, evaluated);
             this.results.push(result);
             this.wrong_contents = wrong_contents;

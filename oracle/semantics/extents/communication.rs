@@ -16,13 +16,15 @@ use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
-use crate::graph::{Out, Value};
+use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Collective, Kind};
 
 /// One tensor of a launch.
 struct Part {
     input: Tensor,
     value: ValueId,
+    /// What the ranks send: the same, as far as it is known of the others.
+    sent: ValueId,
 }
 
 /// A collective being started.
@@ -63,14 +65,27 @@ impl Machine<'_, '_> {
         // A receipt is given the buffer to receive into.
         let receives = matches!(kind, Collective::Recv | Collective::PointToPoint);
         let reading = if receives { Reading::Moving } else { Reading::Using };
+        let outs = match call.index("out") {
+            Some(index) => self.nodes(call, index)?,
+            None => Vec::new(),
+        };
         let mut parts = Vec::with_capacity(about.inputs.len());
-        for &node in &about.inputs {
+        for (index, &node) in about.inputs.iter().enumerate() {
             let input = self.tensor(node)?;
             let value = self.read(input, Some(node), reading)?;
-            parts.push(Part { input, value });
+            let lies_in = |&out: &NodeId| self.tensor(out).is_ok_and(|out| out.storage == input.storage);
+            let is_own_slot = outs.get(index).is_some_and(lies_in);
+            self.has_own_slots |= is_own_slot;
+            // Each rank has written its own slot: what lies unwritten beside it on this one is another place on the others.
+            let may_be_another_slot = self.has_own_slots && !is_own_slot && size != Some(1);
+            let sent = match may_be_another_slot && self.arena.is_partly_unwritten(value) {
+                true => self.arena.of_another_graph(value),
+                false => value,
+            };
+            parts.push(Part { input, value, sent });
         }
         let op = about.reduce_op.map(|op| self.arena.symbol(op));
-        let payload = |part: &Part| Payload { value: part.value, dtype: part.input.dtype, result: None };
+        let payload = |part: &Part| Payload { value: part.sent, dtype: part.input.dtype, result: None };
         let launch = self.eval.launches.len();
         self.eval.launches.push(Launch {
             node: self.node,
@@ -93,10 +108,6 @@ impl Machine<'_, '_> {
         if parts.is_empty() {
             return Ok(self.opaque_launch(&start, &parts)?);
         }
-        let outs = match call.index("out") {
-            Some(index) => self.nodes(call, index)?,
-            None => Vec::new(),
-        };
         let mut items = Vec::with_capacity(parts.len());
         for (index, (part, received)) in parts.iter().zip(received).enumerate() {
             let target = match outs.get(index) {
@@ -140,7 +151,7 @@ impl Machine<'_, '_> {
         }
         let &Start { group, size, .. } = start;
         let mut sizes = self.sizes(part.input)?;
-        let value = part.value;
+        let value = part.sent;
         let ranks = || size.ok_or_else(|| Reason::arguments("a group of unknown size"));
         let received = match (start.kind, start.op) {
             (Collective::AllGather, _) => {

@@ -77,6 +77,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         received: 0,
         in_flight: Vec::new(),
         rank: start.rank,
+        has_own_slots: false,
     };
     machine.run(start);
     machine.eval

@@ -67,6 +67,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
     /// The global rank that the graph was made for, where that is known.
     pub(super) rank: Option<u32>,
+    /// Whether a gather into the buffer that holds its input was met: a graph that is another one on each rank.
+    pub(super) has_own_slots: bool,
 }
 
 impl Machine<'_, '_> {

@@ -9,7 +9,7 @@ use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
 use super::run::{Piece, RunList, pieces};
-use super::source::{Source, SourceId, Symbol, Traits, ValueId};
+use super::source::{POISON, Source, SourceId, Symbol, Traits, ValueId};
 use crate::graph::Dtype;
 
 impl Arena {
@@ -355,6 +355,20 @@ impl Arena {
         }
         words.tensor(value, Dtype::U8, &[]);
         words
+    }
+
+    /// Whether a value has unwritten elements and others.
+    pub(super) fn is_partly_unwritten(&self, value: ValueId) -> bool {
+        self.traits(value).has(Traits::POISON) && self.runs(value).iter().any(|run| run.source != POISON)
+    }
+
+    /// What other ranks hold, each by a graph of its own, where this one holds `value`: nothing is known of it.
+    pub(super) fn of_another_graph(&mut self, value: ValueId) -> ValueId {
+        let mut words = Words::default();
+        let name = self.symbol("another graph");
+        words.symbol(Tag::Target, name);
+        words.tensor(value, Dtype::U8, &[]);
+        self.opaque_movement(&words, self.len(value), &[value])
     }
 
     /// A result that is only known to be a function of its key, though it is made of elements of `inputs`.

@@ -189,7 +189,8 @@ impl<D: Domain> Rank<'_, D> {
         let train = train == Value::None || self.flag(train)?;
         let count = self.room(&x.shape)?;
         let mask = if train {
-            let key = self.next_draw();
+            // A GPU draws vectors of elements, whose number depends on the dtype that the mask is laid over.
+            let key = mix(self.next_draw(), x.dtype as u64);
             self.domain.draw(Draw::Bernoulli(1.0 - p), key, Dtype::Bool, count)?
         } else {
             vec![self.domain.constant(Number::Bool(true), Dtype::Bool); count]
