@@ -117,7 +117,12 @@ fn the_ways_of_knowing_agree_on_every_case() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} of {asked} contradict themselves:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {asked} contradict themselves:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
     assert!(asked > 100, "asked only {asked}");
 }
 

@@ -448,7 +448,8 @@ fn judge_outcomes_with<'a>(
         false => Asked { prove: false, execute: false, ..asked(options) },
     };
     let rank = outcomes.first().and_then(|(rank, _)| *rank);
-    let mut evidence = Evidence { rank, ..Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies) };
+    let mut evidence =
+        Evidence { rank, ..Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies) };
     let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
     // The proof takes as long as all other evidence together.
     let mut evaluated = None;

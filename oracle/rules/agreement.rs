@@ -30,8 +30,8 @@
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Evidence, Finding, NodeMention, Severity, Stage};
-use crate::graph::{Graph, NodeId};
+use super::{Evidence, Finding, NodeMention, Severity, Side, Stage};
+use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
 
 /// The id under which contradictions are told; no rule about passes.
@@ -40,7 +40,7 @@ pub const WAYS_AGREE: &str = "oracle/ways-agree";
 /// The contradictions, in words; and the ways that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>) {
     let misfits = evidence.misfits_after();
-    let found = find(&evidence.values, |name| rests_on(evidence.after.graph, name, &misfits));
+    let found = find(&evidence.values, |name| rests_on(&evidence.after, name, &misfits));
     let finding = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
     (finding.into_iter().collect(), unknown(&evidence.values))
 }
@@ -78,19 +78,23 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
     (found.into_iter().collect(), unknown(&values))
 }
 
-/// Whether a node is one of `misfits`, or takes what such a node gives.
-fn rests_on(graph: &Graph, name: &str, misfits: &[NodeId]) -> bool {
+/// Whether a node is one of `misfits`, or takes what such a node gives or writes.
+fn rests_on(side: &Side, name: &str, misfits: &[NodeId]) -> bool {
+    if misfits.is_empty() {
+        return false;
+    }
+    let (graph, storages) = (side.graph, side.storages());
     let mut open: Vec<NodeId> = graph.find(name).into_iter().collect();
     let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
     while let Some(node) = open.pop() {
         if misfits.contains(&node) {
             return true;
         }
-        graph.for_each_input(node, &mut |input| {
-            if seen.insert(input) {
-                open.push(input);
-            }
-        });
+        let mut below = Vec::new();
+        graph.for_each_input(node, &mut |input| below.push(input));
+        let accesses = storages.all_parts(node).flat_map(|part| storages.accesses_of(part.storage));
+        below.extend(accesses.filter(|access| access.touch.writes()).map(|access| access.node));
+        open.extend(below.into_iter().filter(|&node| seen.insert(node)));
     }
     false
 }

@@ -5,7 +5,8 @@ use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, Value, World};
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
-    self, Aspect, Difference, Domain, Failure, Hazard, Numbers, Options, Place, Program, Run, Terms,
+    self, Aspect, Difference, Domain, Failure, Hazard, HazardKind, Numbers, Options, Place, Program, Run,
+    Terms,
 };
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -215,8 +216,9 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
             nodes: vec![q.name(hazard.node).to_string()],
             expected: "no node races with communication in this way".to_string(),
             found: format!("on rank {}, {what}", hazard.rank),
-            about: match evidence.ranks.as_slice() {
-                [first, _, ..] if first.rank != hazard.rank => About::OtherRank,
+            about: match (hazard.kind, evidence.ranks.as_slice()) {
+                (_, [first, _, ..]) if first.rank != hazard.rank => About::OtherRank,
+                (HazardKind::ViewNeedsCopy, _) => About::Arguments,
                 _ => About::Execution,
             },
         });

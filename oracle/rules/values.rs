@@ -97,8 +97,8 @@ impl ValueEvidence {
         }
         let mut this = ValueEvidence::default();
         if asked.prove {
-            let evaluated = evaluated
-                .unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, evidence.rank));
+            let evaluated =
+                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, evidence.rank));
             let (result, wrong_contents) = proved::prove(evidence, evaluated);
             this.results.push(result);
             this.wrong_contents = wrong_contents;

@@ -430,12 +430,7 @@ impl Memory {
             let mut marks = Vec::new();
             gather(&storage.marks, window, storage.scale(window.dtype), &mut marks);
             if marks.contains(&Raced) {
-                for flight in &self.flights {
-                    if flight.outputs.iter().any(|(_, output)| overlap(output, window)) {
-                        let kind = HazardKind::OutputOverwritten { collective: flight.node };
-                        note(&mut self.hazards, node, kind);
-                    }
-                }
+                note_outputs(&mut self.hazards, node, &self.flights, window);
             }
         }
         Ok(())
@@ -456,7 +451,16 @@ impl Memory {
             let storage = &mut self.storages[output.storage.index()];
             storage.flights += 1;
             let per = storage.scale(output.dtype);
-            storage.fill_marks(output, per, InFlight);
+            let mut marks = Vec::new();
+            gather(&storage.marks, output, per, &mut marks);
+            if !marks.iter().any(|mark| matches!(mark, InFlight | Raced)) {
+                storage.fill_marks(output, per, InFlight);
+                continue;
+            }
+            // Another collective will write there, too.
+            marks.fill(InFlight);
+            storage.mark(output, per, &marks);
+            note_outputs(&mut self.hazards, self.node, &self.flights, output);
         }
         for input in &flight.inputs {
             self.storages[input.storage.index()].flights += 1;
@@ -484,6 +488,11 @@ impl Memory {
     ) -> Outcome<()> {
         self.saw(Touch::Land(launch), output);
         self.refine(domain, output.storage, block.grain);
+        let mut read_by = match self.flights.len() {
+            0 | 1 => Vec::new(),
+            _ => self.snapshots(domain, output.storage)?,
+        };
+        read_by.retain(|&(flight, ..)| self.flights[flight].launch != launch);
         let storage = &mut self.storages[output.storage.index()];
         block.refine(domain, storage.grain);
         let per = storage.scale(output.dtype);
@@ -505,6 +514,7 @@ impl Memory {
         }
         storage.written = true;
         storage.flights = storage.flights.saturating_sub(1);
+        self.note_write(domain, output, &read_by)?;
         let Some(at) = self.flights.iter().position(|f| f.launch == launch) else { return Ok(()) };
         self.flights[at].outputs.retain(|(_, o)| o != output);
         if self.flights[at].outputs.is_empty() {
@@ -608,6 +618,15 @@ pub fn overlap(a: &Window, b: &Window) -> bool {
     match (bytes(a), bytes(b)) {
         (Some((a0, a1)), Some((b0, b1))) => a.storage == b.storage && a0 < b1 && b0 < a1,
         _ => a.storage == b.storage,
+    }
+}
+
+/// Notes the flights that will write where `node` writes.
+fn note_outputs(hazards: &mut Vec<(NodeId, HazardKind)>, node: NodeId, flights: &[Flight], window: &Window) {
+    for flight in flights {
+        if flight.outputs.iter().any(|(_, output)| overlap(output, window)) {
+            note(hazards, node, HazardKind::OutputOverwritten { collective: flight.node });
+        }
     }
 }
 

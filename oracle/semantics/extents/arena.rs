@@ -16,15 +16,15 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 pub struct Limits {
     /// Runs that all values of an arena may have together (24 bytes each).
     pub runs: usize,
-    /// Stretches up to which a window on several runs is written out as runs. Above it, it stays a window.
+    /// Stretches up to which a window on several runs, in the order of memory, is written out as runs. Above it, it stays a window.
     pub flatten: i64,
-    /// The same for a window on a single run.
-    pub flatten_one: i64,
+    /// The same for a window in another order, and for one on a single run.
+    pub flatten_other: i64,
 }
 
 impl Limits {
     /// 16 million runs (400 MB), 65,536 stretches, 256 stretches.
-    pub const DEFAULT: Limits = Limits { runs: 1 << 24, flatten: 1 << 16, flatten_one: 1 << 8 };
+    pub const DEFAULT: Limits = Limits { runs: 1 << 24, flatten: 1 << 16, flatten_other: 1 << 8 };
 }
 
 impl Default for Limits {

@@ -271,9 +271,10 @@ impl Machine<'_, '_> {
         let width = i64::from(input.dtype.itemsize());
         let found = (from - low) / width;
         let len = ((to - from) / width).max(1);
-        let group = self.graph.world.group(self.arena.group_name(group));
-        let own = || Some(group?.instance_of(self.rank?)?.1 as u32);
-        let rank = group.and_then(|group| group.recorded_rank).or_else(own);
+        let ranks = self.graph.world.group(self.arena.group_name(group));
+        let own = || Some(ranks?.instance_of(self.rank?)?.1 as u32);
+        let rank = ranks.and_then(|ranks| ranks.recorded_rank).or_else(own);
+        self.arena.places.own.extend(rank.map(|rank| (group, rank)));
         let contiguous = layout::is_contiguous(self.eval.sizes(input), self.eval.strides(input));
         let expected = rank.and_then(|rank| len.checked_mul(i64::from(rank)));
         let right = match rank {

@@ -388,13 +388,16 @@ impl Comparer<'_> {
                 continue;
             }
             // Reading what is not there yet shows in the values where it matters; a race does not.
-            let certain = matches!(
-                hazard.kind,
-                HazardKind::WritesInFlight { .. }
-                    | HazardKind::InputChanged { .. }
-                    | HazardKind::NeverAwaited
-                    | HazardKind::SlotMisplaced { .. }
-            );
+            let certain = match hazard.kind {
+                HazardKind::ReadsInFlight { .. }
+                | HazardKind::WritesInFlight { .. }
+                | HazardKind::NeverAwaited
+                | HazardKind::SlotMisplaced { .. } => true,
+                HazardKind::InputChanged { values: Some((now, sent)), .. } => {
+                    self.judge.values(now, sent) == Verdict::Different
+                }
+                _ => false,
+            };
             if certain == races {
                 let text = hazard.tell(after.graph);
                 self.note(What::Hazard(hazard.clone()), text, certain);

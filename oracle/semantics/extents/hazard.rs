@@ -4,6 +4,7 @@
 //! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
 //! and `before` has not is a fault of the pass.
 
+use super::source::ValueId;
 use super::words::range_words;
 use crate::graph::{Graph, NodeId};
 use std::ops::Range;
@@ -43,6 +44,8 @@ pub enum HazardKind {
     InputChanged {
         /// The collective.
         launch: NodeId,
+        /// What it holds now, where that is known, and what was sent.
+        values: Option<(ValueId, ValueId)>,
     },
     /// It starts a collective of which nobody awaits a result.
     NeverAwaited,
@@ -114,7 +117,7 @@ impl Hazard {
             HazardKind::WritesInFlight { launch } => {
                 format!("{name} writes memory that {} is still writing", graph.name(*launch))
             }
-            HazardKind::InputChanged { launch } => {
+            HazardKind::InputChanged { launch, .. } => {
                 format!("the input of {} has changed by the time {name} waits for it", graph.name(*launch))
             }
             HazardKind::NeverAwaited => format!("{name} is never waited for"),

@@ -362,7 +362,8 @@ impl Machine<'_, '_> {
                 let now = self.eval.shown(self.arena, input, self.content(input));
                 if now.as_ref() != Ok(&sent) {
                     let launch = self.eval.launches[flight.launch].node;
-                    self.hazard(HazardKind::InputChanged { launch });
+                    let values = now.ok().map(|now| (now, sent));
+                    self.hazard(HazardKind::InputChanged { launch, values });
                 }
             }
             let content = self.written(flight.target, flight.result, false)?;

@@ -528,7 +528,7 @@ fn run(program: &[Step]) -> Model {
 /// Limits that write everything out, and limits that keep every window.
 fn limits(flatten: bool) -> Limits {
     let most = if flatten { 1 << 16 } else { 2 };
-    Limits { flatten: most.max(64), flatten_one: most, ..Limits::DEFAULT }
+    Limits { flatten: most.max(64), flatten_other: most, ..Limits::DEFAULT }
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 
 use super::arguments::{Call, is_out};
 use super::evaluation::{Effect, Produced, Tensor};
-use super::key::Tag;
+use super::key::{Tag, tag, tokens};
 use super::layout;
 use super::machine::Machine;
 use super::reason::Reason;
@@ -50,12 +50,14 @@ impl Machine<'_, '_> {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
+        // Of no elements comes a constant: a sum is 0.
+        let is_constant = takes_no_elements(&self.words.0);
         let key = self.take_key();
         if info.effect {
             let ordered = !matches!(info.kind, Kind::AssertScalar);
             self.eval.effects.push(Effect { node: self.node, key, ordered });
         }
-        let more = if unknown { more.and(Traits::ASSUMED) } else { more };
+        let more = if unknown || is_constant { more.and(Traits::ASSUMED) } else { more };
         match call {
             Some(call) => self.write_arguments(call, key, more)?,
             None if unknown => self.write_everything(key)?,
@@ -292,6 +294,12 @@ impl Machine<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether a call takes tensors, none of which has an element.
+fn takes_no_elements(words: &[u64]) -> bool {
+    let mut tensors = tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor)).peekable();
+    tensors.peek().is_some() && tensors.all(|(_, value_and_sizes)| value_and_sizes[1..].contains(&0))
 }
 
 /// Whether a call draws random numbers.

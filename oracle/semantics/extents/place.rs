@@ -74,6 +74,8 @@ pub(super) struct Places {
     inside: FxHashMap<(GroupId, GroupId), bool>,
     beside: FxHashMap<GroupId, GroupSet>,
     moved: FxHashMap<(PlaceId, GroupId, u32), Result<(PlaceId, i64), PlaceError>>,
+    /// The own index in groups where a graph fills a slot of its own, and is so the graph of one rank.
+    pub(super) own: Vec<(GroupId, u32)>,
 }
 
 impl Places {
@@ -88,6 +90,7 @@ impl Places {
             inside: FxHashMap::default(),
             beside: FxHashMap::default(),
             moved: FxHashMap::default(),
+            own: Vec::new(),
         }
     }
 
@@ -336,6 +339,12 @@ impl Places {
                 scaled.iter().any(|&g| scaled.iter().any(|&h| g != h && !self.axes(g, h)))
             }
         }
+    }
+
+    /// Whether a place is the own rank in a graph that says which one that is.
+    pub(super) fn is_home(&self, place: PlaceId) -> bool {
+        let Place { moves, scales } = self.get(place);
+        !self.own.is_empty() && scales.is_empty() && moves.iter().all(|to| self.own.contains(to))
     }
 
     /// Whether two places differ in how the offset depends on the own index.

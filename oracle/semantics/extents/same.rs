@@ -450,6 +450,11 @@ impl<'a> Judge<'a> {
         if !alike && a.place != b.place && self.arena.places.may_be_equal(a.place, b.place) {
             return Relation::Unknown;
         }
+        // In a graph that fills a slot of its own, what the own rank holds is what it gets of itself.
+        let is_home = |place| self.arena.places.is_home(place);
+        if a.source == b.source && a.offset == b.offset && is_home(a.place) && is_home(b.place) {
+            return Relation::Unknown;
+        }
         match (self.arena.get(a.source), self.arena.get(b.source)) {
             _ if self.holds_window(a.source) || self.holds_window(b.source) => {
                 match (self.resolve(a, 0), self.resolve(b, 0)) {

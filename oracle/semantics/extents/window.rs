@@ -38,7 +38,7 @@ impl Arena {
         let first = pieces(self.runs(content), offset, extent + 1).next();
         let value = match first {
             Some(piece) if piece.len == extent + 1 => self.read_run(piece, dims, count)?,
-            _ if layout::blocks(dims) <= self.limits.flatten => self.flatten(content, offset, dims)?,
+            _ if layout::blocks(dims) <= self.most_blocks(dims) => self.flatten(content, offset, dims)?,
             // A piece of a larger buffer shows what a copy of it shows: the gaps are left out first.
             _ => match layout::packed(dims) {
                 Some((in_memory, shown))
@@ -57,6 +57,15 @@ impl Arena {
         Ok(value)
     }
 
+    /// Stretches up to which a layout on several runs is written out. In the order of memory the runs of a bucket's piece come out as
+    /// those of the tensor alone; a permutation tears them apart.
+    fn most_blocks(&self, dims: &[(i64, i64)]) -> i64 {
+        match dims.is_sorted_by(|outer, inner| outer.1 >= inner.1) {
+            true => self.limits.flatten,
+            false => self.limits.flatten_other,
+        }
+    }
+
     /// The elements of a single run, which is what the layout covers.
     fn read_run(&mut self, piece: Piece, dims: &[(i64, i64)], count: i64) -> Result<ValueId, Reason> {
         if piece.step == 0 || matches!(dims, [(_, 0)]) {
@@ -71,7 +80,7 @@ impl Arena {
             let moves = self.places.get(piece.place).moves.clone();
             return self.moved_along(value, &moves);
         }
-        if layout::blocks(dims) <= self.limits.flatten_one {
+        if layout::blocks(dims) <= self.limits.flatten_other {
             let covered = self.piece(piece);
             return self.flatten(covered, 0, dims);
         }
@@ -238,7 +247,7 @@ mod tests {
     }
 
     fn arena(flatten: i64) -> Arena {
-        Arena::new(&World::default(), Limits { flatten, flatten_one: flatten, ..Limits::DEFAULT })
+        Arena::new(&World::default(), Limits { flatten, flatten_other: flatten, ..Limits::DEFAULT })
     }
 
     /// A value of `n` elements: one source, or one after the other of two ranks.
@@ -378,7 +387,7 @@ mod tests {
 
     #[test]
     fn limits_refuse() {
-        let limits = Limits { runs: 40, flatten: 1 << 16, flatten_one: 1 << 16 };
+        let limits = Limits { runs: 40, flatten: 1 << 16, flatten_other: 1 << 16 };
         let mut arena = Arena::new(&World::default(), limits);
         let source = arena.source(Source::Placeholder { position: 0 });
         let content = arena.all_of(source, 10_000);
