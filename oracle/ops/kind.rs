@@ -67,6 +67,14 @@ pub enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// Whether each element of the result is made of the corresponding elements of the inputs, after broadcasting.
+    pub fn is_elementwise(self) -> bool {
+        use Kind::*;
+        matches!(self, Unary(_) | Binary(_) | Where | Fma | Clamp | MaskedFill | Pointwise)
+    }
+}
+
 /// Windows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]

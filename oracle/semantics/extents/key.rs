@@ -205,6 +205,28 @@ pub(super) fn target(words: &[u64]) -> Option<Symbol> {
     (tag(word) == Some(Tag::Target)).then(|| Symbol(payload(word)))
 }
 
+/// How many elements the tensors of a key have, broadcast against each other. `None` where they do not fit, or too many.
+pub(super) fn broadcast_count(words: &[u64]) -> Option<i64> {
+    let mut sizes: Vec<u64> = Vec::new();
+    for (_, rest) in tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor)) {
+        let more = rest.len() - 1;
+        if sizes.len() < more {
+            sizes.splice(0..0, vec![1; more - sizes.len()]);
+        }
+        let inner = sizes.len() - more;
+        for (size, &other) in sizes[inner..].iter_mut().zip(&rest[1..]) {
+            match (*size, other) {
+                (one, other) if one == other => {}
+                (1, other) => *size = other,
+                (_, 1) => {}
+                _ => return None,
+            }
+        }
+    }
+    let count = sizes.iter().try_fold(1u64, |count, &size| count.checked_mul(size))?;
+    i64::try_from(count).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +248,19 @@ mod tests {
             assert_eq!((tag_ as usize, tag(words.0[0]), payload(words.0[0])), (i + 1, Some(tag_), u32::MAX));
         }
         assert_eq!(tag(0), None);
+    }
+
+    #[test]
+    fn sizes_are_broadcast() {
+        let count = |all: &[&[i64]]| {
+            let mut words = Words::default();
+            all.iter().for_each(|sizes| words.tensor(ValueId(0), Dtype::F32, sizes));
+            broadcast_count(&words.0)
+        };
+        assert_eq!(count(&[&[3, 1], &[4]]), Some(12));
+        assert_eq!(count(&[&[], &[2, 3], &[1, 3]]), Some(6));
+        assert_eq!(count(&[&[0], &[1]]), Some(0));
+        assert_eq!((count(&[&[2], &[3]]), count(&[&[1 << 40, 1], &[1 << 40]])), (None, None));
     }
 
     #[test]

@@ -12,11 +12,12 @@
 //! index operator that may not look at the element) proves nothing.
 
 use super::arena::Arena;
-use super::key::{KeyDifference, difference};
+use super::key::{self, KeyDifference, difference};
 use super::layout;
 use super::place::{GroupSet, HERE, PlaceId};
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
+use crate::ops;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -45,12 +46,14 @@ enum Pair {
     Elements(Element, Element),
 }
 
-/// One element.
+/// One element, which may stand for those that follow it in its source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Element {
     pub(super) source: SourceId,
     pub(super) place: PlaceId,
     pub(super) offset: i64,
+    /// How many it stands for, itself included.
+    pub(super) len: i64,
 }
 
 /// Where two values part.
@@ -73,6 +76,11 @@ enum Relation {
     IfSame(Vec<Pair>),
     /// The same if these pairs are; but a difference there proves nothing.
     Perhaps(Vec<Pair>),
+    /// The same if all of these are; but only a difference of the `shown` ones proves something.
+    Shown {
+        whole: Vec<Pair>,
+        shown: Vec<Pair>,
+    },
     Unknown,
 }
 
@@ -139,6 +147,13 @@ impl<'a> Judge<'a> {
                     }
                     Relation::IfSame(pairs) => (pairs, certain),
                     Relation::Perhaps(pairs) => (pairs, false),
+                    Relation::Shown { whole, shown } => {
+                        for pair in shown {
+                            open.push(met.len());
+                            met.push(Open { pair, certain, from: index });
+                        }
+                        (whole, false)
+                    }
                 };
                 for pair in pairs {
                     open.push(met.len());
@@ -213,8 +228,9 @@ impl<'a> Judge<'a> {
     fn compare_pieces(&mut self, p: Piece, q: Piece, relations: &mut Vec<Relation>) {
         let window = |arena: &Arena, s| matches!(arena.get(s), Source::Window { .. });
         if !self.holds_window(p.source) && !self.holds_window(q.source) {
-            let first = (element(p, 0), element(q, 0));
-            let relation = self.compare_elements(first.0, first.1);
+            let len = if p.step == 1 && q.step == 1 { p.len } else { 1 };
+            let first = |piece| Element { len, ..element(piece, 0) };
+            let relation = self.compare_elements(first(p), first(q));
             // What holds for the first element holds for all, if both go on alike.
             if p.len > 1 && p.step != q.step && !matches!(relation, Relation::Different) {
                 relations.push(relation);
@@ -319,7 +335,7 @@ impl<'a> Judge<'a> {
                 if self.holds_window(source) && !self.arena.places.get(at.place).scales.is_empty() {
                     return None;
                 }
-                let inner = Element { source, place: super::place::HERE, offset: at.offset };
+                let inner = Element { source, place: super::place::HERE, ..at };
                 let inner = self.resolve(inner, depth + 1)?;
                 let inner = self.seen_from(inner, place)?;
                 let reduced = self.arena.source(Source::Reduced {
@@ -328,7 +344,7 @@ impl<'a> Judge<'a> {
                     source: inner.source,
                     place: inner.place,
                 });
-                Some(Element { source: reduced, place: at.place, offset: inner.offset })
+                Some(Element { source: reduced, place: at.place, ..inner })
             }
             _ => Some(at),
         }
@@ -419,6 +435,25 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Of two calls that differ in their inputs only: what some elements of the result are made of, where the operator is a
+    /// function of corresponding elements.
+    fn shown_inputs(&mut self, k: KeyId, whole: &[Pair], shown: Element) -> Option<Vec<Pair>> {
+        let target = key::target(self.arena.words(k))?;
+        if !ops::by_target(self.arena.text(target))?.kind.is_elementwise() {
+            return None;
+        }
+        let count = key::broadcast_count(self.arena.words(k))?;
+        let of = |&pair: &Pair| match pair {
+            // Of an input that is broadcast it is not asked which elements are shown.
+            Pair::Values(a, b) if self.arena.len(a) == count && self.arena.len(b) == count => {
+                let mut part = |value| self.arena.slice(value, shown.offset, shown.len);
+                Pair::Values(part(a), part(b))
+            }
+            pair => pair,
+        };
+        (shown.offset >= 0 && shown.offset + shown.len <= count).then(|| whole.iter().map(of).collect())
+    }
+
     /// Whether reductions over two groups certainly differ: where each is, its group, and along which groups what it
     /// reduces varies. What is the same all along gives the same, whatever the ranks that it is reduced over.
     fn reduced_apart(
@@ -486,8 +521,8 @@ impl<'a> Judge<'a> {
                 Source::Reduced { op: n, group: h, source: r, place: q },
             ) if (o, g) == (n, h) && a.place == b.place => {
                 let pair = Pair::Elements(
-                    Element { source: s, place: p, offset: a.offset },
-                    Element { source: r, place: q, offset: b.offset },
+                    Element { source: s, place: p, ..a },
+                    Element { source: r, place: q, ..b },
                 );
                 if both_unwritten { Relation::Perhaps(vec![pair]) } else { Relation::IfSame(vec![pair]) }
             }
@@ -497,6 +532,10 @@ impl<'a> Judge<'a> {
                 match self.compare_keys(k, l) {
                     Relation::Different => different(),
                     Relation::IfSame(pairs) if assumed => Relation::Perhaps(pairs),
+                    Relation::IfSame(whole) => match self.shown_inputs(k, &whole, a) {
+                        Some(shown) => Relation::Shown { whole, shown },
+                        None => Relation::IfSame(whole),
+                    },
                     relation => relation,
                 }
             }
@@ -533,7 +572,7 @@ impl<'a> Judge<'a> {
 }
 
 fn element(piece: Piece, t: i64) -> Element {
-    Element { source: piece.source, place: piece.place, offset: piece.offset + t * piece.step }
+    Element { source: piece.source, place: piece.place, offset: piece.offset + t * piece.step, len: 1 }
 }
 
 impl Arena {
