@@ -138,7 +138,7 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
             }
         }
     }
-    network.max_flow(source, sink).and_then(|flow| i64::try_from(flow).ok())
+    network.max_flow(source, sink).value.and_then(|flow| i64::try_from(flow).ok())
 }
 
 /// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of which
@@ -243,8 +243,8 @@ impl<'a> Closest<'a> {
         for edge in &given.edges {
             network.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED));
         }
-        let flow = network.max_flow(given.source, given.sink)?;
-        let sink_side = network.reaches(given.sink);
+        let found = network.max_flow(given.source, given.sink);
+        let (flow, sink_side) = (found.value?, found.reaches(given.sink));
         let on_sink_side = |vertex: usize| sink_side.get(vertex).copied().unwrap_or(false);
         let cut = given.edges.iter().filter(|edge| !on_sink_side(edge.from) && on_sink_side(edge.to));
         Some(Closest { flow, saves: cut.filter_map(|edge| edge.saves.as_deref()).collect() })
@@ -302,7 +302,7 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     }
     let flow = closest.flow;
     let mut findings = Vec::new();
-    if without.max_flow(given.source, given.sink) != Some(0) {
+    if without.max_flow(given.source, given.sink).value != Some(0) {
         let title = "what is saved does not separate backward from what cannot be recomputed";
         findings.push(evidence.finding(RULE, title).however(
             "a cut leaves no path from the source to the sink",
