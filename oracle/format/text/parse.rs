@@ -96,6 +96,9 @@ pub(super) struct Stated {
 }
 
 pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
+    // A line is a node, mostly; but many empty lines are not many nodes.
+    const SHORT_LINE: usize = 24;
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     let mut parser = Parser {
         text,
         lexer: Lexer::new(text),
@@ -104,7 +107,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         open: Vec::new(),
         errors: Vec::new(),
         case: Case::default(),
-        graph: Graph::default(),
+        graph: Graph::with_capacity(lines.min(text.len() / SHORT_LINE)),
         part: Part::Before,
         stated: Stated::default(),
         ops: Ops::default(),

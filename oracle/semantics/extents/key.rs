@@ -205,16 +205,21 @@ pub(super) fn target(words: &[u64]) -> Option<Symbol> {
     (tag(word) == Some(Tag::Target)).then(|| Symbol(payload(word)))
 }
 
-/// How many elements the tensors of a key have, broadcast against each other. `None` where they do not fit, or too many.
-pub(super) fn broadcast_count(words: &[u64]) -> Option<i64> {
-    let mut sizes: Vec<u64> = Vec::new();
-    for (_, rest) in tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor)) {
-        let more = rest.len() - 1;
-        if sizes.len() < more {
-            sizes.splice(0..0, vec![1; more - sizes.len()]);
+/// The tensors of a key, each with its sizes.
+pub(super) fn tensors(words: &[u64]) -> impl Iterator<Item = (ValueId, &[u64])> {
+    let tensors = tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor));
+    tensors.map(|(_, rest)| (ValueId(rest[0] as u32), &rest[1..]))
+}
+
+/// The sizes of the tensors of a key, broadcast against each other. `None` where they do not fit.
+pub(super) fn broadcast(words: &[u64]) -> Option<Vec<u64>> {
+    let mut all: Vec<u64> = Vec::new();
+    for (_, sizes) in tensors(words) {
+        if all.len() < sizes.len() {
+            all.splice(0..0, vec![1; sizes.len() - all.len()]);
         }
-        let inner = sizes.len() - more;
-        for (size, &other) in sizes[inner..].iter_mut().zip(&rest[1..]) {
+        let outer = all.len() - sizes.len();
+        for (size, &other) in all[outer..].iter_mut().zip(sizes) {
             match (*size, other) {
                 (one, other) if one == other => {}
                 (1, other) => *size = other,
@@ -223,8 +228,7 @@ pub(super) fn broadcast_count(words: &[u64]) -> Option<i64> {
             }
         }
     }
-    let count = sizes.iter().try_fold(1u64, |count, &size| count.checked_mul(size))?;
-    i64::try_from(count).ok()
+    Some(all)
 }
 
 #[cfg(test)]
@@ -252,15 +256,14 @@ mod tests {
 
     #[test]
     fn sizes_are_broadcast() {
-        let count = |all: &[&[i64]]| {
+        let all = |all: &[&[i64]]| {
             let mut words = Words::default();
             all.iter().for_each(|sizes| words.tensor(ValueId(0), Dtype::F32, sizes));
-            broadcast_count(&words.0)
+            broadcast(&words.0)
         };
-        assert_eq!(count(&[&[3, 1], &[4]]), Some(12));
-        assert_eq!(count(&[&[], &[2, 3], &[1, 3]]), Some(6));
-        assert_eq!(count(&[&[0], &[1]]), Some(0));
-        assert_eq!((count(&[&[2], &[3]]), count(&[&[1 << 40, 1], &[1 << 40]])), (None, None));
+        assert_eq!(all(&[&[3, 1], &[4]]), Some(vec![3, 4]));
+        assert_eq!(all(&[&[], &[2, 3], &[1, 3]]), Some(vec![2, 3]));
+        assert_eq!((all(&[&[0], &[1]]), all(&[&[2], &[3]])), (Some(vec![0]), None));
     }
 
     #[test]

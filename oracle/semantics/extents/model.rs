@@ -13,7 +13,7 @@ use super::same::{Judge, Verdict};
 use super::source::{Source, SourceId, ValueId};
 use super::{Limits, OutputValue, evaluate};
 use crate::graph::{Dtype, Graph, Group, NodeId, Op, Out, Span, Value, World, contiguous_strides};
-use crate::ops::{Ops, by_short_name};
+use crate::ops::{Ops, by_short_name, by_target};
 use indexmap::IndexSet;
 use proptest::prelude::*;
 
@@ -316,18 +316,46 @@ impl Model {
                 let cast = cast.collect();
                 self.fresh("cast", &[value, Value::Dtype(to)], &x.sizes, to, cast);
             }
+            // Of each element by itself, or of all of them.
             8 => {
-                let target = by_short_name("relu").unwrap().target.clone();
+                let is_elementwise = b % 2 == 0 || rank == 0;
+                let (name, arguments): (&str, &[Value]) = match is_elementwise {
+                    true => ("relu", &[value]),
+                    false => ("cumprod", &[value, Value::Int(0)]),
+                };
+                let target = by_short_name(name).unwrap().target.clone();
                 let results = elements.iter().map(|e| {
-                    let term = |offset| Term::Call {
-                        target: target.clone(),
-                        of: vec![(x.dtype as u32, e.clone())],
-                        offset,
+                    let term = |offset: i64| {
+                        let (of, offset) = match is_elementwise {
+                            true => (vec![e[offset as usize]], 0),
+                            false => (e.clone(), offset),
+                        };
+                        Term::Call { target: target.clone(), of: vec![(x.dtype as u32, of)], offset }
                     };
                     (0..count).map(|offset| self.terms.id(term(offset))).collect()
                 });
                 let results = results.collect();
-                self.fresh("relu", &[value], &x.sizes, x.dtype, results);
+                self.fresh(name, arguments, &x.sizes, x.dtype, results);
+            }
+            // The sum with a tensor that is broadcast.
+            16 => {
+                let y = self.pick(b);
+                let fits = y.dtype == x.dtype && y.sizes.len() <= rank;
+                if !fits || !y.sizes.iter().rev().zip(x.sizes.iter().rev()).all(|(&n, &m)| n == m || n == 1) {
+                    return;
+                }
+                let target = by_short_name("add").unwrap().target.clone();
+                let others = each(self, &y);
+                let results = elements.iter().zip(&others).map(|(e, other)| {
+                    let of = |t: i64| {
+                        let index = broadcast_index(&y.sizes, &x.sizes, t) as usize;
+                        [e[t as usize], other[index]].map(|term| (x.dtype as u32, vec![term])).to_vec()
+                    };
+                    let term = |t| Term::Call { target: target.clone(), of: of(t), offset: 0 };
+                    (0..count).map(|t| self.terms.id(term(t))).collect()
+                });
+                let results = results.collect();
+                self.fresh("add", &[value, Value::Node(y.node)], &x.sizes, x.dtype, results);
             }
             9 if rank > 0 => {
                 // Zeros behind the last row.
@@ -491,14 +519,25 @@ impl Instances<'_> {
             Source::Opaque { key, .. } => {
                 let words = self.arena.words(key).to_vec();
                 let target = self.arena.text(target(&words).unwrap()).to_string();
+                let is_elementwise = by_target(&target).unwrap().kind.is_elementwise();
                 let mut of = Vec::new();
+                // The largest comes first: others are broadcast.
+                let mut largest = None;
                 for (word, rest) in tokens(&words) {
                     if tag(word) == Some(Tag::Tensor) {
                         let value = ValueId(rest[0] as u32);
-                        let elements = (0..self.arena.len(value)).map(|t| self.value(value, t, rank));
+                        let sizes: Vec<i64> = rest[1..].iter().map(|&n| n as i64).collect();
+                        let index =
+                            broadcast_index(&sizes, largest.get_or_insert_with(|| sizes.clone()), offset);
+                        let shown = match is_elementwise {
+                            true => index..index + 1,
+                            false => 0..self.arena.len(value),
+                        };
+                        let elements = shown.map(|t| self.value(value, t, rank));
                         of.push((payload(word) >> 16, elements.collect()));
                     }
                 }
+                let offset = if is_elementwise { 0 } else { offset };
                 self.terms.id(Term::Call { target, of, offset })
             }
             other => panic!("no formula for {other:?}"),
@@ -506,10 +545,21 @@ impl Instances<'_> {
     }
 }
 
+/// The element of a tensor of sizes `own`, broadcast to `sizes`, that element `t` shows.
+fn broadcast_index(own: &[i64], sizes: &[i64], mut t: i64) -> i64 {
+    let mut place = vec![0; sizes.len()];
+    for (d, &size) in sizes.iter().enumerate().rev() {
+        place[d] = t % size;
+        t /= size;
+    }
+    let outer = sizes.len() - own.len();
+    own.iter().zip(&place[outer..]).fold(0, |at, (&n, &i)| at * n + if n == 1 { 0 } else { i })
+}
+
 type Step = (u32, u32, u32, u32);
 
 fn any_program() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0u32..16, 0u32..1000, 0u32..1000, 0u32..1000), 1..24)
+    prop::collection::vec((0u32..17, 0u32..1000, 0u32..1000, 0u32..1000), 1..24)
 }
 
 fn run(program: &[Step]) -> Model {

@@ -76,11 +76,13 @@ enum Relation {
     IfSame(Vec<Pair>),
     /// The same if these pairs are; but a difference there proves nothing.
     Perhaps(Vec<Pair>),
-    /// The same if all of these are; but only a difference of the `shown` ones proves something.
-    Shown {
+    /// The same if the `whole` pairs are, different if one of the `made_of` pairs is.
+    Made {
         whole: Vec<Pair>,
-        shown: Vec<Pair>,
+        made_of: Vec<Pair>,
     },
+    /// Different if one of these pairs is, else unknown.
+    Apart(Vec<Pair>),
     Unknown,
 }
 
@@ -147,12 +149,16 @@ impl<'a> Judge<'a> {
                     }
                     Relation::IfSame(pairs) => (pairs, certain),
                     Relation::Perhaps(pairs) => (pairs, false),
-                    Relation::Shown { whole, shown } => {
-                        for pair in shown {
+                    Relation::Made { whole, made_of } => {
+                        for pair in made_of {
                             open.push(met.len());
                             met.push(Open { pair, certain, from: index });
                         }
                         (whole, false)
+                    }
+                    Relation::Apart(pairs) => {
+                        unknown = true;
+                        (pairs, certain)
                     }
                 };
                 for pair in pairs {
@@ -375,9 +381,13 @@ impl<'a> Judge<'a> {
                     return None;
                 }
                 let chosen = *self.arena.table(table).get(k as usize)?;
+                // One element over and over does not stand for those behind it.
+                if chosen.step == 0 && at.len > 1 && !self.arena.is_uniform(chosen.source) {
+                    return None;
+                }
                 let piece = Piece { len: 1, offset: at.offset, source: at.source, place: at.place, step: 1 };
                 let chosen = element(super::value::chosen_piece(piece, chosen).ok()?, 0);
-                self.at_index(chosen, group, k)
+                self.at_index(Element { len: at.len, ..chosen }, group, k)
             }
             Source::Select { .. } => None,
             _ => {
@@ -435,23 +445,46 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Of two calls that differ in their inputs only: what some elements of the result are made of, where the operator is a
-    /// function of corresponding elements.
-    fn shown_inputs(&mut self, k: KeyId, whole: &[Pair], shown: Element) -> Option<Vec<Pair>> {
-        let target = key::target(self.arena.words(k))?;
-        if !ops::by_target(self.arena.text(target))?.kind.is_elementwise() {
+    /// Of two calls of a function of corresponding elements: elements of the inputs that the elements `a` of the one and `b` of the
+    /// other are made of. `None` for other calls.
+    fn made_of(&mut self, (k, a): (KeyId, Element), (l, b): (KeyId, Element)) -> Option<Vec<Pair>> {
+        if !self.is_elementwise(a.source) {
             return None;
         }
-        let count = key::broadcast_count(self.arena.words(k))?;
-        let of = |&pair: &Pair| match pair {
-            // Of an input that is broadcast it is not asked which elements are shown.
-            Pair::Values(a, b) if self.arena.len(a) == count && self.arena.len(b) == count => {
-                let mut part = |value| self.arena.slice(value, shown.offset, shown.len);
-                Pair::Values(part(a), part(b))
-            }
-            pair => pair,
+        let inputs = |words: &[u64], of: Element| -> Option<Vec<(ValueId, [Element; 2])>> {
+            let sizes = key::broadcast(words)?;
+            Some(key::tensors(words).map(|(value, own)| (value, read_by(own, &sizes, of))).collect())
         };
-        (shown.offset >= 0 && shown.offset + shown.len <= count).then(|| whole.iter().map(of).collect())
+        let one = inputs(self.arena.words(k), a)?;
+        let other = inputs(self.arena.words(l), b)?;
+        let mut pairs = Vec::with_capacity(one.len());
+        for ((x, [all_x, first_x]), (y, [all_y, first_y])) in one.into_iter().zip(other) {
+            let (p, q) = if all_x.len == all_y.len { (all_x, all_y) } else { (first_x, first_y) };
+            pairs.push(Pair::Values(self.shown(x, p)?, self.shown(y, q)?));
+        }
+        Some(pairs)
+    }
+
+    /// The part of a value that lies where elements do: their offsets, on their rank.
+    fn shown(&mut self, value: ValueId, at: Element) -> Option<ValueId> {
+        let place = self.arena.places.get(at.place);
+        if !place.scales.is_empty() || at.offset < 0 || at.offset.checked_add(at.len)? > self.arena.len(value)
+        {
+            return None;
+        }
+        let moves = place.moves.clone();
+        let part = self.arena.slice(value, at.offset, at.len);
+        self.arena.moved_along(part, &moves).ok()
+    }
+
+    /// Whether a source is the result of a function of corresponding elements, be it cast or reduced over ranks.
+    fn is_elementwise(&self, source: SourceId) -> bool {
+        self.holds(source, |one| match one {
+            Source::Opaque { key, .. } => key::target(self.arena.words(key))
+                .and_then(|target| ops::by_target(self.arena.text(target)))
+                .is_some_and(|info| info.kind.is_elementwise()),
+            _ => false,
+        })
     }
 
     /// Whether reductions over two groups certainly differ: where each is, its group, and along which groups what it
@@ -485,6 +518,7 @@ impl<'a> Judge<'a> {
         if !alike && a.place != b.place && self.arena.places.may_be_equal(a.place, b.place) {
             return Relation::Unknown;
         }
+        let is_elsewhere = a.offset != b.offset || self.arena.places.scales_differ(a.place, b.place);
         // In a graph that fills a slot of its own, what the own rank holds is what it gets of itself.
         let is_home = |place| self.arena.places.is_home(place);
         if a.source == b.source && a.offset == b.offset && is_home(a.place) && is_home(b.place) {
@@ -497,7 +531,10 @@ impl<'a> Judge<'a> {
                     _ => Relation::Unknown,
                 }
             }
-            _ if a.source == b.source && self.tells_elements_apart(a.source) => {
+            _ if a.source == b.source
+                && self.tells_elements_apart(a.source)
+                && (!is_elsewhere || !self.is_elementwise(a.source)) =>
+            {
                 // The same element on two ranks may be one value, unless it differs along what parts them.
                 let groups = self.arena.varies(a.source);
                 let moves = |place| &self.arena.places.get(place).moves;
@@ -532,11 +569,22 @@ impl<'a> Judge<'a> {
                 match self.compare_keys(k, l) {
                     Relation::Different => different(),
                     Relation::IfSame(pairs) if assumed => Relation::Perhaps(pairs),
-                    Relation::IfSame(whole) => match self.shown_inputs(k, &whole, a) {
-                        Some(shown) => Relation::Shown { whole, shown },
+                    Relation::IfSame(whole) => match self.made_of((k, a), (l, b)) {
+                        Some(made_of) => Relation::Made { whole, made_of },
                         None => Relation::IfSame(whole),
                     },
                     relation => relation,
+                }
+            }
+            (Source::Opaque { key: k, output: n }, Source::Opaque { key: l, output: m })
+                if a.offset != b.offset
+                    && n == m
+                    && difference(self.arena.words(k), self.arena.words(l)) != KeyDifference::Call
+                    && self.is_elementwise(a.source) =>
+            {
+                match self.made_of((k, a), (l, b)) {
+                    Some(made_of) if !assumed => Relation::Apart(made_of),
+                    _ => Relation::Unknown,
                 }
             }
             // The same call on another rank may have the same inputs there.
@@ -556,8 +604,11 @@ impl<'a> Judge<'a> {
                 let other = self.arena.varies(r).and(self.arena.places.follows(q));
                 let elsewhere = a.offset != b.offset && a.place == b.place
                     || self.arena.places.scales_differ(a.place, b.place);
-                let other_elements =
-                    elsewhere && s == r && self.tells_elements_apart(s) && one != GroupSet::NONE;
+                let other_elements = elsewhere
+                    && s == r
+                    && self.tells_elements_apart(s)
+                    && !self.is_elementwise(s)
+                    && one != GroupSet::NONE;
                 let other_ranks = g != h && self.reduced_apart((a.place, g, one), (b.place, h, other));
                 if other_elements || other_ranks { different() } else { Relation::Unknown }
             }
@@ -573,6 +624,35 @@ impl<'a> Judge<'a> {
 
 fn element(piece: Piece, t: i64) -> Element {
     Element { source: piece.source, place: piece.place, offset: piece.offset + t * piece.step, len: 1 }
+}
+
+/// Which elements of an input of these sizes some elements of a result are made of, and the first of them. Of an input that is
+/// broadcast, where that is not a stretch, the first alone.
+fn read_by(own: &[u64], sizes: &[u64], of: Element) -> [Element; 2] {
+    let (mut left, mut index, mut weight) = (of.offset, 0i64, 1i64);
+    for (&size, own) in sizes.iter().rev().zip(own.iter().rev().map(Some).chain(std::iter::repeat(None))) {
+        let size = (size as i64).max(1);
+        if let Some(&own) = own.filter(|own| **own > 1) {
+            index = index.saturating_add((left % size).saturating_mul(weight));
+            weight = weight.saturating_mul(own as i64);
+        }
+        left /= size;
+    }
+    let first = Element { offset: index, len: 1, ..of };
+    let count = |sizes: &[u64]| sizes.iter().fold(1i64, |count, &size| count.saturating_mul(size as i64));
+    let inner = sizes.len().saturating_sub(own.len());
+    let all = if count(own) == count(sizes) {
+        of
+    } else if count(own) == count(&sizes[inner..])
+        && of.len >= count(own)
+        && of.offset % count(own).max(1) == 0
+    {
+        // Its elements are shown over and over.
+        Element { offset: 0, len: count(own), ..of }
+    } else {
+        first
+    };
+    [all, first]
 }
 
 impl Arena {
