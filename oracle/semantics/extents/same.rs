@@ -570,7 +570,10 @@ impl<'a> Judge<'a> {
                     Relation::Different => different(),
                     Relation::IfSame(pairs) if assumed => Relation::Perhaps(pairs),
                     Relation::IfSame(whole) => match self.made_of((k, a), (l, b)) {
-                        Some(made_of) => Relation::Made { whole, made_of },
+                        Some(mut made_of) => {
+                            made_of.extend(whole.iter().filter(|pair| matches!(pair, Pair::Keys(..))));
+                            Relation::Made { whole, made_of }
+                        }
                         None => Relation::IfSame(whole),
                     },
                     relation => relation,
