@@ -452,7 +452,10 @@ impl Memory {
             storage.flights += 1;
             let per = storage.scale(output.dtype);
             let mut marks = Vec::new();
-            gather(&storage.marks, output, per, &mut marks);
+            // Nobody else is in flight there, mostly.
+            if storage.flights > 1 {
+                gather(&storage.marks, output, per, &mut marks);
+            }
             if !marks.iter().any(|mark| matches!(mark, InFlight | Raced)) {
                 storage.fill_marks(output, per, InFlight);
                 continue;

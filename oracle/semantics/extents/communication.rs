@@ -274,7 +274,9 @@ impl Machine<'_, '_> {
         let ranks = self.graph.world.group(self.arena.group_name(group));
         let own = || Some(ranks?.instance_of(self.rank?)?.1 as u32);
         let rank = ranks.and_then(|ranks| ranks.recorded_rank).or_else(own);
-        self.arena.places.own.extend(rank.map(|rank| (group, rank)));
+        if let Some(rank) = rank {
+            self.arena.places.own.insert((group, rank));
+        }
         let contiguous = layout::is_contiguous(self.eval.sizes(input), self.eval.strides(input));
         let expected = rank.and_then(|rank| len.checked_mul(i64::from(rank)));
         let right = match rank {

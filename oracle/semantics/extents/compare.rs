@@ -387,7 +387,7 @@ impl Comparer<'_> {
                 *count -= 1;
                 continue;
             }
-            // Reading what is not there yet shows in the values where it matters; a race does not.
+            // Reading what nobody has written shows in the values where it matters; a race does not.
             let certain = match hazard.kind {
                 HazardKind::ReadsInFlight { .. }
                 | HazardKind::WritesInFlight { .. }

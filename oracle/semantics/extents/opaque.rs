@@ -3,7 +3,7 @@
 
 use super::arguments::{Call, is_out};
 use super::evaluation::{Effect, Produced, Tensor};
-use super::key::{Tag, tag, tokens};
+use super::key::{Tag, tensors};
 use super::layout;
 use super::machine::Machine;
 use super::reason::Reason;
@@ -298,8 +298,8 @@ impl Machine<'_, '_> {
 
 /// Whether a call takes tensors, none of which has an element.
 fn takes_no_elements(words: &[u64]) -> bool {
-    let mut tensors = tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor)).peekable();
-    tensors.peek().is_some() && tensors.all(|(_, value_and_sizes)| value_and_sizes[1..].contains(&0))
+    let mut tensors = tensors(words).peekable();
+    tensors.peek().is_some() && tensors.all(|(_, sizes)| sizes.contains(&0))
 }
 
 /// Whether a call draws random numbers.

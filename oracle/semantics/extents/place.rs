@@ -8,7 +8,7 @@
 
 use super::topology::Topology;
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// A process group of an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -75,7 +75,7 @@ pub(super) struct Places {
     beside: FxHashMap<GroupId, GroupSet>,
     moved: FxHashMap<(PlaceId, GroupId, u32), Result<(PlaceId, i64), PlaceError>>,
     /// The own index in groups where a graph fills a slot of its own, and is so the graph of one rank.
-    pub(super) own: Vec<(GroupId, u32)>,
+    pub(super) own: FxHashSet<(GroupId, u32)>,
 }
 
 impl Places {
@@ -90,7 +90,7 @@ impl Places {
             inside: FxHashMap::default(),
             beside: FxHashMap::default(),
             moved: FxHashMap::default(),
-            own: Vec::new(),
+            own: FxHashSet::default(),
         }
     }
 
