@@ -15,6 +15,7 @@ pub(crate) use reference::partition_config;
 use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::Graph;
+use crate::ops::shape::complete;
 use crate::passes::partition::two_stages::{TracedAgain, trace_again};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
@@ -37,6 +38,19 @@ pub struct Outcome {
     pub unrepaired: Option<Graph>,
     /// The final graph.
     pub repaired: Graph,
+}
+
+impl Outcome {
+    /// The same with results for calls that record none, where their operators' rules give them; `None` if that adds
+    /// nothing.
+    pub fn completed(&self) -> Option<Outcome> {
+        let unrepaired = self.unrepaired.as_ref().and_then(complete);
+        let repaired = complete(&self.repaired);
+        (unrepaired.is_some() || repaired.is_some()).then(|| Outcome {
+            unrepaired: unrepaired.or_else(|| self.unrepaired.clone()),
+            repaired: repaired.unwrap_or_else(|| self.repaired.clone()),
+        })
+    }
 }
 
 /// Why a candidate gives no outcome.

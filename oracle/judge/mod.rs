@@ -14,6 +14,7 @@ use crate::analysis::validate::validate;
 use crate::candidates::{Candidate, Outcome, Refusal};
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
+use crate::ops::shape::complete;
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
@@ -188,6 +189,18 @@ pub fn judge_outcomes(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
+    // Passes often leave their new nodes without recorded results.
+    let completed = complete(before);
+    let before = completed.as_ref().unwrap_or(before);
+    let completed: Vec<(Option<u32>, Outcome)>;
+    let outcomes = match outcomes.iter().any(|(_, outcome)| outcome.completed().is_some()) {
+        false => outcomes,
+        true => {
+            let all = outcomes.iter();
+            completed = all.map(|(rank, o)| (*rank, o.completed().unwrap_or_else(|| o.clone()))).collect();
+            &completed
+        }
+    };
     match (pass, outcomes) {
         (PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward)]) => {
@@ -475,7 +488,8 @@ fn judge_outcomes_with<'a>(
     }
     evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
     evidence.renamed_plan = again.renamed_plan;
-    let notes = rules::compare_values(&mut evidence, asked, evaluated);
+    let mut notes = rules::compare_values(&mut evidence, asked, evaluated);
+    notes.extend(rules::contradicting_records(&evidence.before));
     let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
     if asked.agree {
         let (findings, unknown) = rules::contradictions(&evidence);

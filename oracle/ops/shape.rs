@@ -26,6 +26,7 @@ mod opaque;
 mod packing;
 mod pointwise;
 mod promote;
+mod record;
 mod reduce;
 mod size;
 mod view;
@@ -34,6 +35,7 @@ pub use check::{ShapeFault, check};
 pub use layout::{is_contiguous, view as strides_of_view};
 pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
+pub use record::complete;
 pub use size::Size;
 
 use super::{ArityError, Kind, OpInfo, Ops, Random};

@@ -1,7 +1,7 @@
 //! `graph/*`: the result is a graph at all.
 
-use super::{Checked, Evidence};
-use crate::analysis::fault::FaultKind;
+use super::{Checked, Evidence, Side};
+use crate::analysis::fault::{Fault, FaultKind};
 
 /// The result has no faults that the input had not.
 ///
@@ -32,19 +32,18 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The input's recorded results follow from their operators, and lie within their storages.
-pub(super) fn input_shapes(evidence: &Evidence) -> Checked {
-    let before = &evidence.before;
-    let mut findings = Vec::new();
-    for fault in before.faults() {
-        if !matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::OutsideStorage { .. }) {
-            continue;
-        }
-        findings.push(
-            evidence
-                .finding("graph/input-shapes", super::Stage::Before, fault.to_string())
-                .before_nodes(evidence, fault.node),
-        );
-    }
-    Checked::Findings(findings)
+/// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints of
+/// sizes that depend on data often do not, or a tensor that reaches past its storage. No pass is at fault for that.
+pub(crate) fn contradicting_records(before: &Side) -> Option<String> {
+    let contradicts =
+        |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::OutsideStorage { .. });
+    let mut faults = before.faults().iter().filter(contradicts);
+    let first = faults.next()?;
+    let others = match faults.count() {
+        0 => String::new(),
+        n => format!("; {n} more like it"),
+    };
+    Some(format!(
+        "input: its records contradict its operators, so these calls count as unknown functions of their inputs: {first}{others}"
+    ))
 }

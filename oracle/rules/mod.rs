@@ -45,6 +45,7 @@ pub use correspondence::{Correspondence, Merge};
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
+pub(crate) use graph::contradicting_records;
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use proved::Evaluated;
@@ -223,15 +224,6 @@ pub static CATALOGUE: &[Rule] = &[
         statement: "When the pass refuses or fails, the input graph is unchanged.",
         reason: "Callers may go on without the pass.",
         check: bucket::failure_atomic,
-    },
-    Rule {
-        id: "graph/input-shapes",
-        severity: Severity::Soundness,
-        passes: BOTH,
-        statement: "The recorded result of every node of the input is what its operator makes of its inputs, and no \
-                    tensor reaches past the end of its storage.",
-        reason: "A pass that is given false sizes cannot be judged by them.",
-        check: graph::input_shapes,
     },
     Rule {
         id: "graph/well-formed",

@@ -30,6 +30,7 @@ use super::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
 use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::{Graph, Op};
+use crate::ops::shape::complete;
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure};
@@ -337,10 +338,11 @@ impl Candidate for Worker {
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         self.takes(graph, pass)?;
         self.exchange(Request::run(0, pass, rank), graph, "outcome", &|message| {
-            Ok(Outcome {
+            let outcome = Outcome {
                 unrepaired: optional_graph("unrepaired", message.unrepaired)?,
                 repaired: read_graph("repaired", message.repaired)?,
-            })
+            };
+            Ok(outcome.completed().unwrap_or(outcome))
         })
     }
 
@@ -351,7 +353,8 @@ impl Candidate for Worker {
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
         self.takes(joint, pass)?;
         self.exchange(Request::run(0, pass, place.rank), joint, "outcome", &|message| {
-            Ok((read_graph("forward", message.forward)?, read_graph("backward", message.backward)?))
+            let part = |key, text| read_graph(key, text).map(|graph| complete(&graph).unwrap_or(graph));
+            Ok((part("forward", message.forward)?, part("backward", message.backward)?))
         })
     }
 

@@ -100,9 +100,13 @@ impl Machine<'_, '_> {
         let start = Start { call, about: &about, kind, group, size, op, launch, asynchronous };
         let mut received = Vec::with_capacity(parts.len());
         for part in &parts {
-            match self.follow(&start, part)? {
-                Some(one) => received.push(one),
-                None => return Ok(self.opaque_launch(&start, &parts)?),
+            match self.follow(&start, part) {
+                Ok(Some(one)) => received.push(one),
+                Ok(None) => return Ok(self.opaque_launch(&start, &parts)?),
+                Err(Stop::Unknown(reason)) if reason.is_contradiction() => {
+                    return Ok(self.opaque_launch(&start, &parts)?);
+                }
+                Err(stop) => return Err(stop),
             }
         }
         if parts.is_empty() {

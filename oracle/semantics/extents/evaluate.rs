@@ -337,6 +337,12 @@ impl Machine<'_, '_> {
         match done {
             Ok(produced) => Ok(produced),
             Err(Stop::NotFollowed) => self.opaque(info, Some(&call), Traits::ASSUMED),
+            // What a wait or a launch does to memory is not guessed; a launch has an opaque form of its own.
+            Err(Stop::Unknown(reason))
+                if reason.is_contradiction() && !matches!(info.kind, Kind::Wait | Kind::Collective(_)) =>
+            {
+                self.opaque(info, Some(&call), Traits::ASSUMED)
+            }
             Err(Stop::Unknown(reason)) => Err(reason),
         }
     }

@@ -51,6 +51,11 @@ impl<'a, D: Domain> Rank<'a, D> {
     pub(super) fn unmodelled(&mut self, node: NodeId, step: &Step<'a>, key: u64) -> Outcome<Item> {
         let Some(info) = step.info else { return Err(refuse!("nothing is known of it")) };
         let graph = self.program.graph;
+        let is_read = self.program.last_use[node.index()] > node;
+        let returns_nothing = info.schema.as_ref().is_some_and(|schema| schema.returns.is_empty());
+        if graph.node(node).out == Out::Absent && is_read && !returns_nothing {
+            return Err(refuse!("nothing is recorded of what it returns"));
+        }
         let poisoned = self.reads_poison(node)?;
         let mut output = 0;
         let written = match &info.schema {
