@@ -5,6 +5,7 @@ use super::key::{Tag, Words, tag, tokens};
 use super::place::{GroupSet, HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
+use super::same::{Pair, Verdict};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
@@ -55,6 +56,8 @@ pub struct Arena {
     pub(super) windows: FxHashMap<(ValueId, i64, LayoutId), ValueId>,
     pub(super) casts: FxHashMap<(ValueId, u16), ValueId>,
     spare: Vec<RunList>,
+    /// Pairs of which it is known whether they are the same.
+    pub(super) settled: FxHashMap<Pair, Verdict>,
 }
 
 /// The value of a tensor without elements.
@@ -81,6 +84,7 @@ impl Arena {
             windows: FxHashMap::default(),
             casts: FxHashMap::default(),
             spare: Vec::new(),
+            settled: FxHashMap::default(),
         };
         for group in &world.groups {
             arena.places.group(&group.name);

@@ -44,6 +44,8 @@ pub fn evaluate<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops) -> Evaluatio
 
 /// Evaluates `graph` on given inputs: a backward graph on what its forward graph has returned, say.
 pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: &Start) -> Evaluation<'g> {
+    // What this graph says of slots of its own may leave open what was known of other graphs.
+    arena.settled.clear();
     let n = graph.len();
     let eval = Evaluation {
         graph,

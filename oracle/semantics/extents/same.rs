@@ -3,10 +3,10 @@
 //! # The idea
 //!
 //! Equal ids are equal values. Different ids may still be equal values, written differently: a window that could not be
-//! flattened against runs. So the question is decided by a list of pairs that must all be the same. A pair of
-//! values is taken apart into runs, a pair of runs into elements or into the inputs of the calls that made them;
-//! every pair that comes up joins the list. All pairs settled: same. One pair of elements that come from different
-//! places: different. Anything that cannot be looked into: unknown.
+//! flattened against runs. A pair of values is taken apart into runs, a pair of runs into elements or into the inputs
+//! of the calls that made them; so the question becomes one about other pairs, of older values. Each pair is settled
+//! once, and what is known of it is kept for all questions about the arena. All that a pair rests on is the same: same.
+//! One pair of elements that come from different places: different. Anything that cannot be looked into: unknown.
 //!
 //! A difference found on the way through something assumed (an operator of which nothing is known, a symbolic size, an
 //! index operator that may not look at the element) proves nothing.
@@ -18,13 +18,14 @@ use super::place::{GroupSet, HERE, PlaceId};
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use crate::ops;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Elements of a window up to which they are looked at one by one.
 const ALL_ELEMENTS: i64 = 1 << 16;
 /// How many are looked at otherwise.
 const SAMPLES: i64 = 1 << 10;
+/// How many are looked at before what is known of them is asked for.
+const AT_ONCE: i64 = 16;
 /// Windows on windows that are looked through.
 const DEPTH: u32 = 64;
 
@@ -39,8 +40,9 @@ pub enum Verdict {
     Unknown,
 }
 
+/// Two things that may be the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Pair {
+pub(super) enum Pair {
     Values(ValueId, ValueId),
     Keys(KeyId, KeyId),
     Elements(Element, Element),
@@ -83,27 +85,51 @@ enum Relation {
     },
     /// Different if one of these pairs is, else unknown.
     Apart(Vec<Pair>),
+    /// Different if one of these pairs is. Else it says nothing: there are others.
+    Sample(Vec<Pair>),
     Unknown,
 }
 
-/// A pair to be looked at.
-#[derive(Clone, Copy, Debug)]
-struct Open {
+/// What of a pair is being decided.
+struct Frame {
     pair: Pair,
-    certain: bool,
-    from: usize,
+    /// Of two values: the pieces that are not looked at yet, the next one last, and of the first how far.
+    pieces: Vec<(Piece, Piece)>,
+    at: i64,
+    /// What is known of the part that is looked at, and which pairs of it come next.
+    relations: Vec<Relation>,
+    relation: usize,
+    next: usize,
+    /// Whether a pair of the relation that is looked at is not the same.
+    open: bool,
+    /// Whether anything is not known.
+    unknown: bool,
 }
 
-/// Answers questions about one arena, and remembers the answers.
+impl Frame {
+    /// Ends the relation that is looked at.
+    fn end_relation(&mut self, is_unknown: bool) {
+        self.unknown |= is_unknown;
+        self.relation += 1;
+        self.next = 0;
+        self.open = false;
+    }
+}
+
+/// What comes next for a pair.
+enum Step {
+    Ask(Pair),
+    Settled(Verdict),
+}
+
+/// Answers questions about one arena. The arena remembers the answers.
 pub(super) struct Judge<'a> {
     pub(super) arena: &'a mut Arena,
-    /// Pairs that are settled.
-    known: FxHashMap<Pair, Verdict>,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(arena: &'a mut Arena) -> Judge<'a> {
-        Judge { arena, known: FxHashMap::default() }
+        Judge { arena }
     }
 
     /// Whether two values are the same.
@@ -117,71 +143,96 @@ impl<'a> Judge<'a> {
     }
 
     fn settle(&mut self, pair: Pair) -> Verdict {
-        if let Some(&known) = self.known.get(&pair) {
+        if let Some(&known) = self.arena.settled.get(&pair) {
             return known;
         }
-        // All pairs that came up: whether a difference there is certain, and the pair that it came up for.
-        let mut met = vec![Open { pair, certain: true, from: usize::MAX }];
-        let mut best: FxHashMap<Pair, bool> = FxHashMap::default();
-        let mut open = vec![0];
-        let mut unknown = false;
-        while let Some(index) = open.pop() {
-            let Open { pair, certain, .. } = met[index];
-            match (self.known.get(&pair), best.get(&pair)) {
-                (Some(Verdict::Same), _) => continue,
-                (Some(Verdict::Different), _) if certain => return self.differs(&met, index),
-                // Looked at before, and as certain as now.
-                (_, Some(&before)) if before || !certain => continue,
-                _ => best.insert(pair, certain),
-            };
-            let relations = match pair {
-                Pair::Values(a, b) => self.compare_values(a, b),
-                Pair::Keys(a, b) => vec![self.compare_keys(a, b)],
-                Pair::Elements(a, b) => vec![self.compare_elements(a, b)],
-            };
-            for relation in relations {
-                let (pairs, certain) = match relation {
-                    Relation::Same => continue,
-                    Relation::Different if certain => return self.differs(&met, index),
-                    Relation::Different | Relation::Unknown => {
-                        unknown = true;
-                        continue;
-                    }
-                    Relation::IfSame(pairs) => (pairs, certain),
-                    Relation::Perhaps(pairs) => (pairs, false),
-                    Relation::Made { whole, made_of } => {
-                        for pair in made_of {
-                            open.push(met.len());
-                            met.push(Open { pair, certain, from: index });
-                        }
-                        (whole, false)
-                    }
-                    Relation::Apart(pairs) => {
-                        unknown = true;
-                        (pairs, certain)
-                    }
-                };
-                for pair in pairs {
-                    open.push(met.len());
-                    met.push(Open { pair, certain, from: index });
+        let mut frames = vec![self.open(pair)];
+        while let Some(mut frame) = frames.pop() {
+            match self.step(&mut frame) {
+                Step::Ask(pair) => {
+                    let asked = self.open(pair);
+                    frames.extend([frame, asked]);
+                }
+                Step::Settled(verdict) => {
+                    self.arena.settled.insert(frame.pair, verdict);
                 }
             }
         }
-        if unknown {
-            self.known.insert(pair, Verdict::Unknown);
-            return Verdict::Unknown;
-        }
-        self.known.extend(met.into_iter().map(|open| (open.pair, Verdict::Same)));
-        Verdict::Same
+        self.arena.settled.get(&pair).copied().unwrap_or(Verdict::Unknown)
     }
 
-    /// A certain difference: the pair differs, and every pair that it came up for.
-    fn differs(&mut self, met: &[Open], mut index: usize) -> Verdict {
-        while let Some(open) = met.get(index) {
-            self.known.insert(open.pair, Verdict::Different);
-            index = open.from;
+    fn open(&mut self, pair: Pair) -> Frame {
+        // Values are made of older ones, so that no pair comes up for itself. Of one that does nothing is known.
+        self.arena.settled.insert(pair, Verdict::Unknown);
+        let (mut pieces, mut relations) = (Vec::new(), Vec::new());
+        match pair {
+            Pair::Values(a, b) if self.arena.len(a) != self.arena.len(b) => relations.push(Relation::Different),
+            Pair::Values(a, b) => {
+                pieces = self.arena.differing(a, b);
+                pieces.reverse();
+            }
+            Pair::Keys(a, b) => relations.push(self.compare_keys(a, b)),
+            Pair::Elements(a, b) => relations.push(self.compare_elements(a, b)),
         }
-        Verdict::Different
+        Frame { pair, pieces, at: 0, relations, relation: 0, next: 0, open: false, unknown: false }
+    }
+
+    /// Goes on with a pair until another one must be settled first.
+    fn step(&mut self, frame: &mut Frame) -> Step {
+        loop {
+            let Some(relation) = frame.relations.get(frame.relation) else {
+                let Some(&(p, q)) = frame.pieces.last() else {
+                    let verdict = if frame.unknown { Verdict::Unknown } else { Verdict::Same };
+                    return Step::Settled(verdict);
+                };
+                frame.relations.clear();
+                frame.relation = 0;
+                match self.compare_pieces(p, q, frame.at, &mut frame.relations) {
+                    Some(at) => frame.at = at,
+                    None => {
+                        frame.pieces.pop();
+                        frame.at = 0;
+                    }
+                }
+                continue;
+            };
+            // First the pairs of which one that differs decides, then those that must be the same, but whose difference says nothing.
+            let (deciding, whole): (&[Pair], &[Pair]) = match relation {
+                Relation::Same => (&[], &[]),
+                Relation::Different => return Step::Settled(Verdict::Different),
+                Relation::Unknown => {
+                    frame.end_relation(true);
+                    continue;
+                }
+                Relation::IfSame(pairs) | Relation::Apart(pairs) | Relation::Sample(pairs) => (pairs, &[]),
+                Relation::Perhaps(pairs) => (&[], pairs),
+                Relation::Made { whole, made_of } => (made_of, whole),
+            };
+            let decides = frame.next < deciding.len();
+            let is_open = !decides || matches!(relation, Relation::IfSame(_));
+            let pair = deciding.get(frame.next).or_else(|| whole.get(frame.next - deciding.len()));
+            let Some(&pair) = pair else {
+                let is_unknown = frame.open || matches!(relation, Relation::Apart(_));
+                frame.end_relation(is_unknown);
+                continue;
+            };
+            let verdict = match pair {
+                Pair::Values(a, b) if a == b => Verdict::Same,
+                Pair::Keys(a, b) if a == b => Verdict::Same,
+                Pair::Elements(a, b) if a == b => Verdict::Same,
+                pair => match self.arena.settled.get(&pair) {
+                    Some(&verdict) => verdict,
+                    None => return Step::Ask(pair),
+                },
+            };
+            frame.next += 1;
+            match verdict {
+                Verdict::Different if decides => return Step::Settled(Verdict::Different),
+                Verdict::Different | Verdict::Unknown if !decides => frame.end_relation(true),
+                Verdict::Unknown => frame.open |= is_open,
+                _ => {}
+            }
+        }
     }
 
     /// The first elements at which `b` certainly differs from `a`, else at which they are written differently.
@@ -213,80 +264,62 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn compare_values(&mut self, a: ValueId, b: ValueId) -> Vec<Relation> {
-        if a == b {
-            return vec![Relation::Same];
-        }
-        if self.arena.len(a) != self.arena.len(b) {
-            return vec![Relation::Different];
-        }
-        let mut relations = Vec::new();
-        for (p, q) in self.arena.differing(a, b) {
-            self.compare_pieces(p, q, &mut relations);
-            if matches!(relations.last(), Some(Relation::Different)) {
-                break;
-            }
-        }
-        relations
-    }
-
-    /// Two pieces of equal length that are not the same piece.
-    fn compare_pieces(&mut self, p: Piece, q: Piece, relations: &mut Vec<Relation>) {
-        let window = |arena: &Arena, s| matches!(arena.get(s), Source::Window { .. });
+    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on at the result.
+    fn compare_pieces(
+        &mut self,
+        p: Piece,
+        q: Piece,
+        mut t: i64,
+        relations: &mut Vec<Relation>,
+    ) -> Option<i64> {
         if !self.holds_window(p.source) && !self.holds_window(q.source) {
             let len = if p.step == 1 && q.step == 1 { p.len } else { 1 };
             let first = |piece| Element { len, ..element(piece, 0) };
-            let relation = self.compare_elements(first(p), first(q));
+            relations.push(self.compare_elements(first(p), first(q)));
             // What holds for the first element holds for all, if both go on alike.
-            if p.len > 1 && p.step != q.step && !matches!(relation, Relation::Different) {
-                relations.push(relation);
+            if p.len > 1 && p.step != q.step {
                 relations.push(self.compare_elements(element(p, 1), element(q, 1)));
-                return;
             }
-            relations.push(relation);
-            return;
+            return None;
         }
         let len = p.len;
         let all = len <= ALL_ELEMENTS;
-        // Windows of one layout are the same if what they cover is, even where they are too large to be looked at.
-        if !all
-            && p.offset == q.offset
-            && p.step == q.step
-            && p.place == q.place
-            && window(self.arena, p.source)
-            && window(self.arena, q.source)
-            && let (Source::Window { content: c, layout: l }, Source::Window { content: d, layout: m }) =
-                (self.arena.get(p.source), self.arena.get(q.source))
-            && l == m
-        {
-            relations.push(Relation::Perhaps(vec![Pair::Values(c, d)]));
-        } else if !all {
-            relations.push(Relation::Unknown);
+        if t == 0 && !all {
+            relations.push(self.compare_large(p, q));
         }
         let step = if all { 1 } else { (len / SAMPLES).max(1) };
-        let mut t = 0;
-        while t < len {
-            let (a, b) = (self.resolve(element(p, t), 0), self.resolve(element(q, t), 0));
-            match (a, b) {
-                (Some(a), Some(b)) if a == b => {}
-                (Some(a), Some(b)) => match self.compare_elements(a, b) {
-                    Relation::Same => {}
-                    // Samples can only prove a difference.
-                    Relation::Different => {
-                        relations.push(Relation::Different);
-                        return;
-                    }
-                    relation if all => relations.push(relation),
-                    Relation::IfSame(_) => relations.push(Relation::IfSame(vec![Pair::Elements(a, b)])),
-                    _ => {}
-                },
-                _ if all => {
-                    relations.push(Relation::Unknown);
-                    return;
-                }
-                _ => {}
+        let end = t.saturating_add(AT_ONCE * step).min(len);
+        while t < end {
+            let (a, b) = (element(p, t), element(q, t));
+            let relation = match (self.resolve(a, 0), self.resolve(b, 0)) {
+                (Some(a), Some(b)) => self.compare_elements(a, b),
+                _ => Relation::Unknown,
+            };
+            match relation {
+                Relation::Same => {}
+                relation if all => relations.push(relation),
+                // Samples can only prove a difference.
+                Relation::IfSame(pairs)
+                | Relation::Apart(pairs)
+                | Relation::Sample(pairs)
+                | Relation::Made { made_of: pairs, .. } => relations.push(Relation::Sample(pairs)),
+                Relation::Different => relations.push(Relation::Different),
+                Relation::Perhaps(_) | Relation::Unknown => {}
             }
             t += step;
+        }
+        (t < len).then_some(t)
+    }
+
+    /// Two pieces that are too large to be looked at element by element: windows of one layout are the same if what they cover is.
+    fn compare_large(&self, p: Piece, q: Piece) -> Relation {
+        match (self.arena.get(p.source), self.arena.get(q.source)) {
+            (Source::Window { content: c, layout: l }, Source::Window { content: d, layout: m })
+                if l == m && (p.offset, p.step, p.place) == (q.offset, q.step, q.place) =>
+            {
+                Relation::Perhaps(vec![Pair::Values(c, d)])
+            }
+            _ => Relation::Unknown,
         }
     }
 
