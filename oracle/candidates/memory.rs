@@ -257,7 +257,7 @@ pub(super) fn check_options(pass: &PassConfig) -> Result<(), String> {
         Some(method) if !METHODS.contains(&method) => {
             Err(format!("memory has no method {method:?}; there are: {}", METHODS.join(", ")))
         }
-        _ => super::reference::no_options(&pass.clone().without(&["method"])),
+        _ => super::reference::no_options(pass, &["method"]),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::{Collective, Ops};
 use crate::passes::bucketing::{self, Config};
 use crate::passes::{partition, repair, schedule};
 use crate::rules::memory::Claim;
-use crate::rules::{JUDGE_OPTIONS, PassKind};
+use crate::rules::{self, JUDGE_OPTIONS, PassKind};
 use crate::semantics::{
     self, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Numbers, Program, TensorValue,
 };
@@ -31,15 +31,26 @@ impl Candidate for Reference {
         true
     }
 
+    /// The options of a pass and of its judge: all that there are.
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        match PassKind::parse(&pass.name) {
-            Some(PassKind::Bucketing) => bucketing_config(pass, None).map(|_| ()),
-            Some(PassKind::Repair | PassKind::Execute) => no_options(pass),
-            Some(PassKind::Memory) => super::memory::check_options(pass),
-            Some(PassKind::Partition) => partition_config(pass).map(|_| ()),
-            Some(PassKind::Schedule) => config_of(pass).map(|_| ()),
-            None => Ok(()),
-        }
+        let (checked, of_judge) = match PassKind::parse(&pass.name) {
+            Some(PassKind::Bucketing) => (bucketing_config(pass, None).map(|_| ()), JUDGE_OPTIONS),
+            Some(PassKind::Repair) => (no_options(pass, JUDGE_OPTIONS), JUDGE_OPTIONS),
+            Some(PassKind::Execute) => (no_options(pass, &[]), &[][..]),
+            Some(PassKind::Memory) => (super::memory::check_options(pass), &["method"][..]),
+            Some(PassKind::Partition) => {
+                (partition_config(pass).map(|_| ()), rules::partition::JUDGE_OPTIONS)
+            }
+            Some(PassKind::Schedule) => (config_of(pass).map(|_| ()), rules::schedule::JUDGE_OPTIONS),
+            None => return Ok(()),
+        };
+        checked.map_err(|why| {
+            let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));
+            match pass.options.iter().any(|(key, _)| is_unknown(key)) && !of_judge.is_empty() {
+                true => format!("{why}\nand, for the judge: {}", of_judge.join(", ")),
+                false => why,
+            }
+        })
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
@@ -169,12 +180,13 @@ pub(super) fn run_repair(
 /// The partitioner's options of a pass; those for the judge are left out.
 pub(crate) fn partition_config(pass: &PassConfig) -> Result<partition::PartitionConfig, String> {
     let mut pass = pass.clone();
-    pass.options.retain(|(key, _)| !crate::rules::partition::JUDGE_OPTIONS.contains(&key.as_str()));
+    pass.options.retain(|(key, _)| !rules::partition::JUDGE_OPTIONS.contains(&key.as_str()));
     partition::PartitionConfig::from_pass(&pass)
 }
 
-pub(super) fn no_options(pass: &PassConfig) -> Result<(), String> {
-    match pass.unknown(JUDGE_OPTIONS).first() {
+/// A pass without options, but for those in `known`.
+pub(super) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String> {
+    match pass.unknown(known).first() {
         None => Ok(()),
         Some(key) => Err(format!("{} has no option {key:?}", pass.name)),
     }

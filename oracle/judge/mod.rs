@@ -11,7 +11,7 @@ use crate::analysis::Edges;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
-use crate::candidates::{Candidate, Outcome, Refusal};
+use crate::candidates::{Candidate, Outcome, Reference, Refusal};
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::ops::shape::complete;
@@ -189,6 +189,7 @@ pub fn judge_outcomes(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
+    check_options(config)?;
     // Passes often leave their new nodes without recorded results.
     let completed = complete(before);
     let before = completed.as_ref().unwrap_or(before);
@@ -236,6 +237,7 @@ pub fn judge_outcomes(
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
+    check_options(config)?;
     only_schedules_have_programs(case, pass)?;
     match pass {
         PassKind::Partition => return partition::judge_recorded_parts(case, options),
@@ -295,6 +297,11 @@ fn only_schedules_have_programs(case: &Case, pass: PassKind) -> Result<(), Canno
         true => Ok(()),
         false => Err(CannotJudge::Pass(format!("{} takes one graph for all ranks", pass.name()))),
     }
+}
+
+/// Whether a pass has these options, and they may have these values: nobody else looks where an outcome is given.
+fn check_options(config: &PassConfig) -> Result<(), CannotJudge> {
+    Reference.check_options(config).map_err(CannotJudge::Pass)
 }
 
 fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {

@@ -1,7 +1,7 @@
 //! What a pass promises beyond being right, read from its options.
 //!
 //! The reference keeps all promises of the selection that it is asked for. Of anybody else only what the options
-//! state is demanded: `promises=[cap adjacency]` names policies, and budgets are stated by giving them.
+//! state is demanded: `promises=[cap adjacency]` names policies; caps, spans and budgets are stated by giving them.
 
 use super::exposure::CostModel;
 use crate::case::{PassConfig, Setting};
@@ -125,7 +125,9 @@ impl Policies {
         }
         let all = all || promises.contains(&"all");
         let promised = |name: &str| all || promises.contains(&name);
-        let autoparallel = config.word("selection").map_err(text)? == Some("autoparallel");
+        let stated = |key: &str| config.get(key).is_some();
+        let autoparallel =
+            matches!(config.word("selection").map_err(text)?, Some("autoparallel" | "spanning"));
         // Which launches a filter leaves out is not seen from outside, so neighbours are not known.
         let filtered = config.word("filter").map_err(text)?.is_some_and(|filter| filter != "none");
         let caps = caps(config)?;
@@ -134,12 +136,18 @@ impl Policies {
             Some(_) => config.int("max_topo_span").map_err(text)?.and_then(|n| u64::try_from(n).ok()),
             None => Some(DEFAULT_SPAN),
         };
+        if config.get("max_topo_span").is_some() && !autoparallel {
+            return Err("option max_topo_span needs selection=autoparallel".to_string());
+        }
         let mode = config.word("mode").map_err(text)?.unwrap_or("default");
         Ok(Policies {
-            caps: caps.filter(|_| promised("cap")).map(|by_index| Caps { by_index, per_index: autoparallel }),
+            caps: caps
+                .filter(|_| promised("cap") || stated("cap"))
+                .map(|by_index| Caps { by_index, per_index: autoparallel }),
             min_size: promised("min_size"),
             adjacency: promised("adjacency") && !autoparallel && !filtered,
-            max_topo_span: span.filter(|_| promised("topo_span") && autoparallel),
+            max_topo_span: span
+                .filter(|_| (promised("topo_span") || stated("max_topo_span")) && autoparallel),
             maximal: promised("maximal") && !filtered && !autoparallel,
             multidtype: mode.contains("multidtype"),
             peak_memory: budget(config, "peak_budget")?,

@@ -26,7 +26,7 @@ pub use process::Limits;
 pub(crate) use serve::panic_message;
 pub use serve::serve;
 
-use super::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
+use super::{Candidate, Capabilities, Outcome, Place, Reference, Refusal, Reproduce};
 use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::{Graph, Op};
@@ -284,6 +284,15 @@ impl Candidate for Worker {
 
     fn keeps_promises(&self) -> bool {
         self.hello.keeps_promises
+    }
+
+    /// Options that it lists are its own business; others are those that there are.
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        let mut others = pass.clone();
+        if let Some(offered) = self.offered(&pass.name) {
+            others.options.retain(|(key, _)| !offered.options.contains_key(key));
+        }
+        Reference.check_options(&others)
     }
 
     fn narrowed(&self, mut case: Case, number: u64) -> Case {

@@ -1,0 +1,136 @@
+//! Options of passes on the command line and in cases: unknown ones are refused everywhere, and a limit that is stated is
+//! looked at.
+
+#![allow(missing_docs)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn program(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder that is gone when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("graph-oracle-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Scratch(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const GRAPH: &str = "corpus/real/small_fsdp12_joint.json.gz";
+const JOINT: &str = "corpus/real/partition/small_gpt_joint.json.gz";
+
+fn refuses(arguments: &[&str], words: &[&str]) {
+    let output = program(arguments);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}{}", text(&output.stdout));
+    for word in words {
+        assert!(message.contains(word), "{arguments:?}: expected {word:?} in {message:?}");
+    }
+}
+
+/// Whatever the pass, and whether the outcome is given, recorded or made.
+#[test]
+fn unknown_options_and_values_are_refused() {
+    let scratch = Scratch::new("unknown-options");
+    let parts = scratch.path("parts");
+    assert!(program(&["run", "partition", JOINT, "-o", &parts]).status.success());
+    let (forward, backward) = (scratch.path("parts/fw.json"), scratch.path("parts/bw.json"));
+    let given = [
+        vec!["check", "bucketing", GRAPH, GRAPH],
+        vec!["check", "repair", GRAPH, GRAPH],
+        vec!["check", "schedule", GRAPH, GRAPH],
+        vec!["check", "partition", JOINT, &forward, &backward],
+        vec!["check", "memory", GRAPH],
+        vec!["check", "bucketing", GRAPH],
+    ];
+    for arguments in &given {
+        let pass = arguments[1];
+        for (set, words) in [
+            ("kindd=x", format!("{pass} has no option \"kindd\"")),
+            ("promise=cap", format!("{pass} has no option \"promise\"")),
+            ("promises=[caps]", "promise".to_string()),
+        ] {
+            refuses(&[&arguments[..], &["--set", set]].concat(), &[&words]);
+        }
+    }
+    // Those of the judge are listed with those of the pass.
+    for (arguments, known) in
+        given.iter().zip(["peak_budget", "peak_budget", "max_in_flight", "reshard_after_forward"])
+    {
+        refuses(&[&arguments[..], &["--set", "kindd=x"]].concat(), &["promises", known]);
+    }
+    refuses(&["check", "bucketing", GRAPH, GRAPH, "--set", "mode=fast"], &["it can be default, functional"]);
+    refuses(&["check", "bucketing", GRAPH, GRAPH, "--set", "cap=much"], &["cap"]);
+    refuses(
+        &["check", "bucketing", GRAPH, GRAPH, "--set", "max_topo_span=3"],
+        &["needs selection=autoparallel"],
+    );
+    refuses(
+        &["check", "partition", JOINT, &forward, &backward, "--set", "solver=best"],
+        &["it can be dp, greedy"],
+    );
+}
+
+#[test]
+fn unknown_options_in_a_case_are_refused() {
+    let scratch = Scratch::new("unknown-in-case");
+    let graph = "world 2 ranks, groups a = [0 1]\npass bucketing kindd=x\nx = input : f32[4]\n\
+                 g = all_gather(x, 2, a) : f32[8]\nv = wait(g) : f32[8]\noutput v\n";
+    let recorded = format!("{graph}--- after\n{}", &graph[graph.find("x = input").unwrap()..]);
+    for case in [graph, &recorded] {
+        let path = scratch.path("case.graph");
+        std::fs::write(&path, case).unwrap();
+        refuses(&["check", "bucketing", &path], &["bucketing has no option \"kindd\"", "cap", "promises"]);
+        refuses(&["check", "bucketing", &path, &path], &["bucketing has no option \"kindd\""]);
+    }
+}
+
+/// Options that state a limit promise to keep it.
+#[test]
+fn a_limit_that_is_stated_is_looked_at() {
+    let scratch = Scratch::new("limits");
+    let after = scratch.path("after.json");
+    assert!(program(&["run", "bucketing", GRAPH, "-o", &after]).status.success());
+    let check = |set: &[&str]| {
+        let mut arguments = vec!["check", "bucketing", GRAPH, &after, "--values", "off"];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        let output = program(&arguments);
+        (output.status.code(), text(&output.stdout))
+    };
+    assert_eq!(check(&[]).0, Some(0));
+    assert_eq!(check(&["cap=2GiB"]).0, Some(0));
+    for (set, rule) in [
+        (&["cap=1KiB"][..], "bucket/policy-cap"),
+        (&["cap=[1KiB 2KiB]", "selection=autoparallel"], "bucket/policy-cap"),
+        (&["max_topo_span=1", "selection=autoparallel"], "bucket/policy-topo-span"),
+        (&["max_topo_span=1", "selection=spanning"], "bucket/policy-topo-span"),
+        (&["peak_budget=1KiB"], "bucket/policy-peak-memory"),
+        (&["exposed_budget=0"], "bucket/policy-exposed-time"),
+    ] {
+        let (status, report) = check(set);
+        assert_eq!((status, report.contains(rule)), (Some(1), true), "{set:?}: {report}");
+    }
+}
