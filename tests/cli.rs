@@ -528,6 +528,16 @@ fn memory_is_counted_and_events_are_judged() {
     let judged = program(&["lifecycle", &scratch.write("twice.jsonl", twice.as_bytes())]);
     assert_eq!(status(&judged), 1, "{}{}", text(&judged.stdout), text(&judged.stderr));
     assert!(text(&judged.stdout).contains("event 3"), "{}", text(&judged.stdout));
+    // Recorded on a CPU: a is written while the gather reads it.
+    let host = "world 2 ranks, groups dp = [0 1]\ndevice cpu\nx = input : f32[8]\na = relu(x)\n\
+                g = all_gather(a, dp)\nw = wait(g)\noutput w\n";
+    let host = scratch.write("host.graph", host.as_bytes());
+    let events = program(&["lifecycle", "--graph", &host]);
+    let written = text(&events.stdout)
+        .replace("{\"event\":\"wait\"", "{\"event\":\"write\",\"storage\":\"a\"}\n{\"event\":\"wait\"");
+    let judged = program(&["lifecycle", &scratch.write("host.jsonl", written.as_bytes()), "--graph", &host]);
+    assert_eq!(status(&judged), 1, "{}{}", text(&judged.stdout), text(&judged.stderr));
+    assert!(text(&judged.stdout).contains("a is written while g is reading it"), "{}", text(&judged.stdout));
     let torn = scratch.write("torn.jsonl", b"{\"event\":\"alloc\",\"storage\":");
     let judged = program(&["lifecycle", &torn]);
     assert_eq!(

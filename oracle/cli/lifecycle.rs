@@ -42,17 +42,20 @@ impl Lifecycle {
         let text = std::fs::read(path).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
         let events = read_events(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
         let mode = if self.assert { Mode::Assert } else { Mode::Log };
+        let mut notes = Vec::new();
         let verifier = match (&graph, &self.graph) {
             (Some(graph), Some(path)) => {
-                Verifier::new(Prediction::of_replay(graph, &replayed(graph, path)?.1), mode)
+                let replay = replayed(graph, path)?.1;
+                notes = notes_of(&replay);
+                Verifier::new(Prediction::of_replay(graph, &replay), mode)
             }
             _ => Verifier::of_safety(mode),
         };
         let summary = verifier.judge(events);
         let text = match self.format {
-            ReportFormat::Text => text_of(&summary),
+            ReportFormat::Text => text_of(&summary, &notes),
             ReportFormat::Json => {
-                serde_json::to_string_pretty(&json(&summary)).map_err(CouldNotRun::new)? + "\n"
+                serde_json::to_string_pretty(&json(&summary, &notes)).map_err(CouldNotRun::new)? + "\n"
             }
         };
         print(out, &text)?;
@@ -76,7 +79,20 @@ fn replayed<'g>(graph: &'g Graph, path: &Path) -> Result<(Facts<'g>, Replay), Co
     Ok((facts, replay))
 }
 
-fn text_of(summary: &Summary) -> String {
+/// What the prediction does not know.
+fn notes_of(replay: &Replay) -> Vec<String> {
+    let unknown = [
+        (replay.uncertain.len(), "may or may not share memory: the prediction is an upper bound"),
+        (
+            replay.ledger.unrecorded.len(),
+            "may return tensors of which nothing is recorded: 0 bytes are predicted for them",
+        ),
+    ];
+    let nodes = |n: usize| if n == 1 { "1 node".to_string() } else { format!("{n} nodes") };
+    unknown.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", nodes(*n))).collect()
+}
+
+fn text_of(summary: &Summary, notes: &[String]) -> String {
     let mut text: String = summary.faults.iter().map(|fault| format!("{fault}\n")).collect();
     let found = match summary.faults.len() {
         0 => "no fault".to_string(),
@@ -87,10 +103,11 @@ fn text_of(summary: &Summary) -> String {
         "{found} in {} events and {} steps; at most {} bytes live, in step {}; {} at the end\n",
         summary.events, summary.steps, summary.peak, summary.peak_step, summary.live
     );
+    notes.iter().for_each(|note| text += &format!("note: {note}\n"));
     text
 }
 
-fn json(summary: &Summary) -> serde_json::Value {
+fn json(summary: &Summary, notes: &[String]) -> serde_json::Value {
     serde_json::json!({
         "lifecycle_version": "graph-oracle-lifecycle/1",
         "faults": summary.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -99,5 +116,6 @@ fn json(summary: &Summary) -> serde_json::Value {
         "peak_bytes": summary.peak,
         "peak_step": summary.peak_step,
         "live_bytes": summary.live,
+        "notes": notes,
     })
 }

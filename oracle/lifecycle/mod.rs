@@ -23,6 +23,7 @@
 
 mod arena;
 mod event;
+mod in_flight;
 mod lines;
 mod prediction;
 mod verifier;

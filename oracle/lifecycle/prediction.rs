@@ -98,7 +98,11 @@ pub fn events_of_replay(facts: &Facts, replay: &Replay) -> Vec<Event> {
         let (start, end) = access.part.bytes.span();
         // An inexact part may reach past the storage's end; zero-size storages have no bytes to touch.
         let bytes = Range { start: start.clamp(0, size), end: end.clamp(0, size) };
-        Touched { storage: name(storage as usize), bytes: Some(bytes) }
+        // A storage of which nothing is recorded counts no bytes, but it may have some.
+        let info = facts.storages.storage(access.part.storage);
+        let is_known =
+            info.bytes.is_some() || facts.storages.tensor(info.by, info.place as usize).is_some();
+        Touched { storage: name(storage as usize), bytes: is_known.then_some(bytes) }
     };
     let mut ends_flights: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
     for (launch, waits) in facts.collectives.waits.iter().enumerate() {

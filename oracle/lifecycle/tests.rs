@@ -72,6 +72,35 @@ fn every_change_of_a_run_is_a_fault() {
     assert_eq!(verifier.judge(events).faults, []);
 }
 
+/// What a collective in flight reads may not be written, whatever the name of the device.
+#[test]
+fn a_fault_does_not_depend_on_the_device() {
+    let of = |device: &str| {
+        let graph = graph(&format!("device {device}\n{PROGRAM}"));
+        let (prediction, mut events) = own_run(&graph);
+        let launch = events.iter().position(|event| matches!(event, Event::Launch { .. })).unwrap();
+        events.insert(launch + 1, Event::Write(touch("a", (0, 32))));
+        Verifier::new(prediction, Mode::Log).judge(events)
+    };
+    let (host, accelerator) = (of("cpu"), of("cuda:0"));
+    assert_eq!(kinds(&host), [FaultKind::InFlight]);
+    assert_eq!(host, accelerator);
+}
+
+/// Of a result of which nothing is recorded the size is not known. That makes it no storage without bytes.
+#[test]
+fn what_is_not_recorded_may_be_in_flight() {
+    let graph = graph(
+        "world 2 ranks, groups dp = [0 1]\nx = input : ?\ng = all_gather(x, dp) : ?\nw = wait(g) : ?\noutput w\n",
+    );
+    let (prediction, mut events) = own_run(&graph);
+    let verifier = Verifier::new(prediction, Mode::Log);
+    assert_eq!(verifier.judge(events.clone()).faults, []);
+    let launch = events.iter().position(|event| matches!(event, Event::Launch { .. })).unwrap();
+    events.insert(launch + 1, Event::Write(Touched { storage: "x".into(), bytes: None }));
+    assert_eq!(kinds(&verifier.judge(events)), [FaultKind::InFlight]);
+}
+
 #[test]
 fn safety_needs_no_prediction() {
     use FaultKind::*;

@@ -1,9 +1,10 @@
 //! Judging events one by one.
 
-use super::event::{Event, Range, Touched};
+use super::event::{Event, Touched};
+use super::in_flight::Ranges;
 use super::prediction::Prediction;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -156,11 +157,41 @@ struct Storage {
     born: Option<u32>,
 }
 
+/// A collective that nobody has waited for yet.
+#[derive(Debug)]
+struct Flight {
+    /// Its number in the order of the launches.
+    number: u64,
+    /// What it uses, and whether it writes it.
+    uses: Vec<(Touched, bool)>,
+}
+
+/// What collectives in flight do to one storage.
+#[derive(Debug, Default)]
+struct InFlight {
+    reads: Ranges,
+    writes: Ranges,
+    /// The flights that name it, also with no byte of it.
+    flights: BTreeSet<u64>,
+}
+
+impl InFlight {
+    fn ranges(&mut self, written: bool) -> &mut Ranges {
+        if written { &mut self.writes } else { &mut self.reads }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     storages: FxHashMap<String, Storage>,
     /// By name, so that faults come in an order that does not depend on hashing.
-    flights: BTreeMap<String, (Vec<Touched>, Vec<Touched>)>,
+    flights: BTreeMap<String, Flight>,
+    /// How many flights were started.
+    started: u64,
+    /// The names of those in flight, by number.
+    names: FxHashMap<u64, String>,
+    /// What is in flight of each storage.
+    in_flight: FxHashMap<String, InFlight>,
     step: u32,
     allocated: BTreeMap<String, i64>,
     freed: BTreeMap<String, ()>,
@@ -246,14 +277,15 @@ impl State {
                         self.against_flights(touched, true, at);
                     }
                 }
-                self.flights.insert(flight, (reads, writes));
+                self.take_off(flight, reads, writes);
             }
-            Event::Wait { flight } => {
-                if self.flights.remove(&flight).is_none() {
+            Event::Wait { flight } => match self.flights.remove(&flight) {
+                Some(ended) => self.land(ended),
+                None => {
                     let message = format!("a wait for {flight}, which is not in flight");
                     self.fault(FaultKind::Flight, at, &flight, message);
                 }
-            }
+            },
             Event::Step { step } => {
                 if step != self.step {
                     let message = format!("step {step} ends where step {} should", self.step);
@@ -267,6 +299,39 @@ impl State {
                 self.step = step.max(self.step).saturating_add(1);
             }
         }
+    }
+
+    /// From now on a collective reads and writes.
+    fn take_off(&mut self, name: String, reads: Vec<Touched>, writes: Vec<Touched>) {
+        let number = self.started;
+        self.started += 1;
+        let reads = reads.into_iter().map(|touched| (touched, false));
+        let uses: Vec<_> = reads.chain(writes.into_iter().map(|touched| (touched, true))).collect();
+        for (touched, is_written) in &uses {
+            let of = self.in_flight.entry(touched.storage.clone()).or_default();
+            of.flights.insert(number);
+            of.ranges(*is_written).insert(touched.bytes, number);
+        }
+        self.names.insert(number, name.clone());
+        self.flights.insert(name, Flight { number, uses });
+    }
+
+    /// It does no more.
+    fn land(&mut self, Flight { number, uses }: Flight) {
+        self.names.remove(&number);
+        for (touched, is_written) in uses {
+            let Some(of) = self.in_flight.get_mut(&touched.storage) else { continue };
+            of.ranges(is_written).remove(touched.bytes, number);
+            of.flights.remove(&number);
+            if of.flights.is_empty() {
+                self.in_flight.remove(&touched.storage);
+            }
+        }
+    }
+
+    /// The name of a flight.
+    fn name(&self, flight: u64) -> &str {
+        self.names.get(&flight).map_or("?", String::as_str)
     }
 
     fn alloc(&mut self, storage: String, bytes: i64, at: Option<u64>) {
@@ -299,11 +364,9 @@ impl State {
             return self.fault(FaultKind::FreedTwice, at, &storage, format!("{storage} is freed twice"));
         }
         self.live -= known.bytes;
-        let held = self.flights.iter().find(|(_, (reads, writes))| {
-            reads.iter().chain(writes).any(|touched| touched.storage == storage)
-        });
-        if let Some((flight, _)) = held {
-            let message = format!("{storage} is freed while {flight} is in flight with it");
+        let held = self.in_flight.get(&storage).and_then(|of| of.flights.first());
+        if let Some(&flight) = held {
+            let message = format!("{storage} is freed while {} is in flight with it", self.name(flight));
             self.fault(FaultKind::InFlight, at, &storage, message);
         }
         self.freed.insert(storage, ());
@@ -331,26 +394,16 @@ impl State {
 
     /// Nobody may write what a collective in flight reads, nor touch what it writes.
     fn against_flights(&mut self, touched: &Touched, writes: bool, at: Option<u64>) {
-        let meets = |other: &&Touched| {
-            let apart = matches!((touched.bytes, other.bytes), (Some(a), Some(b)) if !a.meets(b));
-            let empty = |t: &Touched| t.bytes.is_some_and(|range: Range| range.start == range.end);
-            other.storage == touched.storage && !apart && !empty(touched) && !empty(other)
+        let Some(of) = self.in_flight.get(&touched.storage) else { return };
+        let (verb, storage) = (if writes { "written" } else { "read" }, &touched.storage);
+        let message = if let Some(flight) = of.writes.meets(touched.bytes) {
+            format!("{storage} is {verb} while {} is writing it", self.name(flight))
+        } else if let Some(flight) = of.reads.meets(touched.bytes).filter(|_| writes) {
+            format!("{storage} is written while {} is reading it", self.name(flight))
+        } else {
+            return;
         };
-        let mut found = None;
-        for (flight, (read, written)) in &self.flights {
-            let verb = if writes { "written" } else { "read" };
-            if written.iter().any(|other| meets(&other)) {
-                found = Some(format!("{} is {verb} while {flight} is writing it", touched.storage));
-            } else if writes && read.iter().any(|other| meets(&other)) {
-                found = Some(format!("{} is written while {flight} is reading it", touched.storage));
-            }
-            if found.is_some() {
-                break;
-            }
-        }
-        if let Some(message) = found {
-            self.fault(FaultKind::InFlight, at, &touched.storage, message);
-        }
+        self.fault(FaultKind::InFlight, at, &touched.storage, message);
     }
 
     /// What happened in the step that ends, against what was predicted.

@@ -78,7 +78,7 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { devices: Devices::Accelerators, unbacked: None, donated: &|_, _| false }
+        Options { devices: Devices::All, unbacked: None, donated: &|_, _| false }
     }
 }
 
@@ -125,6 +125,18 @@ impl Replay {
     /// The storages that are live in a step after its allocations, the largest first: indices of the ledger.
     pub fn contents(&self, step: Option<u32>) -> Vec<usize> {
         contents(&self.lives, step)
+    }
+
+    /// In words, how many storages count nothing for the sake of their device; `None` where there are none.
+    pub fn uncounted(&self, graph: &Graph, devices: Devices) -> Option<String> {
+        let of = self.ledger.entries.iter().filter(|entry| {
+            !devices.count(graph, entry.device) && entry.bytes.map_or(true, |bytes| bytes.count > 0)
+        });
+        match of.count() {
+            0 => None,
+            1 => Some("1 storage is in the memory of the host, which does not count".to_string()),
+            n => Some(format!("{n} storages are in the memory of the host, which does not count")),
+        }
     }
 }
 

@@ -83,6 +83,7 @@ impl<'a> MemoryReport<'a> {
         if self.devices == Devices::All {
             notes.push("no tensor is on an accelerator: the CPU's memory counts".to_string());
         }
+        notes.extend(self.replay.uncounted(self.graph, self.devices));
         let mut told = |of: usize, what: &str| {
             if of > 0 {
                 notes.push(format!("{of} {what}"));

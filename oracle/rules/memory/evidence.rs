@@ -86,6 +86,7 @@ impl<'a> MemoryEvidence<'a> {
             notes.push("no tensor is on an accelerator: the CPU's memory counts".to_string());
         }
         if let Ok(replay) = &self.replay {
+            notes.extend(replay.uncounted(self.graph, self.devices));
             let (bytes, step) = replay.steps.peak();
             let at = step.map_or("before the first step".to_string(), |step| {
                 format!("at step {step} ({})", self.graph.name(replay.steps.steps[step as usize].node))

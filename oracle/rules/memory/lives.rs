@@ -1,6 +1,6 @@
 //! Rules about the lives of storages: allocated in time, freed once, late enough, and at all.
 
-use super::evidence::{MemoryEvidence, found};
+use super::evidence::{MemoryEvidence, Resolved, found};
 use crate::analysis::Edges;
 use crate::analysis::topological::violations;
 use crate::case::ClaimedLife;
@@ -99,11 +99,18 @@ pub(super) fn no_use_after_free(evidence: &MemoryEvidence) -> Checked {
     let (replay, lives) = claimed!(evidence);
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
     let speakers = evidence.speakers(lives);
+    // Whose bytes do not count for the sums, for the sake of its device, may still not be freed too early.
+    let of_no_account = |resolved: &Resolved| {
+        let entry = &replay.ledger.entries[resolved.storage];
+        resolved.owner
+            && !evidence.devices.count(evidence.graph, entry.device)
+            && entry.bytes.is_ok_and(|bytes| bytes.count > 0)
+    };
     for (i, life) in lives.iter().enumerate() {
         let (Some(resolved), Some(&freed)) = (evidence.resolve(&life.name), life.frees.iter().min()) else {
             continue;
         };
-        if speakers.get(&resolved.storage) != Some(&i) || life.bytes == 0 {
+        if speakers.get(&resolved.storage) != Some(&i) || (life.bytes == 0 && !of_no_account(&resolved)) {
             continue;
         }
         let (held, truth) = (replay.held[resolved.storage], replay.lives[resolved.storage]);

@@ -1,7 +1,8 @@
 //! Placement in an arena, with the lives that the replay finds: a storage that a collective in flight uses, or that
-//! another alias still needs, is not free for others.
+//! another alias still needs, is not free for others. Each device has an arena of its own.
 
 use super::evidence::{MemoryEvidence, found, not_claimed};
+use crate::graph::Str;
 use crate::lifecycle::{ArenaFault, Placement, check_arena};
 use crate::rules::Checked;
 use rustc_hash::FxHashMap;
@@ -18,28 +19,47 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
     let index: FxHashMap<&str, usize> =
         offsets.iter().enumerate().map(|(i, o)| (o.name.as_str(), i)).collect();
     let last = (replay.steps.steps.len() as u32).saturating_sub(1);
-    let mut placements = Vec::with_capacity(offsets.len());
-    for offset in offsets {
+    // One arena for each device, in the order in which they are first placed on.
+    let mut arenas: Vec<(Option<Str>, Vec<Placement>)> = Vec::new();
+    let mut arena_of: FxHashMap<Option<Str>, usize> = FxHashMap::default();
+    // Where each offset went: its arena, and its number there.
+    let mut placed: Vec<Option<(usize, usize)>> = vec![None; offsets.len()];
+    for (i, offset) in offsets.iter().enumerate() {
         let Some(resolved) = evidence.resolve(&offset.name) else {
             let title = format!("{} is placed, which is no storage of the graph", offset.name);
             findings.push(evidence.finding(RULE, title, []));
-            placements.push(Placement { name: offset.name.clone(), ..Placement::default() });
             continue;
         };
-        let life = replay.lives[resolved.storage];
-        placements.push(Placement {
+        let (life, entry) = (replay.lives[resolved.storage], replay.ledger.entries[resolved.storage]);
+        // Also where its device does not count for the sums, a storage has bytes.
+        let bytes = match entry.bytes {
+            Ok(bytes) => life.bytes.max(bytes.count),
+            Err(why) => {
+                doubts.push(format!("{} is placed: {why}", offset.name));
+                continue;
+            }
+        };
+        let arena = *arena_of.entry(entry.device).or_insert_with(|| {
+            arenas.push((entry.device, Vec::new()));
+            arenas.len() - 1
+        });
+        placed[i] = Some((arena, arenas[arena].1.len()));
+        arenas[arena].1.push(Placement {
             name: offset.name.clone(),
             offset: offset.offset,
-            bytes: life.bytes,
+            bytes,
             start: life.start.unwrap_or(0),
             end: life.end.unwrap_or(last).max(life.start.unwrap_or(0)),
-            in_place_of: offset
-                .in_place_of
-                .as_ref()
-                .map(|of| index.get(of.as_str()).copied().unwrap_or(usize::MAX)),
+            in_place_of: None,
         });
     }
-    for fault in check_arena(&placements, None) {
+    for (offset, own) in offsets.iter().zip(&placed) {
+        let (Some(of), &Some((arena, number))) = (&offset.in_place_of, own) else { continue };
+        let base = index.get(of.as_str()).and_then(|&base| placed[base]);
+        let base = base.filter(|base| base.0 == arena).map_or(usize::MAX, |base| base.1);
+        arenas[arena].1[number].in_place_of = Some(base);
+    }
+    for fault in arenas.iter().flat_map(|(_, placements)| check_arena(placements, None)) {
         let names = match &fault {
             ArenaFault::Nonsense { name, .. } => vec![name],
             ArenaFault::Overlap { earlier, later, .. } => vec![later, earlier],
