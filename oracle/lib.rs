@@ -14,6 +14,7 @@ pub mod gpu;
 pub mod graph;
 pub mod judge;
 pub mod lifecycle;
+pub mod limits;
 pub mod ops;
 pub mod passes;
 #[cfg(test)]

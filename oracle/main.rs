@@ -7,7 +7,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<_> = std::env::args_os().collect();
     let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr().lock());
     let status = graph_oracle::cli::run(&arguments, &mut out, &mut complain);
     ExitCode::from(status as u8)

@@ -2,6 +2,7 @@
 
 use super::edges::EdgeKind;
 use crate::graph::{NodeId, WorldFault};
+use crate::limits::Limit;
 use crate::ops::ArityError;
 use crate::ops::shape::ShapeFault;
 use std::fmt;
@@ -143,7 +144,12 @@ pub enum FaultKind {
         /// Number of strides.
         strides: usize,
     },
-    /// A tensor whose elements or bytes cannot be counted in 64 bits.
+    /// A tensor of more dimensions than can be.
+    Dimensions {
+        /// How many.
+        count: usize,
+    },
+    /// A tensor with more bytes than can be, or that reaches further.
     TooLarge {
         /// Its shape.
         shape: String,
@@ -213,6 +219,7 @@ impl FaultKind {
             FaultKind::GroupSize { .. } => (12, "group-size"),
             FaultKind::NegativeSize { .. } => (13, "negative-size"),
             FaultKind::Rank { .. } => (14, "rank"),
+            FaultKind::Dimensions { .. } => (15, "dimensions"),
             FaultKind::TooLarge { .. } => (15, "too-large"),
             FaultKind::OutsideStorage { .. } => (16, "outside-storage"),
             FaultKind::UndeclaredSymbol { .. } => (17, "undeclared-symbol"),
@@ -258,7 +265,16 @@ impl fmt::Display for FaultKind {
             FaultKind::Rank { shape, strides } => {
                 write!(f, "recorded with {shape} sizes and {strides} strides")
             }
-            FaultKind::TooLarge { shape } => write!(f, "{shape} is too large to count in 64 bits"),
+            FaultKind::Dimensions { count } => {
+                write!(f, "has {count} dimensions: at most {}", Limit::Dimensions.standard())
+            }
+            FaultKind::TooLarge { shape } => {
+                write!(
+                    f,
+                    "{shape} holds, or is recorded to reach over, more than {} bytes",
+                    Limit::Tensor.standard()
+                )
+            }
             FaultKind::OutsideStorage { needs, bytes } => {
                 write!(f, "reaches to byte {needs} of a storage of {bytes} bytes")
             }

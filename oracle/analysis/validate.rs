@@ -14,6 +14,7 @@ use super::cycle::shortest_cycle_of;
 use super::edges::{EdgeKind, Edges, Rows};
 use super::topological::{Violation, violations};
 use crate::graph::{Dim, ExprId, Graph, NodeId, Op, Out, Span, Tensor, Value};
+use crate::limits::Limit;
 use crate::ops::shape::{ShapeError, ShapeFault, check};
 use crate::ops::{Kind, Ops};
 use rustc_hash::FxHashSet;
@@ -246,6 +247,9 @@ fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind))
     if !sound {
         return;
     }
+    if shape.len() as u64 > Limit::Dimensions.standard() {
+        return add(FaultKind::Dimensions { count: shape.len() });
+    }
     let itemsize = i64::from(tensor.dtype.itemsize());
     // A size without a hint counts 1; a tensor without elements takes no room, whatever its other sizes.
     let sizes = || shape.iter().map(|&dim| graph.hint(dim).unwrap_or(1));
@@ -253,7 +257,16 @@ fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind))
         true => Some(0),
         false => sizes().try_fold(itemsize, |bytes, size| bytes.checked_mul(size)),
     };
-    if bytes.is_none() {
+    let within = |bytes: i64| bytes as u64 <= Limit::Tensor.standard();
+    // How far the elements reach, and, where there are none, what the record states all the same.
+    let strides_of = strides.iter().map(|&dim| graph.hint(dim).unwrap_or(1));
+    let reach = sizes().zip(strides_of.clone()).try_fold(tensor.offset, |reach, (size, stride)| {
+        reach.checked_add((size - 1).max(0).checked_mul(stride)?)
+    });
+    let reach = reach.and_then(|reach| reach.checked_mul(itemsize));
+    let numbers =
+        sizes().chain(strides_of).chain([tensor.offset]).chain(tensor.storage_bytes.and_then(Dim::known));
+    if !bytes.is_some_and(within) || !reach.is_some_and(within) || !numbers.into_iter().all(within) {
         let text: Vec<String> = sizes().map(|size| size.to_string()).collect();
         return add(FaultKind::TooLarge { shape: format!("{}[{}]", tensor.dtype.name(), text.join(", ")) });
     }

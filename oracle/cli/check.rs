@@ -9,12 +9,14 @@ use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
 use crate::judge::schedule::{outcomes_of, ranks_recorded};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
+use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
 use crate::report::schedule::ScheduleReport;
 use crate::rules::PassKind;
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -43,9 +45,10 @@ pub(super) struct Check {
     /// How values are compared.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
-    /// The most elements that execution may touch; beyond it values are proved symbolically only.
-    #[arg(long, default_value_t = Options::default().element_limit, value_name = "N")]
-    element_limit: u64,
+    /// The most elements that execution may touch; beyond it values are proved symbolically only. The same as --limit
+    /// elements=N; default: 4000000.
+    #[arg(long, value_name = "N")]
+    element_limit: Option<u64>,
     /// Two partitions, one after the other: BEFORE is the first stage, AFTER the second. A stage is a joint graph, a
     /// .graph case, or the files JOINT,FORWARD,BACKWARD. What is not given is made: parts by the candidate, the second
     /// joint graph by tracing the first parts again.
@@ -92,17 +95,22 @@ impl ValuesArgument {
 }
 
 impl Check {
-    pub(super) fn run(&self, arguments: &[String], out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(
+        &self,
+        arguments: &[OsString],
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         if self.worker.is_given() && !self.after.is_empty() {
             return Err(CouldNotRun::new("--worker is run where there is no AFTER; give one or the other"));
         }
         let mut timing = Timing::new(self.timing);
         if self.replay {
-            let (judgement, subject) = self.judge_stages()?;
+            let (judgement, subject) = self.judge_stages(limits)?;
             timing.tell("reading and judging");
             return self.report(&judgement, &subject, None, arguments, out);
         }
-        let (before, outcomes) = self.read();
+        let (before, outcomes) = self.read(limits);
         timing.tell("reading");
         let case = match before? {
             Input::Case(case) => *case,
@@ -116,17 +124,17 @@ impl Check {
         };
         let config = self.options.config(&self.pass, case.pass.as_ref())?;
         self.reject_cycles(&case.graph)?;
-        let case = self.reordered(case)?;
+        let case = self.reordered(case, limits)?;
         let counts = match self.pass == PassKind::Memory.name() {
             true => Some(self.memory(&case.graph)?),
             false => None,
         };
-        let options = self.judge_options();
+        let options = self.judge_options(limits);
         let schedule = match self.pass == PassKind::Schedule.name() {
-            true => self.scheduled(&case, outcomes.as_ref(), &config),
+            true => self.scheduled(&case, outcomes.as_ref(), &config, limits),
             false => None,
         };
-        let (judgement, subject) = self.judge(case, outcomes, config, &options)?;
+        let (judgement, subject) = self.judge(case, outcomes, config, &options, limits)?;
         timing.tell("judging");
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -141,7 +149,7 @@ impl Check {
         judgement: &Judgement,
         subject: &str,
         counts: Option<(String, serde_json::Value)>,
-        arguments: &[String],
+        arguments: &[OsString],
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let replay = replay(arguments);
@@ -167,17 +175,17 @@ impl Check {
     }
 
     /// Judges two partitions, one after the other.
-    fn judge_stages(&self) -> Result<(Judgement, String), CouldNotRun> {
+    fn judge_stages(&self, limits: &Limits) -> Result<(Judgement, String), CouldNotRun> {
         if self.pass != PassKind::Partition.name() {
             return Err(CouldNotRun::new(format_args!(
                 "--replay: two stages are of a partition, not of {}",
                 self.pass
             )));
         }
-        let (first, pass) = stage(&self.before)?;
+        let (first, pass) = stage(&self.before, limits)?;
         let second = match &self.after[..] {
             [] => None,
-            [second] => Some(stage(second)?.0),
+            [second] => Some(stage(second, limits)?.0),
             _ => return Err(CouldNotRun::new("--replay takes two stages: FIRST and SECOND")),
         };
         let mut pass = self.options.config(&self.pass, pass.as_ref())?;
@@ -191,11 +199,11 @@ impl Check {
         }
         pass.options.retain(|(key, _)| key != "method");
         let pass = pass.with("method", "replay");
-        let candidate = self.worker.or_named(|| self.candidate.clone())?;
+        let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
         candidate.check_options(&pass).map_err(CouldNotRun::new)?;
         let before = self.before.display();
         let judgement =
-            judge_replay(&first, second.as_ref(), candidate.as_ref(), &pass, &self.judge_options())
+            judge_replay(&first, second.as_ref(), candidate.as_ref(), &pass, &self.judge_options(limits))
                 .map_err(|error| CouldNotRun::judging(&before, error))?;
         let subject = match &self.after[..] {
             [second] => format!("partition of {before}, replayed in {}", second.display()),
@@ -205,24 +213,23 @@ impl Check {
     }
 
     /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
-    fn read(&self) -> (Result<Input, CouldNotRun>, Option<Result<Outcomes, CouldNotRun>>) {
+    fn read(&self, limits: &Limits) -> (Result<Input, CouldNotRun>, Option<Result<Outcomes, CouldNotRun>>) {
         if self.after.is_empty() && self.unrepaired.is_none() {
-            return (files::read(&self.before), None);
+            return (files::read(&self.before, limits), None);
         }
         std::thread::scope(|scope| {
-            let before = scope.spawn(|| files::read(&self.before));
-            let outcomes = self.outcomes();
+            let before = scope.spawn(|| files::read(&self.before, limits));
+            let outcomes = self.outcomes(limits);
             let before = before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (before, Some(outcomes))
         })
     }
 
     /// The case with its calls in the order of --order, a name a line.
-    fn reordered(&self, case: Case) -> Result<Case, CouldNotRun> {
+    fn reordered(&self, case: Case, limits: &Limits) -> Result<Case, CouldNotRun> {
         let Some(path) = &self.order else { return Ok(case) };
         let name = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let text = files::words(path, limits)?;
         let order: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect();
         let graph = crate::rules::memory::reordered(&case.graph, &order)
@@ -248,6 +255,7 @@ impl Check {
         case: &Case,
         outcomes: Option<&Result<Outcomes, CouldNotRun>>,
         config: &PassConfig,
+        limits: &Limits,
     ) -> Option<ScheduleReport> {
         let tables = Estimates::of_ranks(&config.estimates).ok()?;
         let estimates = Estimates::agreed(&tables).ok()?;
@@ -259,7 +267,7 @@ impl Check {
                 &made
             }
             (None, _) => {
-                let candidate = self.worker.or_named(|| self.candidate.clone()).ok()?;
+                let candidate = self.worker.or_named(limits, || self.candidate.clone()).ok()?;
                 made = outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
@@ -268,10 +276,11 @@ impl Check {
         Some(ScheduleReport::new(&ranks, &estimates))
     }
 
-    fn judge_options(&self) -> Options {
+    fn judge_options(&self, limits: &Limits) -> Options {
         let values = self.values.values();
         let run_again = self.after.is_empty();
-        Options { values, element_limit: self.element_limit, run_again, ..Options::default() }
+        let element_limit = self.element_limit.unwrap_or(limits.get(Limit::Elements));
+        Options { values, element_limit, run_again, ..Options::default() }
     }
 
     /// A cyclic input is unusable for every pass, even for a repair that would refuse it.
@@ -293,6 +302,7 @@ impl Check {
         outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
+        limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let before = self.before.display();
         let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
@@ -304,7 +314,7 @@ impl Check {
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
-            let candidate = self.worker.or_named(|| self.candidate.clone())?;
+            let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
@@ -322,8 +332,8 @@ impl Check {
         Ok((judgement, format!("{} of {before}, giving {}", self.pass, after.join(", "))))
     }
 
-    fn outcomes(&self) -> Result<Outcomes, CouldNotRun> {
-        let graph = |path: &Path| match files::read(path)? {
+    fn outcomes(&self, limits: &Limits) -> Result<Outcomes, CouldNotRun> {
+        let graph = |path: &Path| match files::read(path, limits)? {
             Input::Graph(graph) => Ok(*graph),
             Input::Case(case) => Ok(case.graph),
             Input::Outcomes(_) => {
@@ -332,7 +342,7 @@ impl Check {
         };
         let mut outcomes = Vec::new();
         for (index, path) in self.after.iter().enumerate() {
-            match files::read(path)? {
+            match files::read(path, limits)? {
                 Input::Graph(repaired) => {
                     let rank = (self.after.len() > 1).then_some(index as u32);
                     outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }));
@@ -371,15 +381,14 @@ fn recorded(outcomes: Outcomes) -> Recorded {
 }
 
 /// A stage of two partitions, and the pass where a case names one: a file with a joint graph, or three files.
-fn stage(argument: &Path) -> Result<(StageGraphs, Option<PassConfig>), CouldNotRun> {
-    let text = argument.to_string_lossy();
-    let names: Vec<&str> = match argument.exists() {
-        true => vec![&text],
-        false => text.split(',').collect(),
+fn stage(argument: &Path, limits: &Limits) -> Result<(StageGraphs, Option<PassConfig>), CouldNotRun> {
+    let names: Vec<&Path> = match argument.exists() {
+        true => vec![argument],
+        false => split_at_commas(argument),
     };
-    let graph = |name: &str| files::read(Path::new(name))?.into_graph(Path::new(name));
+    let graph = |path: &Path| files::read(path, limits)?.into_graph(path);
     match names[..] {
-        [joint] => match files::read(Path::new(joint))? {
+        [joint] => match files::read(joint, limits)? {
             Input::Case(case) => {
                 let parts = case.parts.map(|parts| (parts.forward, parts.backward));
                 Ok((StageGraphs { joint: case.graph, parts }, case.pass))
@@ -391,9 +400,24 @@ fn stage(argument: &Path) -> Result<(StageGraphs, Option<PassConfig>), CouldNotR
             Ok((StageGraphs { joint: graph(joint)?, parts }, None))
         }
         _ => Err(CouldNotRun::new(format_args!(
-            "{text}: a stage is a joint graph, or the three files JOINT,FORWARD,BACKWARD"
+            "{}: a stage is a joint graph, or the three files JOINT,FORWARD,BACKWARD",
+            argument.display()
         ))),
     }
+}
+
+/// The paths in `JOINT,FORWARD,BACKWARD`, in whatever encoding.
+#[cfg(unix)]
+fn split_at_commas(argument: &Path) -> Vec<&Path> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = argument.as_os_str().as_bytes();
+    bytes.split(|&byte| byte == b',').map(|part| Path::new(std::ffi::OsStr::from_bytes(part))).collect()
+}
+
+/// The paths in `JOINT,FORWARD,BACKWARD`.
+#[cfg(not(unix))]
+fn split_at_commas(argument: &Path) -> Vec<&Path> {
+    argument.to_str().map_or(vec![argument], |text| text.split(',').map(Path::new).collect())
 }
 
 /// Whether the result is no permutation, or is out of order: figures of it would mean nothing.
@@ -403,12 +427,12 @@ fn order_is_broken(judgement: &Judgement) -> bool {
 }
 
 /// The command line, quoted for a shell where needed.
-fn replay(arguments: &[String]) -> String {
+fn replay(arguments: &[OsString]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    let quote = |argument: &String| match !argument.is_empty() && argument.chars().all(plain) {
-        true => argument.clone(),
+    let quote = |argument: std::borrow::Cow<str>| match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.into_owned(),
         false => format!("'{}'", argument.replace('\'', r"'\''")),
     };
-    let rest = arguments.iter().skip(1).map(quote);
+    let rest = arguments.iter().skip(1).map(|argument| quote(argument.to_string_lossy()));
     std::iter::once("graph-oracle".to_string()).chain(rest).collect::<Vec<_>>().join(" ")
 }

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::format::json::{self, Document};
 use crate::format::text;
 use crate::graph::Graph;
+use crate::limits::{Limit, Limits};
 use std::io::Write;
 use std::path::Path;
 
@@ -33,10 +34,26 @@ impl Input {
     }
 }
 
+/// The bytes of a file.
+pub(super) fn bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun> {
+    let most = limits.get(Limit::Text);
+    json::read_bytes(path, most).map_err(|error| in_file(path, &error))
+}
+
+/// The text of a file.
+pub(super) fn words(path: &Path, limits: &Limits) -> Result<String, CouldNotRun> {
+    String::from_utf8(bytes(path, limits)?).map_err(|error| in_file(path, &error))
+}
+
+/// What is wrong with a file.
+pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun {
+    CouldNotRun::new(format_args!("{}: {error}", path.display()))
+}
+
 /// Reads a file: gzip or JSON by its first bytes, else a text case.
-pub(super) fn read(path: &Path) -> Result<Input, CouldNotRun> {
+pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+    let bytes = bytes(path, limits)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(CouldNotRun::new(format_args!("{name}: the file is empty")));
     }
@@ -48,7 +65,8 @@ pub(super) fn read(path: &Path) -> Result<Input, CouldNotRun> {
             text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
         return Ok(Input::Case(Box::new(case)));
     }
-    let document = json::read(&bytes).map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
+    let document = json::read_within(&bytes, limits.get(Limit::Text))
+        .map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
     match document {
         Document::Graph(graph) => Ok(Input::Graph(graph)),
         Document::Outcome(outcome) => match outcome.result {

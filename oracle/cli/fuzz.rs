@@ -8,6 +8,7 @@ use crate::candidates::{self, Candidate};
 use crate::case::PassConfig;
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
+use crate::limits::Limits;
 use crate::reduce::Budget;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
@@ -99,7 +100,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 impl Fuzz {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let pass = match self.pass.as_str() {
             "all" => None,
             name => {
@@ -107,7 +108,7 @@ impl Fuzz {
                 Some(PassKind::named(name).map_err(with_all)?)
             }
         };
-        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start()? {
+        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start(limits)? {
             Some(worker) => vec![Box::new(worker)],
             None => {
                 let find = |name: &String| candidates::find(name).map_err(CouldNotRun::new);
@@ -119,8 +120,8 @@ impl Fuzz {
                 self.offers(candidate.as_ref(), pass)?;
             }
         }
-        let old = self.against.as_ref().map(|old| self.worker.named_or_command(old)).transpose()?;
-        let known = self.known()?;
+        let old = self.against.as_ref().map(|old| self.worker.named_or_command(old, limits)).transpose()?;
+        let known = self.known(limits)?;
         if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
             (pass, &self.graphs[..])
         {
@@ -132,7 +133,7 @@ impl Fuzz {
         }
         let mut graphs = Vec::new();
         for path in &self.graphs {
-            let graph = files::read(path)?.into_graph(path)?;
+            let graph = files::read(path, limits)?.into_graph(path)?;
             if graph.is_empty() {
                 return Err(CouldNotRun::new(format_args!("{}: holds no node", path.display())));
             }
@@ -168,7 +169,11 @@ impl Fuzz {
                 shard: self.shard,
                 out,
                 known: known.clone(),
-                options: Options { values: self.values.values(), ..Options::default() },
+                options: Options {
+                    values: self.values.values(),
+                    element_limit: limits.get(crate::limits::Limit::Elements),
+                    ..Options::default()
+                },
                 reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
                 graphs: graphs.clone(),
                 ranks: self.ranks(),
@@ -217,11 +222,10 @@ impl Fuzz {
         )))
     }
 
-    fn known(&self) -> Result<KnownList, CouldNotRun> {
+    fn known(&self, limits: &Limits) -> Result<KnownList, CouldNotRun> {
         let Some(path) = &self.known else { return Ok(KnownList::default()) };
         let name = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let text = files::words(path, limits)?;
         KnownList::parse(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))
     }
 }

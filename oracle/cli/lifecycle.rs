@@ -4,6 +4,7 @@ use super::files;
 use super::{CouldNotRun, ReportFormat, Status, print};
 use crate::graph::Graph;
 use crate::lifecycle::{Mode, Prediction, Summary, Verifier, events_of_replay, read_events, write_events};
+use crate::limits::Limits;
 use crate::passes::memory::Replay;
 use crate::passes::memory::replay::{Facts, Options, replay_facts};
 use crate::rules::PassKind;
@@ -28,8 +29,8 @@ pub(super) struct Lifecycle {
 }
 
 impl Lifecycle {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let graph = self.graph.as_ref().map(|path| read_graph(path)).transpose()?;
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let graph = self.graph.as_ref().map(|path| read_graph(path, limits)).transpose()?;
         let Some(path) = &self.events else {
             let (Some(graph), Some(path)) = (&graph, &self.graph) else {
                 return Err(CouldNotRun::new("give EVENTS, or --graph GRAPH"));
@@ -39,7 +40,7 @@ impl Lifecycle {
             return Ok(Status::Sound);
         };
         let name = path.display();
-        let text = std::fs::read(path).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let text = files::bytes(path, limits)?;
         let events = read_events(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
         let mode = if self.assert { Mode::Assert } else { Mode::Log };
         let mut notes = Vec::new();
@@ -63,8 +64,8 @@ impl Lifecycle {
     }
 }
 
-fn read_graph(path: &Path) -> Result<Graph, CouldNotRun> {
-    let graph = files::read(path)?.into_graph(path)?;
+fn read_graph(path: &Path, limits: &Limits) -> Result<Graph, CouldNotRun> {
+    let graph = files::read(path, limits)?.into_graph(path)?;
     let faults = crate::judge::input_faults(&graph, PassKind::Memory);
     if !faults.is_empty() {
         return Err(CouldNotRun::faults(path.display(), &faults));

@@ -18,7 +18,9 @@ mod timing;
 mod worker;
 
 use crate::judge::CannotJudge;
+use crate::limits::{Limit, Limits};
 use clap::{Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 use timing::Timing;
@@ -29,6 +31,9 @@ use timing::Timing;
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Raises or lowers a limit, such as text=2GiB or elements=20000000 (repeatable; docs/limits.md)
+    #[arg(long = "limit", global = true, value_name = "NAME=VALUE", value_parser = limit)]
+    limits: Vec<(Limit, u64)>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -118,8 +123,30 @@ impl fmt::Display for CouldNotRun {
     }
 }
 
+/// `text=2GiB`
+fn limit(text: &str) -> Result<(Limit, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let limit = Limit::named(name).ok_or_else(|| {
+        let raised = Limit::ALL.iter().filter(|limit| !limit.is_fixed());
+        let raised: Vec<String> = raised.map(ToString::to_string).collect();
+        format!("no limit is called {name:?}; these can be set: {}", raised.join(", "))
+    })?;
+    let value =
+        crate::case::Setting::Text(value.to_string()).size().and_then(|size| u64::try_from(size).ok());
+    let value = value.ok_or("expected a number, or a size such as 64MiB")?;
+    Limits::default().with(limit, value).map_err(|error| error.to_string())?;
+    Ok((limit, value))
+}
+
+/// The limits that the arguments ask for.
+fn limits(set: &[(Limit, u64)]) -> Limits {
+    set.iter().fold(Limits::default(), |limits, &(limit, value)| {
+        limits.clone().with(limit, value).unwrap_or(limits)
+    })
+}
+
 /// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`.
-pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
+pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => {
@@ -131,20 +158,21 @@ pub fn run(arguments: &[String], out: &mut dyn Write, complain: &mut dyn Write) 
             return Status::Sound;
         }
     };
+    let limits = limits(&parsed.limits);
     let result = match &parsed.command {
-        Command::Fuzz(fuzz) => fuzz.run(out),
+        Command::Fuzz(fuzz) => fuzz.run(&limits, out),
         Command::Results(results) => results.run(out),
-        Command::Score(score) => score.run(out),
+        Command::Score(score) => score.run(&limits, out),
         Command::Worker(serve) => serve.run(out),
-        Command::WorkerTest(test) => test.run(out),
-        Command::Reduce(reduce) => reduce.run(out, complain),
-        Command::Check(check) => check.run(arguments, out),
-        Command::Run(run) => run.run(out),
-        Command::Simulate(show) => show.run(out),
-        Command::Smoke(smoke) => smoke.run(out),
-        Command::Lifecycle(lifecycle) => lifecycle.run(out),
-        Command::Show(show) => show.run(out),
-        Command::Convert(convert) => convert.run(out),
+        Command::WorkerTest(test) => test.run(&limits, out),
+        Command::Reduce(reduce) => reduce.run(&limits, out, complain),
+        Command::Check(check) => check.run(arguments, &limits, out),
+        Command::Run(run) => run.run(&limits, out),
+        Command::Simulate(show) => show.run(&limits, out),
+        Command::Smoke(smoke) => smoke.run(&limits, out),
+        Command::Lifecycle(lifecycle) => lifecycle.run(&limits, out),
+        Command::Show(show) => show.run(&limits, out),
+        Command::Convert(convert) => convert.run(&limits, out),
         Command::Rules(rules) => rules.run(out),
     };
     match result {

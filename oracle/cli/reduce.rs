@@ -7,6 +7,7 @@ use super::{CouldNotRun, PassOptions, Status, print};
 use crate::campaign::expecting;
 use crate::case::{Case, Expectation, Subject};
 use crate::judge::{self, CannotJudge, Options, Verdict};
+use crate::limits::{Limit, Limits};
 use crate::reduce::{self, Budget, Pin};
 use crate::report;
 use crate::rules;
@@ -44,9 +45,14 @@ pub(super) struct Reduce {
 }
 
 impl Reduce {
-    pub(super) fn run(&self, out: &mut dyn Write, complain: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(
+        &self,
+        limits: &Limits,
+        out: &mut dyn Write,
+        complain: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         let name = self.case.display().to_string();
-        let case = match files::read(&self.case)? {
+        let case = match files::read(&self.case, limits)? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
             Input::Outcomes(_) => {
@@ -58,9 +64,10 @@ impl Reduce {
             pass.ok_or_else(|| CouldNotRun::new(format_args!("{name}: names no pass; give --pass")))?;
         let config = self.options.config(&pass, case.pass.as_ref())?;
         let named = || self.candidate.clone().unwrap_or_else(|| expected(&case));
-        let candidate = self.worker.or_named(named)?;
+        let candidate = self.worker.or_named(limits, named)?;
         let case = Case { pass: Some(config), outcome: None, ..case };
-        let options = Options { values: self.values.values(), ..Options::default() };
+        let element_limit = limits.get(Limit::Elements);
+        let options = Options { values: self.values.values(), element_limit, ..Options::default() };
         let explain = |error: CannotJudge| CouldNotRun::judging(&name, error);
         let judgement = judge::judge(&case, candidate.as_ref(), &options).map_err(explain)?;
         let violated = judgement.violated_rules();

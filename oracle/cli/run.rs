@@ -8,6 +8,7 @@ use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::input_faults;
 use crate::judge::partition::{forward_outputs, stages};
+use crate::limits::Limits;
 use crate::report::partition::{self, SavedSet};
 use crate::rules::{Correspondence, PassKind, Side};
 use clap::Args;
@@ -47,9 +48,9 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let mut timing = Timing::new(self.timing);
-        let (graph, case_pass) = match files::read(&self.before)? {
+        let (graph, case_pass) = match files::read(&self.before, limits)? {
             Input::Graph(graph) => (*graph, None),
             Input::Case(case) => (case.graph, case.pass),
             Input::Outcomes(_) => {
@@ -63,7 +64,7 @@ impl Run {
         if !faults.is_empty() {
             return Err(CouldNotRun::faults(self.before.display(), &faults));
         }
-        let candidate = self.worker.or_named(|| self.candidate.clone())?;
+        let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
         timing.tell("validating");
         match pass {

@@ -4,6 +4,7 @@ use super::{CouldNotRun, Status, print};
 use crate::campaign::{Reduction, reductions, score};
 use crate::candidates::{self, Candidate, mutants, partition, pr158663::Pr158663};
 use crate::judge::Options;
+use crate::limits::{Limit, Limits};
 use clap::Args;
 use std::io::Write;
 
@@ -12,7 +13,7 @@ pub(super) struct Score {
     /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm.
     names: Vec<String>,
     /// How many seeds.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=Limit::Seeds.standard()))]
     seeds: u64,
     /// Cases of a seed at most.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -24,7 +25,7 @@ pub(super) struct Score {
 }
 
 impl Score {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let bucketing = mutants::all();
         let mut all: Vec<Planted> =
             bucketing.iter().map(|m| (m.label(), m.about(), m.origin(), m as &dyn Candidate)).collect();
@@ -39,7 +40,7 @@ impl Score {
             .collect::<Result<_, _>>()
             .map_err(CouldNotRun::new)?;
         let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
-        let options = Options::default();
+        let options = Options { element_limit: limits.get(Limit::Elements), ..Options::default() };
         if self.reductions {
             let chosen = all.iter().filter(|planted| wanted(planted.0)).map(|planted| planted.3);
             let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();

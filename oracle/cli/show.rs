@@ -3,6 +3,7 @@
 use super::files::{self, Input};
 use super::{CouldNotRun, Status, print};
 use crate::graph::Graph;
+use crate::limits::Limits;
 use crate::report::memory::{self, MemoryReport};
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
@@ -43,8 +44,8 @@ enum ShowFormat {
 }
 
 impl Show {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let input = files::read(&self.graph)?;
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let input = files::read(&self.graph, limits)?;
         let text = match (&self.around, self.format, input) {
             (_, format, input) if self.timeline => timeline(&input.into_graph(&self.graph)?, format)
                 .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?,
@@ -103,8 +104,8 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let input = files::read(&self.from)?;
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let input = files::read(&self.from, limits)?;
         let ending = self.to.extension().and_then(|e| e.to_str()).unwrap_or("");
         let text = match (ending, input) {
             ("graph", Input::Case(case)) => case.to_string(),

@@ -4,6 +4,7 @@ use super::files::{self, Input};
 use super::{CouldNotRun, ReportFormat, Status, print};
 use crate::case::Case;
 use crate::graph::Graph;
+use crate::limits::Limits;
 use crate::simulate::{self, Estimates, Messages, Options, Programs, Streams, Timeline};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -43,13 +44,13 @@ enum MessagesArgument {
 }
 
 impl Simulate {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let mut graphs: Vec<Graph> = Vec::new();
         let mut of_rank = self.ranks.clone();
         let mut estimates = Estimates::default();
         let mut read = Vec::new();
         for path in &self.graphs {
-            match files::read(path)? {
+            match files::read(path, limits)? {
                 // Ranks with graphs of their own, and their estimates.
                 Input::Case(case) if self.graphs.len() == 1 && self.ranks.is_empty() => {
                     let case = *case;

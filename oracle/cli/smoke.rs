@@ -6,9 +6,10 @@ use crate::gpu::inject::Fault;
 use crate::gpu::passes::{Case, Options, preflight, smoke};
 use crate::gpu::report::{CaseReport, Report};
 use crate::gpu::{Device, Trouble, suite};
+use crate::limits::{Limit, Limits};
 use clap::{Args, ValueEnum};
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// How a run begins that is left out because there is no GPU.
 const SKIPPED: &str = "skipped";
@@ -16,7 +17,7 @@ const SKIPPED: &str = "skipped";
 #[derive(Args, Debug)]
 pub(super) struct Smoke {
     /// Cases (.graph or exchange JSON), or names of built-in ones; none: the built-in suite.
-    cases: Vec<String>,
+    cases: Vec<PathBuf>,
     /// Where to run them.
     #[arg(long, value_enum, default_value_t = DeviceArgument::Host)]
     device: DeviceArgument,
@@ -32,9 +33,9 @@ pub(super) struct Smoke {
     /// Repetitions with delayed streams.
     #[arg(long, default_value_t = 10)]
     repetitions: u64,
-    /// The most elements that the ranks of a case may have together.
-    #[arg(long, default_value_t = 1 << 20)]
-    max_elements: u64,
+    /// The most elements that the ranks of a case may have together: the same as --limit smoke=N; default: 1048576.
+    #[arg(long, value_name = "N")]
+    max_elements: Option<u64>,
     /// Prints the table of steps.
     #[arg(long)]
     table: bool,
@@ -62,14 +63,15 @@ fn fault(name: &str) -> Result<Fault, String> {
 }
 
 impl Smoke {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let cases = self.cases()?;
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let cases = self.cases(limits)?;
         let options = Options {
             seed: self.seed,
             interleavings: self.interleavings,
             repetitions: self.repetitions,
             inject: self.inject,
-            max_elements: self.max_elements,
+            max_elements: self.max_elements.unwrap_or(limits.get(Limit::Smoke)),
+            max_ranks: limits.get(Limit::SmokeRanks),
             command: match self.device {
                 DeviceArgument::Host => "graph-oracle smoke".to_string(),
                 DeviceArgument::Cuda => "graph-oracle smoke --device cuda".to_string(),
@@ -119,13 +121,13 @@ impl Smoke {
         })
     }
 
-    fn cases(&self) -> Result<Vec<Case>, CouldNotRun> {
+    fn cases(&self, limits: &Limits) -> Result<Vec<Case>, CouldNotRun> {
         if self.cases.is_empty() {
             return suite::built_in().map_err(CouldNotRun::new);
         }
         let mut all = Vec::new();
-        for argument in &self.cases {
-            let path = Path::new(argument);
+        for path in &self.cases {
+            let argument = &path.display().to_string();
             if !path.exists() {
                 let named = suite::named(argument).map_err(CouldNotRun::new)?;
                 if !named.is_empty() {
@@ -134,7 +136,7 @@ impl Smoke {
                 }
             }
             let in_file = |reason: String| CouldNotRun::new(format_args!("{argument}: {reason}"));
-            match files::read(path)? {
+            match files::read(path, limits)? {
                 Input::Case(case) => {
                     all.extend(suite::cases(argument, Some(argument), &case).map_err(in_file)?)
                 }

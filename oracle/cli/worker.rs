@@ -3,6 +3,7 @@
 use super::{CouldNotRun, Status, print};
 use crate::candidates::worker::{Limits, Worker, conformance, serve};
 use crate::candidates::{self, Candidate};
+use crate::limits::Limit;
 use clap::Args;
 use std::io::Write;
 use std::time::Duration;
@@ -30,9 +31,9 @@ pub(super) struct LimitOptions {
     /// The address space of each process of a worker, such as 32GiB; default: any. Torch maps tens of gigabytes.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     worker_memory: Option<u64>,
-    /// The largest answer of a worker.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
-    worker_answer: u64,
+    /// The largest answer of a worker: the same as --limit answer=SIZE; default: 64MiB.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    worker_answer: Option<u64>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -46,10 +47,11 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl LimitOptions {
-    fn limits(&self) -> Limits {
+    fn limits(&self, limits: &crate::limits::Limits) -> Limits {
+        let answer = self.worker_answer.unwrap_or(limits.get(Limit::Answer));
         Limits {
             request: Duration::from_secs_f64(self.worker_seconds),
-            answer: usize::try_from(self.worker_answer).unwrap_or(usize::MAX),
+            answer: usize::try_from(answer).unwrap_or(usize::MAX),
             start: Duration::from_secs_f64(self.worker_start),
             memory: self.worker_memory,
         }
@@ -63,25 +65,34 @@ impl WorkerOptions {
     }
 
     /// The worker, if one is given.
-    pub(super) fn start(&self) -> Result<Option<Worker>, CouldNotRun> {
-        let start = |command: &String| Worker::start(command, self.limits.limits()).map_err(CouldNotRun::new);
+    pub(super) fn start(&self, limits: &crate::limits::Limits) -> Result<Option<Worker>, CouldNotRun> {
+        let start =
+            |command: &String| Worker::start(command, self.limits.limits(limits)).map_err(CouldNotRun::new);
         self.worker.as_ref().map(start).transpose()
     }
 
     /// The worker, or else the candidate with this name.
-    pub(super) fn or_named(&self, name: impl FnOnce() -> String) -> Result<Box<dyn Candidate>, CouldNotRun> {
-        match self.start()? {
+    pub(super) fn or_named(
+        &self,
+        limits: &crate::limits::Limits,
+        name: impl FnOnce() -> String,
+    ) -> Result<Box<dyn Candidate>, CouldNotRun> {
+        match self.start(limits)? {
             Some(worker) => Ok(Box::new(worker)),
             None => candidates::find(&name()).map_err(CouldNotRun::new),
         }
     }
 
     /// The candidate with this name, or else the worker that this command starts.
-    pub(super) fn named_or_command(&self, text: &str) -> Result<Box<dyn Candidate>, CouldNotRun> {
+    pub(super) fn named_or_command(
+        &self,
+        text: &str,
+        limits: &crate::limits::Limits,
+    ) -> Result<Box<dyn Candidate>, CouldNotRun> {
         match candidates::find(text) {
             Ok(candidate) => Ok(candidate),
             Err(_) => {
-                let worker = Worker::start(text, self.limits.limits()).map_err(CouldNotRun::new)?;
+                let worker = Worker::start(text, self.limits.limits(limits)).map_err(CouldNotRun::new)?;
                 Ok(Box::new(worker))
             }
         }
@@ -115,12 +126,16 @@ pub(super) struct Test {
 }
 
 impl Test {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(
+        &self,
+        limits: &crate::limits::Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         let mut unprinted = None;
         let mut told = |check: &conformance::Check| {
             unprinted = unprinted.take().or(print(out, &format!("{check}\n")).err());
         };
-        let checks = conformance::test(&self.command, &self.limits.limits(), &mut told);
+        let checks = conformance::test(&self.command, &self.limits.limits(limits), &mut told);
         if let Some(error) = unprinted {
             return Err(error);
         }

@@ -6,6 +6,7 @@
 
 pub mod bucketing;
 pub mod deadlock;
+pub mod huge_numbers;
 pub mod interpreter_domains;
 pub mod json_format;
 pub mod lifecycle;
@@ -64,6 +65,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("partition_replay_choices", partition::check_replay_choices),
     ("cse", partition::check_cse),
     ("cse_choices", partition::check_cse_choices),
+    ("huge_numbers", huge_numbers::check),
 ];
 
 /// The body of a target.

@@ -7,6 +7,8 @@
 //! A graph recorded by PyTorch knows only the size of each group and the recording rank's index in it. Then the
 //! instances are unknown, and [`World::assume_mesh`] says which layout is assumed where one is needed.
 
+use crate::limits::Limit;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Ranks and process groups.
@@ -31,8 +33,8 @@ pub struct Group {
     pub instances: Vec<Vec<u32>>,
 }
 
-/// Ranks of a world at most. Nobody trains on a million; a file that says so must not cost the memory for it.
-pub const MOST_RANKS: u32 = 1 << 20;
+/// Ranks of a world at most: a file that says more must not cost the memory for it.
+pub const MOST_RANKS: u32 = Limit::Ranks.standard() as u32;
 
 /// Something wrong with a world.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +42,8 @@ pub const MOST_RANKS: u32 = 1 << 20;
 pub enum WorldFault {
     NoRanks,
     TooManyRanks,
+    TooManyGroups { groups: usize },
+    TooManyMembers { members: u64 },
     DuplicateGroup { group: String },
     EmptyGroup { group: String },
     RankTwice { group: String, rank: u32 },
@@ -55,17 +59,24 @@ impl fmt::Display for WorldFault {
             WorldFault::TooManyRanks => {
                 write!(f, "the world has too many ranks: at most {MOST_RANKS} can be judged")
             }
+            WorldFault::TooManyGroups { groups } => {
+                write!(f, "the world has {groups} process groups: at most {}", Limit::Groups.standard())
+            }
+            WorldFault::TooManyMembers { members } => {
+                let most = Limit::Members.standard();
+                write!(f, "the process groups have {members} members together: at most {most}")
+            }
             WorldFault::DuplicateGroup { group } => write!(f, "process group {group:?} is defined twice"),
             WorldFault::EmptyGroup { group } => write!(f, "process group {group:?} has no ranks"),
             WorldFault::RankTwice { group, rank } => {
                 write!(f, "process group {group:?} lists rank {rank} twice")
             }
             WorldFault::RankOutside { group, rank, ranks } => {
-                write!(
-                    f,
-                    "process group {group:?} lists rank {rank}, but the world has ranks 0 to {}",
-                    ranks - 1
-                )
+                write!(f, "process group {group:?} lists rank {rank}, but the world has ")?;
+                match ranks.checked_sub(1) {
+                    None => write!(f, "no ranks"),
+                    Some(last) => write!(f, "ranks 0 to {last}"),
+                }
             }
             WorldFault::UnevenInstances { group, size, found } => {
                 write!(f, "process group {group:?} has instances of {size} and of {found} ranks")
@@ -107,9 +118,16 @@ impl World {
         if self.ranks.is_some_and(|ranks| ranks > MOST_RANKS) || self.mesh().is_none() {
             faults.push(WorldFault::TooManyRanks);
         }
-        for (i, group) in self.groups.iter().enumerate() {
+        if self.groups.len() as u64 > Limit::Groups.standard() {
+            faults.push(WorldFault::TooManyGroups { groups: self.groups.len() });
+        }
+        if self.members() > Limit::Members.standard() {
+            faults.push(WorldFault::TooManyMembers { members: self.members() });
+        }
+        let mut names = BTreeSet::new();
+        for group in &self.groups {
             let name = || group.name.clone();
-            if self.groups[..i].iter().any(|g| g.name == group.name) {
+            if !names.insert(&group.name) {
                 faults.push(WorldFault::DuplicateGroup { group: name() });
             }
             if group.size == 0 || group.instances.iter().any(Vec::is_empty) {
@@ -118,7 +136,7 @@ impl World {
             if let Some(rank) = group.recorded_rank.filter(|&r| r >= group.size) {
                 faults.push(WorldFault::RecordedRankOutside { group: name(), rank, size: group.size });
             }
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             for instance in &group.instances {
                 if instance.len() != group.size as usize {
                     let found = instance.len() as u32;
@@ -142,14 +160,14 @@ impl World {
     /// The assumption, in words: if the largest group is as large as all the others multiplied (and there are
     /// others), it is the whole world and the others are the axes of a mesh over it; otherwise every group is
     /// an axis. The first axis varies slowest. Groups that already list their ranks keep them. `None` when the
-    /// world would have more than [`MOST_RANKS`] ranks.
+    /// world would have more than [`MOST_RANKS`] ranks, or its groups more members than their limit.
     pub fn assume_mesh(&self) -> Option<World> {
         if self.is_explicit() {
             return (self.ranks? <= MOST_RANKS).then(|| self.clone());
         }
         let Mesh { open, axes, ranks: mesh } = self.mesh()?;
         let ranks = self.ranks.unwrap_or(1).max(mesh);
-        if ranks > MOST_RANKS {
+        if ranks > MOST_RANKS || self.members() > Limit::Members.standard() {
             return None;
         }
         let mut world = World { ranks: Some(ranks), groups: self.groups.clone() };
@@ -184,6 +202,14 @@ impl World {
         };
         let ranks = self.product(&axes).filter(|&ranks| ranks <= MOST_RANKS)?;
         Some(Mesh { open, axes, ranks })
+    }
+
+    /// How many ranks the lists of all groups hold, those that are assumed among them.
+    fn members(&self) -> u64 {
+        let mesh = self.mesh().map_or(0, |mesh| u64::from(mesh.ranks));
+        let listed = |group: &Group| group.instances.iter().map(|instance| instance.len() as u64).sum();
+        let of_group = |group: &Group| if group.instances.is_empty() { mesh } else { listed(group) };
+        self.groups.iter().fold(0, |sum: u64, group| sum.saturating_add(of_group(group)))
     }
 
     /// How many ranks the mesh of these groups has.

@@ -15,6 +15,7 @@ use crate::candidates::{Candidate, Outcome, Reference, Refusal};
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op};
 use crate::ops::shape::complete;
+use crate::limits::Limit;
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
@@ -133,7 +134,12 @@ pub struct Options {
 impl Default for Options {
     /// Values as they apply, at most 4 million elements (a fraction of a second), no further runs.
     fn default() -> Options {
-        Options { values: Values::Auto, element_limit: 4_000_000, run_again: false, ranks: Ranks::All }
+        Options {
+            values: Values::Auto,
+            element_limit: Limit::Elements.standard(),
+            run_again: false,
+            ranks: Ranks::All,
+        }
     }
 }
 
@@ -371,7 +377,7 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
 /// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where values
 /// are executed, every rank; else the first one. Large worlds are represented by the first rank.
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
-    const MOST: u32 = 64;
+    const MOST: u32 = Limit::Executed.standard() as u32;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
     match options.ranks {
         Ranks::One(number) if bakes_rank => vec![number % ranks.max(1)],

@@ -40,6 +40,7 @@ pub use size::Size;
 
 use super::{ArityError, Kind, OpInfo, Ops, Random};
 use crate::graph::{Dtype, Graph, NodeId, Op};
+use crate::limits::Limit;
 use call::{Call, Rule, Stop, fault};
 
 /// What a rule says of a node's results.
@@ -94,7 +95,7 @@ pub enum ShapeError {
 }
 
 /// Pieces of one tensor that a rule lists at most; more, and it does not decide.
-const MAX_PIECES: i64 = 1 << 16;
+const MAX_PIECES: i64 = Limit::Pieces.standard() as i64;
 
 /// What the rule of `node`'s operator says of its results. Nodes other than calls are undecided.
 pub fn infer(graph: &Graph, ops: &Ops, node: NodeId) -> Result<Inferred, ShapeError> {

@@ -3,6 +3,7 @@
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, Value, World};
+use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
     self, Aspect, Difference, Domain, Failure, Hazard, HazardKind, Numbers, Options, Place, Program, Run,
@@ -10,7 +11,7 @@ use crate::semantics::{
 };
 
 /// Ranks that are executed at most: beyond it a world is not small.
-const MOST_RANKS: u32 = 64;
+const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
 const TOLD: usize = 8;

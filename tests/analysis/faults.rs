@@ -132,7 +132,7 @@ output x",
         &[
             "!negative-size: x (position 0): size -4 is negative",
             "!negative-size: y (position 1): stride -1 is negative",
-            "!too-large: big (position 2): float32[4611686018427387904] is too large to count in 64 bits",
+            "!too-large: big (position 2): float32[4611686018427387904] holds, or is recorded to reach over, more than 1125899906842624 bytes",
             "outside-storage: part (position 4): reaches to byte 80 of a storage of 64 bytes",
         ],
     );

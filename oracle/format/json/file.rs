@@ -1,6 +1,7 @@
 //! Documents in files, plain or compressed with gzip.
 
-use super::{Document, ReadError, read, write_document};
+use super::{Document, ReadError, read_within, write_document};
+use crate::limits::Limit;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -13,15 +14,21 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Deflate cannot shrink data by more than this factor.
 const HIGHEST_RATIO: usize = 1032;
 
-/// The text in gzip data; `None` if this is not gzip data.
-pub(super) fn decompressed(bytes: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
+/// The text in gzip data, of at most `most` bytes; `None` if this is not gzip data.
+pub(super) fn decompressed(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, ReadError> {
     if !bytes.starts_with(&MAGIC) {
         return Ok(None);
     }
+    let too_long = || ReadError::new(format_args!("holds more than {most} bytes when it is decompressed"));
     // The last four bytes of gzip data are the length of the text, if nobody tampered with them.
     let stated = bytes.last_chunk().map_or(0, |&length| u32::from_le_bytes(length) as usize);
-    let mut text = Vec::with_capacity(stated.min(bytes.len().saturating_mul(HIGHEST_RATIO)));
-    match MultiGzDecoder::new(bytes).read_to_end(&mut text) {
+    let stated = stated.min(bytes.len().saturating_mul(HIGHEST_RATIO));
+    if stated as u64 > most {
+        return Err(too_long());
+    }
+    let mut text = Vec::with_capacity(stated);
+    match MultiGzDecoder::new(bytes).take(most.saturating_add(1)).read_to_end(&mut text) {
+        Ok(_) if text.len() as u64 > most => Err(too_long()),
         Ok(_) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Err(ReadError::new("truncated gzip data: the file ends too early"))
@@ -34,8 +41,31 @@ pub(super) fn decompressed(bytes: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
 pub fn read_path(path: impl AsRef<Path>) -> Result<Document, ReadError> {
     let path = path.as_ref();
     let file = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| ReadError::new(error).in_file(file()))?;
-    read(&bytes).map_err(|error| error.in_file(file()))
+    let most = Limit::Text.standard();
+    let bytes = read_bytes(path, most).map_err(|error| ReadError::new(error).in_file(file()))?;
+    read_within(&bytes, most).map_err(|error| error.in_file(file()))
+}
+
+/// The bytes of a regular file of at most `most` bytes.
+///
+/// # Errors
+/// Where the file cannot be read, is longer, or is a pipe or a device, which may never end.
+pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Whoever opens a pipe waits for a writer, so this is asked first.
+    let about = std::fs::metadata(path)?;
+    if about.is_dir() {
+        return Err(io::Error::new(ErrorKind::IsADirectory, "is a directory"));
+    }
+    if !about.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    let too_long = || io::Error::other(format!("holds more than {most} bytes"));
+    if about.len() > most {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::with_capacity(about.len() as usize);
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
 /// Writes a document to a file, compressed with gzip if the name ends in `.gz`. The same document always gives

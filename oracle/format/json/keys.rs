@@ -1,5 +1,6 @@
 //! The keys of objects, and what readers of all objects share.
 
+use crate::limits::Limit;
 use rustc_hash::FxHashSet;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -9,7 +10,7 @@ use std::marker::PhantomData;
 
 /// Nesting that is accepted in kept text. serde_json skips values without a limit, but parses no document that
 /// nests deeper than 127; this leaves room for the objects around the text.
-const DEEPEST: usize = 100;
+const DEEPEST: usize = Limit::Json.standard() as usize;
 
 /// The known keys of one kind of object.
 pub(super) trait Key: Copy + 'static {

@@ -35,11 +35,12 @@ mod read_value;
 mod write;
 
 pub use error::{Position, ReadError};
-pub use file::{read_path, write_path};
+pub use file::{read_bytes, read_path, write_path};
 pub use outcome::{Outcome, RankOutcome};
 pub use write::{write, write_document, write_outcome};
 
 use crate::graph::Graph;
+use crate::limits::Limit;
 
 /// The version that graphs are recorded in.
 pub const FXJSON: &str = "fxjson/1";
@@ -75,7 +76,12 @@ impl Document {
 
 /// Reads a document from JSON text, or from gzip data that holds JSON text.
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
-    match file::decompressed(bytes)? {
+    read_within(bytes, Limit::Text.standard())
+}
+
+/// Reads a document as [`read`] does; gzip data may hold at most `most` bytes.
+pub fn read_within(bytes: &[u8], most: u64) -> Result<Document, ReadError> {
+    match file::decompressed(bytes, most)? {
         Some(text) => read::document(&text),
         None => read::document(bytes),
     }

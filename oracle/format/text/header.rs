@@ -5,6 +5,7 @@ use super::parse::{Parse, Parser, unexpected};
 use super::words;
 use crate::case::{EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
 use crate::graph::{Group, Symbol, World};
+use crate::limits::Limit;
 use rustc_hash::FxHashSet;
 
 const VERDICTS: [&str; 4] = ["sound", "violates", "refused", "undecided"];
@@ -133,7 +134,9 @@ impl Parser<'_> {
         let count = u64::from(last - first) + 1;
         self.rank_budget = match self.rank_budget.checked_sub(count) {
             Some(left) => left,
-            None => return Err(self.fail(span, "more than 1048576 ranks in lists")),
+            None => {
+                return Err(self.fail(span, format!("more than {} ranks in lists", Limit::Ranks.standard())));
+            }
         };
         ranks.extend(first..=last);
         Ok(())

@@ -5,12 +5,13 @@ use super::parse::{Fail, Link, LinkKind, Parse, Parser, unexpected};
 use super::words;
 use crate::case::Place;
 use crate::graph::{Cluster, Dim, Node, NodeId, Op, Out, Span, Tags, Tensor, Value};
+use crate::limits::Limit;
 use crate::ops;
 use crate::ops::shape::{self, Inferred, Output, Size};
 use std::borrow::Cow;
 
 /// Results of a call that are inferred at most, so that a short text cannot ask for a large graph.
-const MAX_INFERRED: usize = 4096;
+const MAX_INFERRED: usize = Limit::Inferred.standard() as usize;
 
 /// The right side of a node statement.
 struct Call<'a> {

@@ -9,11 +9,12 @@ use super::lexer::{Lexer, Spanned, Token};
 use super::words;
 use crate::case::{Case, Comment, Part, Place, Program, Recorded, RecordedGraphs, RecordedParts};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
+use crate::limits::Limit;
 use crate::ops::Ops;
 use std::borrow::Cow;
 
 /// Lists, mappings and tuple types may be nested this deep.
-const MAX_DEPTH: usize = 256;
+const MAX_DEPTH: usize = Limit::Brackets.standard() as usize;
 
 /// Errors after which the parser gives up.
 const MAX_ERRORS: usize = 20;
@@ -112,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         stated: Stated::default(),
         ops: Ops::default(),
         device: super::DEFAULT_DEVICE.to_string(),
-        rank_budget: 1 << 20,
+        rank_budget: Limit::Ranks.standard(),
         pending: Vec::new(),
         past_head: false,
         links: Vec::new(),

@@ -26,7 +26,9 @@ use super::host::Host;
 use super::inject::{Fault, Injected};
 use super::plan::{Plan, Source, lower, small_inputs};
 use super::report::{CaseReport, Finding, Kind, PassReport};
+use crate::analysis::validate::validate;
 use crate::graph::Graph;
+use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::semantics::observe::{Observed, observe};
 use crate::semantics::{Numbers, Options as RunOptions, Program};
@@ -44,6 +46,8 @@ pub struct Options {
     pub inject: Option<Fault>,
     /// The most elements that the ranks of a case may have together.
     pub max_elements: u64,
+    /// The most ranks of a case.
+    pub max_ranks: u64,
     /// How the run is done again: the command without the case.
     pub command: String,
 }
@@ -55,7 +59,8 @@ impl Default for Options {
             interleavings: 20,
             repetitions: 10,
             inject: None,
-            max_elements: 1 << 20,
+            max_elements: Limit::Smoke.standard(),
+            max_ranks: Limit::SmokeRanks.standard(),
             command: "graph-oracle smoke".to_string(),
         }
     }
@@ -82,6 +87,11 @@ pub fn with_plan<T>(
     then: impl FnOnce(Plan, &mut Observed) -> T,
 ) -> Result<T, String> {
     let first = case.graphs.first().ok_or("there is no graph")?;
+    for graph in &case.graphs {
+        if let Some(fault) = validate(graph).iter().find(|fault| fault.is_fatal()) {
+            return Err(fault.to_string());
+        }
+    }
     let world = first.world.assume_mesh().ok_or("the ranks of its process groups are not known")?;
     let ops: Vec<Ops> = case.graphs.iter().map(Ops::of).collect();
     let programs: Result<Vec<Program>, _> =
@@ -91,6 +101,9 @@ pub fn with_plan<T>(
         let all = world.groups.iter().flat_map(|group| group.instances.iter().flatten());
         all.copied().max().map_or(programs.len().max(1) as u32, |rank| rank.saturating_add(1))
     });
+    if u64::from(ranks) > options.max_ranks {
+        return Err(format!("it has {ranks} ranks, the limit is {}", options.max_ranks));
+    }
     let largest = programs.iter().map(Program::elements).max().unwrap_or(0);
     let needs = largest.saturating_mul(u128::from(ranks));
     if needs > u128::from(options.max_elements) {

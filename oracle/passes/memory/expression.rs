@@ -3,8 +3,10 @@
 //! `+`, `-`, `*`, `//`, `%`, `**`, parentheses, `Max`, `Min`, `FloorDiv`, `CleanDiv`, `Mod` and the names of
 //! symbols. Division rounds down, as in Python. Anything else, and any number past 64 bits, is no value.
 
+use crate::limits::Limit;
+
 /// Parentheses and calls may be nested this deep. Sizes nest three or four levels.
-const DEEPEST: u32 = 64;
+const DEEPEST: u32 = Limit::Expression.standard() as u32;
 
 /// The value of `text`, with `symbol` telling the values of names; `None` where it has none.
 pub fn evaluate(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {

@@ -14,13 +14,14 @@ use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
 use super::transcribe::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
+use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::rules::ValueMethod;
 use crate::semantics::extents::{self, Arena, Comparison, Limits};
 use crate::semantics::{self, Domain, Failure, Numbers, Options, Place, Program};
 
 /// Ranks that are executed at most.
-const MOST_RANKS: u32 = 64;
+const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
 const TOLD: usize = 8;
