@@ -1,4 +1,5 @@
-//! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot, with terms.
+//! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot tell, with terms.
+//! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
@@ -6,8 +7,8 @@ use crate::graph::{Graph, NodeId, Value, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
-    self, Aspect, Difference, Domain, Failure, Hazard, HazardKind, Numbers, Options, Place, Program, Run,
-    Terms,
+    self, Answers, Aspect, Difference, Failure, Hazard, HazardKind, Options, Pair, Place, Program, Question,
+    Run, Stopped,
 };
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -16,17 +17,30 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 /// Differences told at most.
 const TOLD: usize = 8;
 
-/// Executes both graphs. With `both`, with numbers and with terms; otherwise with terms only where numbers refuse.
-pub(super) fn execute(evidence: &Evidence, limit: u64, both: bool) -> Vec<(ValueMethod, ValueResult)> {
+/// Executes both graphs, which may touch so many elements.
+pub(super) fn execute(
+    evidence: &Evidence,
+    limit: u64,
+    question: Question,
+) -> Vec<(ValueMethod, ValueResult)> {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
         Err(why) => return vec![(ValueMethod::Numbers, ValueResult::Unknown(why))],
     };
-    let numbers = prepared.compare(evidence, &Numbers::default(), limit);
-    let refused = matches!(numbers, ValueResult::Unknown(_));
-    let mut results = vec![(ValueMethod::Numbers, numbers)];
-    if refused || both {
-        results.push((ValueMethod::Terms, prepared.compare(evidence, &Terms::default(), limit)));
+    let options = Options { max_elements: limit, ..Options::default() };
+    let before = std::slice::from_ref(&prepared.before);
+    let pair = Pair { before, after: &prepared.after, world: &prepared.world, options: &options };
+    let answers = pair.ask(question);
+    let numbers = prepared.answer(evidence, &answers, &answers.numbers);
+    let name = |place: &Place| subject(evidence.after.graph, place).0;
+    let doubt = answers.doubt(name).filter(|_| matches!(numbers, ValueResult::Equal(_)));
+    let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, ValueResult::Unknown))];
+    if let Some(runs) = &answers.terms {
+        let mut terms = prepared.answer(evidence, &answers, runs);
+        if answers.looked && !question.agree {
+            terms.excuse_values("terms differ, which equal values may");
+        }
+        results.push((ValueMethod::Terms, terms));
     }
     results
 }
@@ -75,24 +89,24 @@ impl<'e> Prepared<'e> {
         })
     }
 
-    fn compare<D: Domain>(&self, evidence: &Evidence, domain: &D, limit: u64) -> ValueResult {
-        let options = Options { max_elements: limit, ..Options::default() };
-        let run = |programs: &[Program]| semantics::run(programs, &self.world, domain, &options);
-        let before = match run(std::slice::from_ref(&self.before)) {
-            Ok(run) => run,
-            Err(failure) => {
-                return ValueResult::Unknown(format!("before: {}", tell(evidence.before.graph, &failure)));
-            }
-        };
+    fn answer(
+        &self,
+        evidence: &Evidence,
+        answers: &Answers,
+        runs: &Result<(Run, Run), Stopped>,
+    ) -> ValueResult {
         let after_graph = evidence.after.graph;
-        let after = match run(&self.after) {
-            Ok(run) => run,
-            Err(failure) => return failed(after_graph, &failure, self.after.len()),
+        let (before, after) = match runs {
+            Ok(runs) => runs,
+            Err(Stopped::Before(failure)) => {
+                return ValueResult::Unknown(format!("before: {}", tell(evidence.before.graph, failure)));
+            }
+            Err(Stopped::After(failure)) => return failed(after_graph, failure, self.after.len()),
         };
-        let mut differences: Vec<ValueDifference> = new_hazards(evidence, &before, &after);
+        let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
-        let all = semantics::compare(&before, &after);
+        let all = semantics::compare(before, after);
         for difference in &all {
             match places.iter_mut().find(|(told, _)| told.place == difference.place) {
                 Some((_, ranks)) => *ranks += 1,
@@ -101,14 +115,7 @@ impl<'e> Prepared<'e> {
         }
         differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_graph, d, *ranks)));
         if differences.is_empty() {
-            let first = after.ranks.first();
-            let (outputs, inputs) =
-                (first.map_or(0, |r| r.outputs.len()), first.map_or(0, |r| r.inputs.len()));
-            let effects = first.map_or(0, |r| r.effects.len());
-            return ValueResult::Equal(format!(
-                "executed on {} ranks: {outputs} outputs, {inputs} inputs and {effects} effects are equal",
-                after.ranks.len()
-            ));
+            return ValueResult::Equal(answers.words(after));
         }
         ValueResult::Different(differences)
     }
@@ -227,8 +234,9 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
     told
 }
 
-fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
-    let (what, nodes) = match &difference.place {
+/// What lies at a place, in words, and the names of the nodes concerned.
+fn subject(after: &Graph, place: &Place) -> (String, Vec<String>) {
+    match place {
         Place::Output(path) => match output_node(after, path) {
             Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
             None => ("an output".to_string(), Vec::new()),
@@ -236,7 +244,11 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         Place::Input(name) => (format!("the final contents of input {name}"), vec![name.clone()]),
         Place::Effect(n) => (format!("effect {n}"), Vec::new()),
         Place::World => ("the number of ranks".to_string(), Vec::new()),
-    };
+    }
+}
+
+fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
+    let (what, nodes) = subject(after, &difference.place);
     let or_nothing = |side: &Option<String>| side.clone().unwrap_or_else(|| "there is nothing".to_string());
     let (expected, found) = match &difference.aspect {
         Aspect::Existence { before, after } => (or_nothing(before), or_nothing(after)),

@@ -2,11 +2,13 @@
 //!
 //! Three ways (see [`semantics`](crate::semantics)): numbers on every rank, terms, and extents. Each gives its own
 //! answer, and a difference found by any of them is a finding. A way that does not apply says why; only where none
-//! applies is the rule undecided.
+//! applies is the rule undecided. Numbers that are equal acquit by themselves only where they could have differed
+//! (see [`semantics`](crate::semantics)`::trials`).
 
 use super::correspondence::Rewire;
 use super::proved::Evaluated;
 use super::{Checked, Evidence, Stage, executed, proved};
+use crate::semantics::Question;
 use std::fmt;
 
 /// A way to know values.
@@ -71,6 +73,18 @@ pub enum ValueResult {
     Unknown(String),
 }
 
+impl ValueResult {
+    /// Differences of values do not count; what else was found stands.
+    pub(super) fn excuse_values(&mut self, why: &str) {
+        if let ValueResult::Different(differences) = self {
+            differences.retain(|difference| difference.about != About::Values);
+            if differences.is_empty() {
+                *self = ValueResult::Unknown(why.to_string());
+            }
+        }
+    }
+}
+
 /// What both graphs compute.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ValueEvidence {
@@ -105,7 +119,8 @@ impl ValueEvidence {
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, ValueResult::Unknown(_)));
         if asked.execute && !(asked.only_in_doubt && is_known) {
-            this.results.extend(executed::execute(evidence, asked.element_limit, asked.both));
+            let question = Question { open: !is_known, both: asked.both, agree: asked.agree };
+            this.results.extend(executed::execute(evidence, asked.element_limit, question));
         }
         if !asked.agree {
             this.trust_proofs();
@@ -120,13 +135,8 @@ impl ValueEvidence {
             *method == ValueMethod::Extents && matches!(result, ValueResult::Equal(_))
         });
         for (method, result) in &mut self.results {
-            if let (ValueMethod::Terms, ValueResult::Different(differences), true) =
-                (*method, &mut *result, proved)
-            {
-                differences.retain(|difference| difference.about != About::Values);
-                if differences.is_empty() {
-                    *result = ValueResult::Unknown("terms differ that are proved to be equal values".into());
-                }
+            if *method == ValueMethod::Terms && proved {
+                result.excuse_values("terms differ that are proved to be equal values");
             }
         }
     }

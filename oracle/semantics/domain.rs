@@ -80,8 +80,8 @@ pub enum Pointwise {
     Where,
     /// The complex conjugate.
     Conj,
-    /// A function without kernel, by its key (operator and constants).
-    Opaque(u64),
+    /// A function without kernel, by its key (operator and constants), and the dtype of its results.
+    Opaque(u64, Dtype),
 }
 
 /// A reduction over ranks by a collective.
@@ -212,7 +212,14 @@ pub trait Domain: Sync {
 
     /// Output `output` of an operator without kernel: a function of `key` (the operator with all its inputs) and
     /// the element's position. `what` names the operator for a refusal.
-    fn uninterpreted(&self, key: u64, output: u64, count: usize, what: &str) -> Outcome<Vec<u64>>;
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        dtype: Dtype,
+        count: usize,
+        what: &str,
+    ) -> Outcome<Vec<u64>>;
 
     /// Whether operators without kernel can be executed.
     fn interprets_everything(&self) -> bool;

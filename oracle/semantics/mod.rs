@@ -39,6 +39,7 @@ mod promote;
 mod rank;
 mod run;
 mod terms;
+mod trials;
 
 pub use comm::Launch;
 pub use comparable::{Comparable, Inexact, Rounded, comparable};
@@ -57,6 +58,7 @@ pub use run::{
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
 pub use terms::Terms;
+pub use trials::{Answers, Pair, Question, Stopped, Unmoved};
 
 #[cfg(test)]
 mod tests;

@@ -168,7 +168,7 @@ impl Domain for Terms {
             Pointwise::Fma => start(Kind::Fma, 0),
             Pointwise::Where => start(Kind::Where, 0),
             Pointwise::Conj => start(Kind::Conj, 1),
-            Pointwise::Opaque(key) => start(Kind::Opaque, key),
+            Pointwise::Opaque(key, _) => start(Kind::Opaque, key),
         };
         let key = mix(key, dtype as u64);
         let numbers: Vec<u64> = operands
@@ -259,7 +259,14 @@ impl Domain for Terms {
         Ok((0..count as u64).map(|i| mix(key, i)).collect())
     }
 
-    fn uninterpreted(&self, key: u64, output: u64, count: usize, _what: &str) -> Outcome<Vec<u64>> {
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        _dtype: Dtype,
+        count: usize,
+        _what: &str,
+    ) -> Outcome<Vec<u64>> {
         let key = mix(start(Kind::Opaque, key), output);
         Ok((0..count as u64).map(|i| mix(key, i)).collect())
     }

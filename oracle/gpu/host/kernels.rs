@@ -38,7 +38,7 @@ pub fn compute(
     to: &View,
     before: Vec<u8>,
 ) -> Result<Vec<u8>, String> {
-    let numbers = Numbers { seed: 0, large_every: 0 };
+    let numbers = Numbers { large_every: 0, ..Numbers::default() };
     let trouble = |trouble: Trouble| match trouble {
         Trouble::Refuse(reason) | Trouble::Raise(reason) => reason,
         other => format!("{other:?}"),

@@ -110,7 +110,7 @@ pub fn with_plan<T>(
         return Err(format!("it needs {needs} elements, the limit is {}", options.max_elements));
     }
     let given = small_inputs(&programs, ranks, options.seed).map_err(|failure| failure.to_string())?;
-    let domain = Numbers { seed: options.seed, large_every: 0 };
+    let domain = Numbers { seed: options.seed, large_every: 0, ..Numbers::default() };
     // A replay executes each node once more, beside everything that the run has made.
     let run =
         RunOptions { given, max_elements: options.max_elements.saturating_mul(4), ..RunOptions::default() };

@@ -136,7 +136,7 @@ fn test(
 
 /// Values past what the dtype holds exactly, and fractions.
 fn content(dtype: Dtype, key: u64, count: usize) -> Vec<u8> {
-    let numbers = Numbers { seed: 77, large_every: 3 };
+    let numbers = Numbers { seed: 77, large_every: 3, ..Numbers::default() };
     let size = dtype.itemsize() as usize;
     let third = |cell: u64, at: usize| match dtype {
         Dtype::F32 if at % 2 == 1 => u64::from((f32::from_bits(cell as u32) / 3.0).to_bits()),

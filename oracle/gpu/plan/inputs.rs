@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 /// # Errors
 /// As [`inputs`].
 pub fn small_inputs(programs: &[Program], ranks: u32, seed: u64) -> Result<Vec<Given>, Failure> {
-    let domain = Numbers { seed, large_every: 0 };
+    let domain = Numbers { seed, large_every: 0, ..Numbers::default() };
     let options = Options::default();
     let mut given = Vec::new();
     for rank in 0..ranks {

@@ -18,7 +18,7 @@ use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::rules::ValueMethod;
 use crate::semantics::extents::{self, Arena, Comparison, Limits};
-use crate::semantics::{self, Domain, Failure, Numbers, Options, Place, Program};
+use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
 
 /// Ranks that are executed at most.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
@@ -91,7 +91,10 @@ impl PartitionValues {
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
         if asked.execute && !(asked.only_in_doubt && is_known) {
-            this.results.extend(execute(pair, (&ops.0, &ops.1), asked));
+            let is_equal = |result: &Compared| matches!(result, Compared::Equal(_));
+            let open = !is_known && !this.structure.as_ref().is_some_and(is_equal);
+            let question = Question { open, both: asked.both, agree: asked.agree };
+            this.results.extend(execute(pair, (&ops.0, &ops.1), asked.element_limit, question));
         }
         if !asked.agree {
             this.trust_proofs();
@@ -277,7 +280,12 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
 }
 
 /// Executes both on every rank.
-fn execute(pair: (&Graph, &Graph), ops: (&Ops, &Ops), asked: AskedValues) -> Vec<(ValueMethod, Compared)> {
+fn execute(
+    pair: (&Graph, &Graph),
+    ops: (&Ops, &Ops),
+    limit: u64,
+    question: Question,
+) -> Vec<(ValueMethod, Compared)> {
     let unknown = |why: String| vec![(ValueMethod::Numbers, Compared::Unknown(why))];
     let Some(world) = pair.0.world.assume_mesh() else {
         return unknown("the world has too many ranks".into());
@@ -291,44 +299,49 @@ fn execute(pair: (&Graph, &Graph), ops: (&Ops, &Ops), asked: AskedValues) -> Vec
         (Ok(joint), Ok(composed)) => (joint, composed),
         (Err(failure), _) | (_, Err(failure)) => return unknown(failure.to_string()),
     };
-    let options = Options { max_elements: asked.element_limit, ..Options::default() };
-    let numbers = run_both(&Numbers::default(), pair, (&joint, &composed), &options);
-    let refused = matches!(numbers, Compared::Unknown(_));
-    let mut results = vec![(ValueMethod::Numbers, numbers)];
-    if refused || asked.both {
-        let terms = run_both(&semantics::Terms::default(), pair, (&joint, &composed), &options);
+    let options = Options { max_elements: limit, ..Options::default() };
+    let (before, after) = (std::slice::from_ref(&joint), std::slice::from_ref(&composed));
+    let answers = Pair { before, after, world: &world, options: &options }.ask(question);
+    let numbers = answer(pair.1, &answers, &answers.numbers);
+    let doubt = answers.doubt(place_words).filter(|_| matches!(numbers, Compared::Equal(_)));
+    let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, Compared::Unknown))];
+    if let Some(runs) = &answers.terms {
+        let terms = match answer(pair.1, &answers, runs) {
+            Compared::Different(_) if answers.looked && !question.agree => {
+                Compared::Unknown("terms differ, which equal values may".into())
+            }
+            terms => terms,
+        };
         results.push((ValueMethod::Terms, terms));
     }
     results
 }
 
-fn run_both<D: Domain>(
-    domain: &D,
-    pair: (&Graph, &Graph),
-    programs: (&Program, &Program),
-    options: &Options,
-) -> Compared {
-    let Some(world) = pair.0.world.assume_mesh() else {
-        return Compared::Unknown("the world has too many ranks".into());
-    };
-    let run = |program: &Program| semantics::run(std::slice::from_ref(program), &world, domain, options);
-    let before = match run(programs.0) {
-        Ok(run) => run,
-        Err(failure) => return Compared::Unknown(format!("joint: {failure}")),
-    };
-    let after = match run(programs.1) {
-        Ok(run) => run,
-        Err(failure) => return failed(pair.1, &failure),
+/// What lies at a place.
+fn place_words(place: &Place) -> String {
+    match place {
+        Place::Output(path) => format!("output {}", path.last().copied().unwrap_or(0)),
+        Place::Input(name) => format!("input {name}"),
+        Place::Effect(n) => format!("effect {n}"),
+        Place::World => "the world".to_string(),
+    }
+}
+
+fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped>) -> Compared {
+    let (before, after) = match runs {
+        Ok(runs) => runs,
+        Err(Stopped::Before(failure)) => return Compared::Unknown(format!("joint: {failure}")),
+        Err(Stopped::After(failure)) => return failed(composed, failure),
     };
     let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
-    for difference in semantics::compare(&before, &after) {
+    for difference in semantics::compare(before, after) {
         if told.len() < TOLD && !told.iter().any(|(place, ..)| *place == difference.place) {
             let nodes = match &difference.place {
                 Place::Output(path) => {
                     let index = path.last().copied().unwrap_or(0) as usize;
-                    let value = super::compose::returned(pair.1).get(index).copied();
+                    let value = super::compose::returned(composed).get(index).copied();
                     let name =
-                        |v| if let Value::Node(n) = v { Some(pair.1.name(n).to_string()) } else { None };
+                        |v| if let Value::Node(n) = v { Some(composed.name(n).to_string()) } else { None };
                     value.and_then(name).into_iter().collect()
                 }
                 Place::Input(name) => vec![name.clone()],
@@ -340,14 +353,7 @@ fn run_both<D: Domain>(
     if !told.is_empty() {
         return Compared::Different(told.into_iter().map(|(_, text, nodes)| (text, nodes)).collect());
     }
-    let first = after.ranks.first();
-    Compared::Equal(format!(
-        "executed on {} ranks: {} outputs, {} inputs and {} effects are equal",
-        after.ranks.len(),
-        first.map_or(0, |rank| rank.outputs.len()),
-        first.map_or(0, |rank| rank.inputs.len()),
-        first.map_or(0, |rank| rank.effects.len())
-    ))
+    Compared::Equal(answers.words(after))
 }
 
 /// A composed graph that cannot be executed: our limits are no fault of it, everything else is.

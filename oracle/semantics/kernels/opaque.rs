@@ -224,7 +224,7 @@ impl<'a, D: Domain> Rank<'a, D> {
     ) -> Outcome<Block> {
         let per = dtype.itemsize() as usize / usize::from(super::super::block::whole(dtype));
         let count = self.room(shape)? * per;
-        let cells = self.domain.uninterpreted(key, output, count, what)?;
+        let cells = self.domain.uninterpreted(key, output, dtype, count, what)?;
         let marks = if poisoned { vec![Mark::Poison; count] } else { Vec::new() };
         Ok(Block { cells, marks, grain: super::super::block::whole(dtype) })
     }

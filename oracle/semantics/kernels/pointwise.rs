@@ -429,7 +429,7 @@ impl<D: Domain> Rank<'_, D> {
         let promoted = result_type(&participants)?;
         let float = if promoted.class() < DtypeClass::Float { Dtype::F32 } else { promoted };
         let out = graph.tensor_of(node).map_or(float, |t| t.dtype);
-        self.compute(node, step, Pointwise::Opaque(key), &operands, promoted, out)
+        self.compute(node, step, Pointwise::Opaque(key, out), &operands, promoted, out)
     }
 
     pub(super) fn cast(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {

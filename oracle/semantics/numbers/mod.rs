@@ -15,16 +15,28 @@
 //! dot products of length 2^8. The sixteenth is past 2^8, 2^11 or 2^24 in turn, and odd where the dtype can hold
 //! that: the values that bf16, f16 and f32 have to round. [`Numbers::large_every`] changes the share, 0 is never.
 //!
+//! Such numbers find what is rounded too early or added in another order, but leave every float's range within some
+//! layers of a network. [`Numbers::near`] gives floats of one magnitude and few bits, as trained networks have: they
+//! stay finite and distinct through deep chains, and functions such as the exponential do not saturate.
+//!
+//! # Operators without kernel
+//!
+//! They are refused, by name: other executors compute what the oracle does not. Between two graphs they need not be
+//! known. With [`Numbers::draws_functions`] each is a function drawn at random: its elements are those of an input
+//! whose key is a hash of the operator and of the values of its arguments. Equal arguments give equal results, others
+//! give others, and nothing is said of what the operator computes. Random operators that nobody models are drawn in
+//! the same way, by the key of the draw.
+//!
 //! # What it does not do
 //!
-//! Operators without kernel are refused, by name. Arithmetic on 8-bit floats, which PyTorch has for a few operators
+//! Arithmetic on 8-bit floats, which PyTorch has for a few operators
 //! only, is defined here for all. complex128 is moved, not computed with.
 
 mod format;
 mod function;
 
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
-use super::hash::mix;
+use super::hash::{mix, words};
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
@@ -38,11 +50,15 @@ pub struct Numbers {
     pub seed: u64,
     /// One input element in so many is large; 0 for none.
     pub large_every: u32,
+    /// Floats of inputs are this power of two times a number from 1/2 to 1 of either sign, and none is large.
+    pub near: Option<i32>,
+    /// Whether an operator without kernel is a function drawn at random; else it is refused.
+    pub draws_functions: bool,
 }
 
 impl Default for Numbers {
     fn default() -> Numbers {
-        Numbers { seed: 0, large_every: 16 }
+        Numbers { seed: 0, large_every: 16, near: None, draws_functions: false }
     }
 }
 
@@ -81,7 +97,38 @@ pub(super) fn show(cell: u64, dtype: Dtype) -> String {
     }
 }
 
+/// Whether a cell is neither NaN nor infinite.
+pub(super) fn is_finite(cell: u64, dtype: Dtype) -> bool {
+    match dtype {
+        Dtype::C128 => f64::from_bits(cell).is_finite(),
+        _ => match decode(cell, dtype) {
+            Scalar::Float(x) => x.is_finite(),
+            Scalar::Int(_) => true,
+            Scalar::Complex(re, im) => re.is_finite() && im.is_finite(),
+        },
+    }
+}
+
 impl Numbers {
+    /// The numbers of trial `n` of two graphs against each other. Those of the first one are large; the others are near
+    /// powers of two, of which one or another suits the depth and the functions of a graph.
+    pub fn of_trial(n: u32) -> Numbers {
+        let near = n.checked_sub(1).map(|i| [-3, -1, -5, 0][i as usize % 4]);
+        Numbers { seed: u64::from(n), near, draws_functions: true, ..Numbers::default() }
+    }
+
+    /// The number that an input element holds before its dtype is considered.
+    fn value(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
+        let Some(near) = self.near.filter(|_| dtype.class() >= DtypeClass::Float) else {
+            return self.integer(key, index, dtype);
+        };
+        let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
+        let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
+        // Every float dtype holds them exactly, and f32 products and short sums of them.
+        let steps = if matches!(dtype, Dtype::F8E4M3 | Dtype::F8E5M2) { 4 } else { 64 };
+        sign * (steps + (hash >> 32) % steps) as f64 / (2 * steps) as f64 * 2f64.powi(near)
+    }
+
     /// The integer that an input element holds before its dtype is considered.
     fn integer(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
         let hash = mix(mix(mix(self.seed, key), index), 0x696E);
@@ -124,13 +171,13 @@ impl Domain for Numbers {
     }
 
     fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
-        let n = self.integer(key, index, dtype);
+        let n = self.value(key, index, dtype);
         match dtype {
             Dtype::Bool => u64::from(n > 0.0),
             Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => encode(Scalar::Float(n.abs()), dtype),
             Dtype::C64 => {
-                let im = self.integer(mix(key, 1), index, Dtype::F32);
-                C64::store((self.integer(key, index, Dtype::F32) as f32, im as f32))
+                let im = self.value(mix(key, 1), index, Dtype::F32);
+                C64::store((self.value(key, index, Dtype::F32) as f32, im as f32))
             }
             Dtype::C128 => n.to_bits(),
             _ => encode(Scalar::Float(n), dtype),
@@ -195,6 +242,17 @@ impl Domain for Numbers {
                 };
                 let choose = |i| if condition[i] != 0 { get(yes, i) } else { get(no, i) };
                 Ok((0..count).map(choose).collect())
+            }
+            (Pointwise::Opaque(key, out), operands) if self.draws_functions => {
+                let key = mix(key, dtype as u64);
+                let element = |i: usize| {
+                    let cells = operands.iter().map(|operand| match operand {
+                        Operand::Cells(cells) => cells[i],
+                        Operand::Number(number) => number.key(),
+                    });
+                    self.input(words(key, cells), 0, out)
+                };
+                Ok((0..count).map(element).collect())
             }
             _ => Err(refuse!("{function:?} has no kernel")),
         }
@@ -361,17 +419,31 @@ impl Domain for Numbers {
                     Ok(encode(Scalar::Float(f64::from(heads) - 8.0), dtype))
                 }
                 Draw::Bernoulli(p) => Ok(encode(Scalar::Int(i128::from(uniform(i) < p)), dtype)),
+                Draw::Opaque(operator) if self.draws_functions => {
+                    Ok(self.input(mix(operator, key), i as u64, dtype))
+                }
                 Draw::Opaque(_) => Err(refuse!("a random operator without kernel")),
             })
             .collect()
     }
 
-    fn uninterpreted(&self, _key: u64, _output: u64, _count: usize, what: &str) -> Outcome<Vec<u64>> {
-        Err(refuse!("{what} has no kernel"))
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        dtype: Dtype,
+        count: usize,
+        what: &str,
+    ) -> Outcome<Vec<u64>> {
+        if !self.draws_functions {
+            return Err(refuse!("{what} has no kernel"));
+        }
+        let key = mix(key, output);
+        Ok((0..count as u64).map(|i| self.input(key, i, dtype)).collect())
     }
 
     fn interprets_everything(&self) -> bool {
-        false
+        self.draws_functions
     }
 }
 

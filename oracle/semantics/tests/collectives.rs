@@ -141,7 +141,7 @@ fn per_rank(sketches: &[Sketch]) -> Result<Run, Failure> {
         .zip(&ops)
         .map(|(s, ops)| Program::new(&s.graph, ops, &s.world))
         .collect::<Result<Vec<_>, _>>()?;
-    run(&programs, &sketches[0].world, &Numbers { large_every: 0, seed: 0 }, &Options::default())
+    run(&programs, &sketches[0].world, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default())
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn gathers_and_scatters_into_buffers() {
     let before: Vec<f64> = {
         let ops = Ops::of(&s.graph);
         let program = Program::new(&s.graph, &ops, &s.world).unwrap();
-        let all = inputs(&program, 1, &Numbers { large_every: 0, seed: 0 }, &Options::default()).unwrap();
+        let all = inputs(&program, 1, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default()).unwrap();
         match &all[1].value {
             Leaf::Tensor(tensor) => floats(tensor),
             _ => panic!(),

@@ -192,7 +192,7 @@ impl Sketch {
 
     /// Runs over Numbers without large inputs.
     pub fn numbers(&self) -> Run {
-        self.run(&Numbers { large_every: 0, seed: 0 }).unwrap_or_else(|e| panic!("{e}"))
+        self.run(&Numbers { large_every: 0, ..Numbers::default() }).unwrap_or_else(|e| panic!("{e}"))
     }
 
     pub fn terms(&self) -> Run {

@@ -1,0 +1,464 @@
+//! Two graphs executed with numbers, in one trial after another: what an equality is worth.
+//!
+//! # The rule
+//!
+//! One trial in which something differs is a witness: the graphs are different. That numbers are equal says something
+//! of an element only if it could have shown a difference. It cannot where it is NaN or infinite, nor where it is the
+//! same whatever the inputs are: saturated, masked, multiplied by 0. So
+//!
+//! 1. where a proof says that the graphs are equal, one trial is a second opinion;
+//! 2. elsewhere terms are asked. Elements with equal terms are equal;
+//! 3. elements with different terms are in [`Doubt`]. They are equal by numbers if they are in every trial, and each of
+//!    them *moved*: it had two different finite values in two trials, or its terms do not depend on inputs;
+//! 4. where some have not moved after the last trial, the question is open, and it is said which.
+//!
+//! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
+//! and orders of additions apart; the others have numbers that stay finite through deep chains
+//! (see [`Numbers::of_trial`]).
+//!
+//! # What it does not do
+//!
+//! Trials sample. Values that differ for few inputs only may be equal in all trials.
+
+use super::compare::{Place, compare};
+use super::domain::Domain;
+use super::numbers::{Numbers, is_finite};
+use super::program::Program;
+use super::run::{Failure, Leaf, Options, Run, run};
+use super::terms::Terms;
+use crate::graph::{Dtype, World};
+use std::borrow::Cow;
+
+/// Trials made at most.
+const MOST_TRIALS: u32 = 12;
+
+/// Trials that are made in any case.
+const LEAST_TRIALS: u32 = 3;
+
+/// Places named at most.
+const MOST_NAMED: usize = 4;
+
+/// Trials in a row in which nothing else moved, after which no more are made.
+const IDLE_TRIALS: u32 = 4;
+
+/// Two graphs to execute: one program for all ranks, or one per rank.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The programs of the graph before.
+    pub before: &'a [Program<'a>],
+    /// The programs of the graph after.
+    pub after: &'a [Program<'a>],
+    /// The ranks.
+    pub world: &'a World,
+    /// How to run.
+    pub options: &'a Options,
+}
+
+/// Why one of two graphs has no run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stopped {
+    /// The graph before.
+    Before(Failure),
+    /// The graph after.
+    After(Failure),
+}
+
+/// What is asked of execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Question {
+    /// Whether no proof says that the graphs are equal, or that they differ.
+    pub open: bool,
+    /// Whether terms are wanted in any case.
+    pub both: bool,
+    /// Whether each answer is to be held against the others, so that a second trial is worth its time.
+    pub agree: bool,
+}
+
+/// What execution says.
+pub struct Answers {
+    /// The runs before and after with numbers, of the first trial or of the one that shows a difference.
+    pub numbers: Result<(Run, Run), Stopped>,
+    /// How many trials were made.
+    pub trials: u32,
+    /// Elements in doubt that were equal in all trials and never moved: the question is open.
+    pub unmoved: Vec<Unmoved>,
+    /// The runs with terms, where they were asked.
+    pub terms: Option<Result<(Run, Run), Stopped>>,
+    /// Whether numbers have looked at what terms tell apart, and found no difference.
+    pub looked: bool,
+}
+
+/// Elements that were the same in all trials, or not finite.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unmoved {
+    /// Where.
+    pub place: Place,
+    /// How many elements of how many in doubt, over all ranks.
+    pub elements: (usize, usize),
+}
+
+/// What trials say of elements in doubt.
+#[derive(Debug)]
+enum Found {
+    /// This trial shows a difference: the runs before and after.
+    Witness(Box<(Run, Run)>),
+    /// All are equal in so many trials, and could have differed.
+    Equal(u32),
+    /// All are equal in so many trials, but these never moved.
+    Unmoved(u32, Vec<Unmoved>),
+    /// A trial could not be run.
+    Stopped(Stopped),
+}
+
+impl Stopped {
+    /// Whether our limits are why, and no fault of the graph.
+    pub fn is_ours(&self) -> bool {
+        let (Stopped::Before(failure) | Stopped::After(failure)) = self;
+        matches!(failure, Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. })
+    }
+}
+
+impl Answers {
+    /// Whether no number differs.
+    fn is_equal(&self) -> bool {
+        self.numbers.as_ref().is_ok_and(|(before, after)| compare(before, after).is_empty())
+    }
+
+    /// Why the question is open although all numbers are equal; `name` names a place.
+    pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<String> {
+        let mut all: Vec<String> = Vec::with_capacity(self.unmoved.len().min(MOST_NAMED + 1));
+        for Unmoved { place, elements: (unmoved, of) } in self.unmoved.iter().take(MOST_NAMED) {
+            all.push(format!("{unmoved} of {of} elements of {}", name(place)));
+        }
+        if self.unmoved.len() > MOST_NAMED {
+            all.push(format!("{} more", self.unmoved.len() - MOST_NAMED));
+        }
+        let why = format!(
+            "terms differ, and numbers that are equal in {} trials say nothing of {}, which are the same whatever the \
+             inputs are, or not finite",
+            self.trials,
+            all.join(", ")
+        );
+        (!self.unmoved.is_empty()).then_some(why)
+    }
+
+    /// What was executed and is equal.
+    pub fn words(&self, run: &Run) -> String {
+        let first = run.ranks.first();
+        let is_numbers = run.domain == "numbers";
+        let trials = if is_numbers && self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
+        let degenerate = match degenerate(run) {
+            (bad, of) if is_numbers && !self.looked && bad > 0 => format!("; {bad} of {of} hold numbers that are not finite, whose equality says nothing"),
+            _ => String::new(),
+        };
+        format!(
+            "executed on {} ranks{trials}: {} outputs, {} inputs and {} effects are equal{degenerate}",
+            run.ranks.len(),
+            first.map_or(0, |rank| rank.outputs.len()),
+            first.map_or(0, |rank| rank.inputs.len()),
+            first.map_or(0, |rank| rank.effects.len())
+        )
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// Runs both in one domain.
+    ///
+    /// # Errors
+    /// [`Stopped`] says which has no run, and why.
+    pub fn run<D: Domain>(&self, domain: &D) -> Result<(Run, Run), Stopped> {
+        let before = run(self.before, self.world, domain, self.options).map_err(Stopped::Before)?;
+        let after = run(self.after, self.world, domain, self.options).map_err(Stopped::After)?;
+        Ok((before, after))
+    }
+
+    /// Runs both with numbers, and with terms as far as that is needed (see the module).
+    pub fn ask(&self, question: Question) -> Answers {
+        let mut answers = Answers {
+            numbers: self.run(&Numbers::of_trial(0)),
+            trials: 1,
+            unmoved: Vec::new(),
+            terms: None,
+            looked: false,
+        };
+        if question.agree
+            && answers.is_equal()
+            && let Ok(second) = self.run(&Numbers::of_trial(1))
+            && !compare(&second.0, &second.1).is_empty()
+        {
+            (answers.numbers, answers.trials) = (Ok(second), 2);
+        }
+        // A proof speaks of one rank's graph.
+        let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
+        let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
+        if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
+            return answers;
+        }
+        let terms = self.run(&Terms::default());
+        let found = match (&answers.numbers, &terms) {
+            _ if !open || !answers.is_equal() => None,
+            (Ok((first, _)), Ok((before, after))) => match compare(before, after).is_empty() {
+                true => None,
+                false => Some(self.resolve(first, Doubt::of_terms(before, after))),
+            },
+            (Ok((first, _)), Err(stopped)) if stopped.is_ours() => {
+                Some(self.resolve(first, Doubt::of_everything(first)))
+            }
+            _ => None,
+        };
+        answers.terms = Some(terms);
+        match found {
+            Some(Found::Witness(runs)) => answers.numbers = Ok(*runs),
+            Some(Found::Equal(trials)) => (answers.trials, answers.looked) = (trials, true),
+            Some(Found::Unmoved(trials, unmoved)) => {
+                (answers.trials, answers.unmoved, answers.looked) = (trials, unmoved, true);
+            }
+            Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
+            None => {}
+        }
+        answers
+    }
+
+    /// Makes trials after the first one, of which `first` is the run before, until everything in doubt has moved.
+    fn resolve(&self, first: &Run, mut doubt: Doubt<'_>) -> Found {
+        doubt.watch(first);
+        let (mut trials, mut idle) = (1, 0);
+        while trials < LEAST_TRIALS || (doubt.open() > 0 && trials < MOST_TRIALS && idle < IDLE_TRIALS) {
+            let (before, after) = match self.run(&Numbers::of_trial(trials)) {
+                Ok(runs) => runs,
+                Err(stopped) => return Found::Stopped(stopped),
+            };
+            trials += 1;
+            if !compare(&before, &after).is_empty() {
+                return Found::Witness(Box::new((before, after)));
+            }
+            let open = doubt.open();
+            doubt.watch(&before);
+            idle = if doubt.open() < open { 0 } else { idle + 1 };
+        }
+        if doubt.open() > 0
+            && let Some((before, after)) = doubt.terms
+            && let Ok(others) = self.run(&Terms { seed: 1 })
+        {
+            doubt.settle_constants((before, &others.0), (after, &others.1));
+        }
+        match doubt.open() {
+            0 => Found::Equal(trials),
+            _ => Found::Unmoved(trials, doubt.unmoved()),
+        }
+    }
+}
+
+/// Elements whose values are in doubt.
+struct Doubt<'r> {
+    places: Vec<Doubtful>,
+    /// The runs with terms, where that is why.
+    terms: Option<(&'r Run, &'r Run)>,
+}
+
+/// The elements in doubt of one output, input or effect of one rank.
+struct Doubtful {
+    rank: usize,
+    place: Place,
+    count: usize,
+    /// Those that have not moved, each with a finite value that it had.
+    open: Vec<(usize, Option<u64>)>,
+}
+
+impl<'r> Doubt<'r> {
+    /// Everything whose terms differ.
+    fn of_terms(before: &'r Run, after: &'r Run) -> Doubt<'r> {
+        Doubt::where_differ(before, Some(after))
+    }
+
+    /// Everything that a graph gives.
+    fn of_everything(before: &Run) -> Doubt<'_> {
+        Doubt::where_differ(before, None)
+    }
+
+    fn where_differ(before: &'r Run, after: Option<&'r Run>) -> Doubt<'r> {
+        let mut places = Vec::new();
+        for (rank, run) in before.ranks.iter().enumerate() {
+            let all = run.outputs.iter().map(|(path, _)| Place::Output(path.clone()));
+            let all = all.chain(run.inputs.iter().map(|input| Place::Input(input.name.clone())));
+            for place in all.chain((0..run.effects.len()).map(Place::Effect)) {
+                let Some(one) = Cells::at(before, rank, &place) else { continue };
+                let other = after.map(|after| Cells::at(after, rank, &place));
+                let differs = |i: &usize| match &other {
+                    None => true,
+                    Some(Some(other)) => one.get(*i) != other.get(*i),
+                    Some(None) => true,
+                };
+                let open: Vec<_> =
+                    (0..one.cells.len()).filter(|i| !one.is_poison(*i)).filter(differs).map(|i| (i, None)).collect();
+                if !open.is_empty() {
+                    places.push(Doubtful { rank, place, count: open.len(), open });
+                }
+            }
+        }
+        Doubt { places, terms: after.map(|after| (before, after)) }
+    }
+
+    fn open(&self) -> usize {
+        self.places.iter().map(|place| place.open.len()).sum()
+    }
+
+    /// Takes note of the values of another trial.
+    fn watch(&mut self, run: &Run) {
+        for doubtful in &mut self.places {
+            let Some(cells) = Cells::at(run, doubtful.rank, &doubtful.place) else { continue };
+            doubtful.open.retain_mut(|(i, known)| match cells.finite(*i) {
+                Some(value) => *known.get_or_insert(value) == value,
+                None => true,
+            });
+        }
+    }
+
+    /// Elements whose terms are the same for other inputs hold one value.
+    fn settle_constants(&mut self, before: (&Run, &Run), after: (&Run, &Run)) {
+        for doubtful in &mut self.places {
+            let cells = |run| Cells::at(run, doubtful.rank, &doubtful.place);
+            let sides = [before, after].map(|(one, other)| Some((cells(one)?, cells(other)?)));
+            let is_constant =
+                |i: usize| sides.iter().all(|side| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i)));
+            doubtful.open.retain(|(i, _)| !is_constant(*i));
+        }
+    }
+
+    fn unmoved(&self) -> Vec<Unmoved> {
+        let mut told: Vec<Unmoved> = Vec::new();
+        for doubtful in &self.places {
+            let here = (doubtful.open.len(), doubtful.count);
+            match told.iter_mut().find(|unmoved| unmoved.place == doubtful.place) {
+                Some(Unmoved { elements: (open, count), .. }) => (*open, *count) = (*open + here.0, *count + here.1),
+                None => told.push(Unmoved { place: doubtful.place.clone(), elements: here }),
+            }
+        }
+        told.retain(|unmoved| unmoved.elements.0 > 0);
+        told
+    }
+}
+
+/// How many of the outputs and written inputs of a run hold numbers that are not finite, and how many there are.
+fn degenerate(run: &Run) -> (usize, usize) {
+    let leaves = |rank: usize| {
+        let outputs = run.ranks[rank].outputs.iter().map(|(_, leaf)| leaf);
+        outputs.chain(run.ranks[rank].inputs.iter().filter(|input| input.written).map(|input| &input.value))
+    };
+    let all = (0..run.ranks.len()).flat_map(leaves);
+    let (mut bad, mut count) = (0, 0);
+    for leaf in all {
+        let Leaf::Tensor(tensor) = leaf else { continue };
+        count += 1;
+        let poison = |i: usize| tensor.poison.get(i).copied().unwrap_or(false);
+        let is_bad = |(i, &cell): (usize, &u64)| !is_finite(cell, tensor.dtype) && !poison(i);
+        bad += usize::from(tensor.cells.iter().enumerate().any(is_bad));
+    }
+    (bad, count)
+}
+
+/// The cells at one place of a run.
+struct Cells<'r> {
+    cells: Cow<'r, [u64]>,
+    poison: &'r [bool],
+    /// That of a tensor.
+    dtype: Option<Dtype>,
+}
+
+impl<'r> Cells<'r> {
+    fn at(run: &'r Run, rank: usize, place: &Place) -> Option<Cells<'r>> {
+        let rank = run.ranks.get(rank)?;
+        let leaf = match place {
+            Place::Output(path) => rank.outputs.iter().find(|(p, _)| p == path).map(|(_, leaf)| leaf)?,
+            Place::Input(name) => rank.inputs.iter().find(|input| input.name == *name).map(|i| &i.value)?,
+            Place::Effect(i) => return rank.effects.get(*i).map(|effect| Cells::one(effect.arguments)),
+            Place::World => return None,
+        };
+        match leaf {
+            Leaf::Tensor(tensor) => Some(Cells {
+                cells: Cow::Borrowed(&tensor.cells),
+                poison: &tensor.poison,
+                dtype: Some(tensor.dtype),
+            }),
+            Leaf::Number(number) => Some(Cells::one(number.key())),
+            Leaf::Object(key) => Some(Cells::one(*key)),
+            Leaf::None => None,
+        }
+    }
+
+    fn one(key: u64) -> Cells<'r> {
+        Cells { cells: Cow::Owned(vec![key]), poison: &[], dtype: None }
+    }
+
+    fn is_poison(&self, i: usize) -> bool {
+        self.poison.get(i).copied().unwrap_or(false)
+    }
+
+    /// A cell; `None` where it is poison.
+    fn get(&self, i: usize) -> Option<u64> {
+        self.cells.get(i).copied().filter(|_| !self.is_poison(i))
+    }
+
+    /// A cell that is a finite number.
+    fn finite(&self, i: usize) -> Option<u64> {
+        self.get(i).filter(|&cell| self.dtype.is_none_or(|dtype| is_finite(cell, dtype)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Graph;
+    use crate::ops::Ops;
+
+    fn resolve(before: &str, after: &str) -> Found {
+        let graph = |text: &str| crate::format::text::parse(text.as_bytes()).unwrap().graph;
+        let graphs: [Graph; 2] = [graph(before), graph(after)];
+        let ops = [Ops::of(&graphs[0]), Ops::of(&graphs[1])];
+        let world = graphs[0].world.assume_mesh().unwrap();
+        let program = |i: usize| Program::new(&graphs[i], &ops[i], &world).unwrap();
+        let (one, other, options) = ([program(0)], [program(1)], Options::default());
+        let pair = Pair { before: &one, after: &other, world: &world, options: &options };
+        let (first, same) = pair.run(&Numbers::of_trial(0)).unwrap();
+        assert_eq!(compare(&first, &same), []);
+        let (before, after) = pair.run(&Terms::default()).unwrap();
+        pair.resolve(&first, Doubt::of_terms(&before, &after))
+    }
+
+    #[test]
+    fn what_could_have_differed_is_equal() {
+        let text = |sum: &str| format!("x = input : f32[4]\ny = input : f32[4]\nz = {sum}\noutput (z)\n");
+        let found = resolve(&text("add(x, y)"), &text("add(y, x)"));
+        assert!(matches!(found, Found::Equal(LEAST_TRIALS)), "{found:?}");
+    }
+
+    #[test]
+    fn what_overflows_with_large_numbers_is_told_apart_by_small_ones() {
+        let deep = |last: &str| {
+            let squares: String = (0..12).map(|i| format!("x{} = mul(x{i}, x{i})\n", i + 1)).collect();
+            format!("x0 = input : bf16[4]\n{squares}y = exp(x12)\nz = {last}\noutput (z)\n")
+        };
+        // 1 + and 1 - of what is 0 or infinite in the first trial.
+        let found = resolve(&deep("clone(x1)"), &deep("mul(x0, x0)"));
+        assert!(matches!(found, Found::Equal(_)), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_the_same_for_all_inputs_says_nothing() {
+        let text = |flip: &str| {
+            format!(
+                "x = input : f32[4]\ninf = full([4], inf)\ny = mul(x, inf)\nw = abs(y)\n{flip}output (z)\n"
+            )
+        };
+        let found = resolve(&text("z = clone(w)\n"), &text("z = flip(w, [0])\n"));
+        let Found::Unmoved(_, unmoved) = found else { panic!("{found:?}") };
+        assert_eq!(unmoved, [Unmoved { place: Place::Output(vec![0]), elements: (4, 4) }]);
+    }
+
+    #[test]
+    fn what_depends_on_no_input_need_not_move() {
+        let text = |two: &str| format!("x = input : f32[4]\ny = {two}\nz = full([4], 2.0)\noutput (x, y, z)\n");
+        let found = resolve(&text("full([4], 2.0)"), &text("mul(full([4], 1.0), 2.0)"));
+        assert!(matches!(found, Found::Equal(_)), "{found:?}");
+    }
+}
