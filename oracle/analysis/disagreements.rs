@@ -4,7 +4,7 @@
 //! analyses follow the schemas, and this module tells where the two differ. Where a tracer lost the connection
 //! between a view and its base, only the first view that lost it is told, not what is built on it.
 
-use super::storages::Storages;
+use super::storages::{StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Op, StorageId};
 use rustc_hash::FxHashMap;
 
@@ -62,5 +62,28 @@ pub fn disagreements(graph: &Graph, storages: &Storages) -> Vec<Disagreement> {
             }
         }
     }
+    found
+}
+
+/// Results that are recorded in a storage in which other memory was recorded before: (node, the other node), in list
+/// order. `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
+pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, NodeId)> {
+    let mut first: FxHashMap<StorageId, (StorageIndex, NodeId)> = FxHashMap::default();
+    let mut found = Vec::new();
+    for node in graph.ids() {
+        for place in 0..storages.places(node) {
+            let tensor = storages.tensor(node, place).map(|tensor| graph.tensor(tensor));
+            let Some(recorded) = tensor.and_then(|tensor| tensor.storage) else { continue };
+            let &[part] = storages.parts(node, place) else { continue };
+            if !part.certain {
+                continue;
+            }
+            let (storage, other) = *first.entry(recorded).or_insert((part.storage, node));
+            if storage != part.storage {
+                found.push((node, other));
+            }
+        }
+    }
+    found.dedup_by_key(|(node, _)| *node);
     found
 }

@@ -4,6 +4,7 @@ use super::{Checked, Evidence, Stage};
 use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
+use crate::analysis::disagreements::recorded_elsewhere;
 use crate::graph::{Dim, Graph, NodeId, Tensor};
 use crate::ops::Collective;
 use crate::ops::shape::{self, Packing};
@@ -371,17 +372,37 @@ pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
     format!("{}[{}] on {}", tensor.dtype.short(), dims.join(", "), graph.text(tensor.device))
 }
 
-/// Recorded results of new and changed nodes follow from their operators.
+/// Recorded results follow from their operators, and lie in no other memory's storage. What the input already has is no
+/// fault of the pass.
 pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
-    let mut touched: Vec<bool> = c.before_of.iter().map(Option::is_none).collect();
-    for rewire in &c.rewires {
-        if let Some(twin) = c.after_of[rewire.user.index()] {
-            touched[twin.index()] = true;
-        }
-    }
     let mut findings = Vec::new();
-    for id in evidence.misfits_after().into_iter().filter(|id| touched[id.index()]) {
+    let foreign = recorded_elsewhere(after.graph, after.storages());
+    let old = match foreign.is_empty() {
+        true => Vec::new(),
+        false => recorded_elsewhere(before.graph, before.storages()),
+    };
+    for (id, other) in foreign {
+        let excused = c.before_of[id.index()]
+            .is_some_and(|twin| old.binary_search_by_key(&twin, |&(node, _)| node).is_ok());
+        if excused {
+            continue;
+        }
+        let (name, other_name) = (after.graph.name(id), after.graph.name(other));
+        findings.push(
+            evidence
+                .finding(
+                    "bucket/metadata-true",
+                    Stage::After,
+                    format!("{name} is recorded in the storage of {other_name}"),
+                )
+                .after_nodes(evidence, [id, other])
+                .fact(format!("{name} calls {}", after.graph.target(id)))
+                .then("tensors are recorded in one storage where they share memory")
+                .however(format!("{name} shares none with {other_name}")),
+        );
+    }
+    for id in evidence.misfits_after() {
         let excused = c.before_of[id.index()]
             .is_some_and(|old| !shape::check(before.graph, &before.ops, old).is_empty());
         if excused {

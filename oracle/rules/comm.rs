@@ -372,16 +372,18 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-struct WaitFault {
-    node: NodeId,
-    kind: &'static str,
-    title: String,
-    nodes: Vec<NodeId>,
-    then: String,
-    however: String,
+/// A launch without its one wait, or a reader that does not wait.
+pub(super) struct WaitFault {
+    pub(super) node: NodeId,
+    pub(super) kind: &'static str,
+    pub(super) title: String,
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) then: String,
+    pub(super) however: String,
 }
 
-fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
+/// What is wrong with the waits of one graph.
+pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
     let (graph, collectives) = (side.graph, &side.collectives);
     let mut faults = Vec::new();
     for (launch, call) in collectives.calls.iter().enumerate() {

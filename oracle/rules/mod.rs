@@ -356,7 +356,8 @@ pub static CATALOGUE: &[Rule] = &[
         id: "bucket/metadata-true",
         severity: Severity::Soundness,
         passes: BUCKETING,
-        statement: "The recorded result of every new or changed node is what its operator makes of its inputs.",
+        statement: "The recorded result of every node is what its operator makes of its inputs, and is recorded in no \
+                    other memory's storage, as far as it was so before.",
         reason: "Later passes trust the metadata.",
         check: bucket::metadata_true,
     },

@@ -1,6 +1,6 @@
 //! What the analyses say of the graphs recorded from real models.
 
-use graph_oracle::analysis::disagreements::disagreements;
+use graph_oracle::analysis::disagreements::{disagreements, recorded_elsewhere};
 use graph_oracle::analysis::storages::Mode;
 use graph_oracle::analysis::validate::validate;
 use graph_oracle::analysis::{Collectives, Edges, Storages};
@@ -65,6 +65,19 @@ fn recorded_storages_differ_where_the_tracer_lost_a_view() {
             ("aten.permute.default", true, 900),
         ]
     );
+}
+
+#[test]
+fn no_recorded_tensor_lies_in_the_storage_of_other_memory() {
+    for graph in graphs() {
+        let ops = Ops::of(graph);
+        let collectives = Collectives::new(graph, &ops);
+        let storages = Storages::new(graph, &ops, &Edges::new(graph), &collectives, Mode::Physical);
+        let found = recorded_elsewhere(graph, &storages);
+        let told: Vec<_> =
+            found.iter().map(|&(a, b)| (graph.name(a), graph.target(a), graph.name(b))).collect();
+        assert_eq!(told, [], "{}", graph.name);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::size::text;
 use super::{Inferred, Output, ShapeError, Size, TensorMeta, infer};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Out, Tensor};
-use crate::ops::Ops;
+use crate::ops::{Kind, Ops};
 use std::fmt;
 
 /// A recorded result, or the call itself, is not what the operator's rule says.
@@ -117,8 +117,9 @@ impl fmt::Display for ShapeFault {
 pub fn check(graph: &Graph, ops: &Ops, node: NodeId) -> Vec<ShapeFault> {
     let mut faults = Vec::new();
     let recorded = graph.node(node).out;
-    // Only the offset of a view means something.
-    let is_view = ops.get(graph, node).is_view();
+    // Only the offset of a view means something, and that of an item, which is where its tuple says.
+    let info = ops.get(graph, node);
+    let is_view = info.is_view() || info.kind == Kind::GetItem;
     match infer(graph, ops, node) {
         Err(error) => faults.push(ShapeFault::Refused(error)),
         Ok(Inferred::Undecided | Inferred::Nothing) => {}

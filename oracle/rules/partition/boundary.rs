@@ -1,7 +1,9 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
+use super::super::comm::faults_of_waiting;
 use super::super::{Checked, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
+use crate::analysis::disagreements::recorded_elsewhere;
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
@@ -214,18 +216,37 @@ fn backward_place(input: BackwardInput, class: ValueClass, target: &str) -> u8 {
     }
 }
 
-/// A saved value of another dtype or shape than what backward takes.
+/// A saved value of another dtype, shape or layout than what backward takes.
 fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
-    let describe = |graph: &Graph, id: NodeId| {
-        let tensor = graph.tensor_of(id)?;
-        let sizes = graph.dims(tensor.shape).iter().map(|&dim| match dim {
+    let words = |graph: &Graph, dims: &[Dim]| -> Vec<String> {
+        let word = |&dim: &Dim| match dim {
             Dim::Static(n) => n.to_string(),
             Dim::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
-        });
-        Some(format!("{}[{}]", tensor.dtype.short(), sizes.collect::<Vec<_>>().join(", ")))
+        };
+        dims.iter().map(word).collect()
     };
-    let given = describe(evidence.forward.graph, saved.forward)?;
-    let taken = describe(evidence.backward.graph, input)?;
+    let describe = |graph: &Graph, id: NodeId| {
+        let tensor = graph.tensor_of(id)?;
+        Some(format!("{}[{}]", tensor.dtype.short(), words(graph, graph.dims(tensor.shape)).join(", ")))
+    };
+    // Where the one element of a dimension would stand next means nothing.
+    let layout = |graph: &Graph, id: NodeId| {
+        let tensor = graph.tensor_of(id)?;
+        let shape = graph.dims(tensor.shape);
+        let is_empty = shape.contains(&Dim::Static(0));
+        let mut strides = words(graph, graph.dims(tensor.stride));
+        let pairs = strides.iter_mut().zip(shape);
+        pairs
+            .filter(|(_, size)| is_empty || **size == Dim::Static(1))
+            .for_each(|(stride, _)| *stride = "-".into());
+        Some(strides.join(", "))
+    };
+    let mut given = describe(evidence.forward.graph, saved.forward)?;
+    let mut taken = describe(evidence.backward.graph, input)?;
+    if given == taken {
+        given += &format!(" with strides [{}]", layout(evidence.forward.graph, saved.forward)?);
+        taken += &format!(" with strides [{}]", layout(evidence.backward.graph, input)?);
+    }
     (given != taken).then(|| {
         evidence
             .finding("partition/signature-match", format!("{} changes on its way to backward", saved.name))
@@ -500,8 +521,46 @@ fn strayed_items(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<F
     findings
 }
 
-/// What is still in flight does not cross.
+/// Recorded results of both parts follow from their operators, and lie in no other memory's storage. What the joint graph
+/// already has is no fault of the partition.
+pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
+    const RULE: &str = "partition/metadata-true";
+    let joint = &evidence.joint;
+    let shapes = |side: &Side| -> Vec<(NodeId, String)> {
+        let faults = side.faults().iter();
+        let shapes = faults.filter(|fault| matches!(fault.kind, FaultKind::Shape { .. }));
+        shapes.filter_map(|fault| Some((fault.node?, fault.kind.to_string()))).collect()
+    };
+    let foreign = |side: &Side| -> Vec<(NodeId, String)> {
+        let tell = |(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other)));
+        recorded_elsewhere(side.graph, side.storages()).into_iter().map(tell).collect()
+    };
+    let known: FxHashSet<NodeId> =
+        shapes(joint).into_iter().chain(foreign(joint)).map(|(node, _)| node).collect();
+    let mut findings = Vec::new();
+    for (side, twins) in
+        [(&evidence.forward, &evidence.of_forward), (&evidence.backward, &evidence.of_backward)]
+    {
+        for (id, text) in shapes(side).into_iter().chain(foreign(side)) {
+            if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            let name = side.graph.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("the recorded result of {name} is not true"))
+                    .nodes(evidence, [name])
+                    .fact(format!("{name} calls {}", side.graph.target(id)))
+                    .however("what is recorded is what the operator makes of its inputs", text),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// What is still in flight is not used, and does not cross.
 pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
+    let mut findings = used_in_flight(evidence);
     let side = &evidence.forward;
     let in_joint: FxHashSet<&str> = evidence
         .joint_returns
@@ -510,7 +569,6 @@ pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
             |value| if let Value::Node(id) = value { Some(evidence.joint.graph.name(*id)) } else { None },
         )
         .collect();
-    let mut findings = Vec::new();
     for (index, value) in evidence.forward_returns.iter().enumerate() {
         let Value::Node(id) = *value else { continue };
         if id.index() >= side.graph.len() || side.collectives.launch_of_value(id).is_none() {
@@ -539,4 +597,29 @@ pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
         );
     }
     Checked::Findings(findings)
+}
+
+/// Readers of a result that nobody waited for, unless they do so in the joint graph.
+fn used_in_flight(evidence: &PartitionEvidence) -> Vec<Finding> {
+    let joint = evidence.joint.graph;
+    let excused: FxHashSet<&str> =
+        faults_of_waiting(&evidence.joint).into_iter().map(|fault| joint.name(fault.node)).collect();
+    let mut findings = Vec::new();
+    for (side, part) in evidence.parts() {
+        for fault in faults_of_waiting(side) {
+            let name = side.graph.name(fault.node);
+            // Waits for values from elsewhere are judged where these leave forward, and to wait again is no use.
+            if matches!(fault.kind, "idle" | "twice") || excused.contains(name) {
+                continue;
+            }
+            let names = fault.nodes.iter().map(|&node| side.graph.name(node));
+            findings.push(
+                evidence
+                    .finding("comm/no-unwaited-crossing", format!("{part}: {}", fault.title))
+                    .nodes(evidence, names)
+                    .however(fault.then, fault.however),
+            );
+        }
+    }
+    findings
 }

@@ -116,8 +116,8 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "partition/effects-once-in-order",
         severity: Severity::Soundness,
-        statement: "Writes and effects happen exactly once, each in the part to which it belongs, in the order of the \
-                    joint graph.",
+        statement: "Writes, effects and communication are those of the joint graph, and each write and effect happens \
+                    exactly once, in the part to which it belongs, in the order of the joint graph.",
         reason: "A write that is lost, doubled or moved changes state.",
         check: placement::effects_once_in_order,
     },
@@ -145,8 +145,8 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "comm/no-unwaited-crossing",
         severity: Severity::Soundness,
-        statement: "No result of communication leaves forward before it was waited for.",
-        reason: "A buffer in flight would be used across graphs, and waited for twice.",
+        statement: "No result of communication is used, or leaves forward, before it was waited for.",
+        reason: "It is undefined until then; across graphs it would be waited for twice.",
         check: boundary::no_unwaited_crossing,
     },
     PartitionRule {
@@ -167,10 +167,18 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "partition/signature-match",
         severity: Severity::Soundness,
-        statement: "Forward saves what backward takes, by name, dtype and shape: tensors, objects, generator states, \
+        statement: "Forward saves what backward takes, by name, dtype, shape and strides: tensors, objects, generator states, \
                     symbols on one side; symbols, tensors, objects, generator states, tangents, the rest on the other.",
         reason: "The runtime slices both by position.",
         check: boundary::signature,
+    },
+    PartitionRule {
+        id: "partition/metadata-true",
+        severity: Severity::Soundness,
+        statement: "The recorded result of every node of both parts is what its operator makes of its inputs, and is \
+                    recorded in no other memory's storage, as far as it is so in the joint graph.",
+        reason: "Later passes trust the metadata.",
+        check: boundary::metadata_true,
     },
     PartitionRule {
         id: "partition/symbols-bound",

@@ -112,6 +112,18 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         findings
             .push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
     }
+    for (side, part) in evidence.parts() {
+        for (id, what) in added_changes(evidence, side, part) {
+            let name = side.graph.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{part} runs {name}, which the joint graph does not have"))
+                    .nodes(evidence, [name])
+                    .fact(format!("{name} is {}", side.graph.target(id)))
+                    .however("the parts do what the joint graph does", format!("{name} {what} once more")),
+            );
+        }
+    }
     // Effects among themselves, then writes to one storage.
     let mut sequences = vec![effects];
     let versions = super::terms::Versions::new(side);
@@ -147,6 +159,34 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         );
     }
     Checked::Findings(findings)
+}
+
+/// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write what
+/// the part was given, or have another effect. Each with what it does.
+fn added_changes(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<(NodeId, &'static str)> {
+    let twins = if part == "forward" { &evidence.of_forward } else { &evidence.of_backward };
+    let graph = side.graph;
+    let is_added = |id: &NodeId| {
+        twins[id.index()].is_none() && added_wrapper(evidence.joint.graph, graph, *id).is_none()
+    };
+    let mut changes = Vec::new();
+    for id in graph.ids().filter(is_added) {
+        let Some(info) = side.ops.call(graph, id) else { continue };
+        let writes_what_is_given = || {
+            let mut accesses = side.storages().accesses_by(id).iter();
+            accesses.any(|access| {
+                access.touch == Touch::Write && side.storages().storage(access.part.storage).external
+            })
+        };
+        if side.collectives.launch_at(id).is_some() {
+            changes.push((id, "communicates"));
+        } else if info.mutated().next().is_some() {
+            changes.extend(writes_what_is_given().then_some((id, "writes")));
+        } else if changes_state(info) {
+            changes.push((id, "has its effect"));
+        }
+    }
+    changes
 }
 
 /// Whether what a node does can be seen: it has an effect, or writes an input, or something that is read later.

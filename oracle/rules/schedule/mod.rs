@@ -57,8 +57,9 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/producer-before-reader",
         severity: Severity::Soundness,
-        statement: "Whoever takes a value stands behind the node that makes it; inputs stand first, the output last.",
-        reason: "The list is what is executed.",
+        statement: "Whoever takes a value stands behind the node that makes it; inputs stand first and in their \
+                    order, the output last.",
+        reason: "The list is what is executed, and inputs are bound by position.",
         check: order::producer_before_reader,
     },
     Rule {

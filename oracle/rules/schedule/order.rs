@@ -5,7 +5,7 @@ use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
 use crate::analysis::{Origin, StorageIndex};
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, NodeId, Op};
 use std::collections::BTreeMap;
 
 /// The same nodes.
@@ -54,7 +54,7 @@ fn edited(before: &Graph, after: &Graph, outcome: &Outcome) -> Option<String> {
     before.difference(&back)
 }
 
-/// Data edges, and the places of inputs and outputs.
+/// Data edges, and the places of inputs and outputs. Whoever calls the graph hands its inputs over by position.
 pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
@@ -74,6 +74,19 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                         .but(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
                 );
             }
+        }
+        let is_input = |id: &NodeId| before.graph.node(*id).op == Op::Placeholder;
+        let inputs: Vec<NodeId> = before.graph.ids().filter(is_input).collect();
+        let swapped = inputs.windows(2).find(|pair| outcome.is_reversed(pair[0], pair[1]));
+        if let Some(&[first, second]) = swapped {
+            let (a, b) = (before.graph.name(first), before.graph.name(second));
+            findings.push(
+                evidence
+                    .finding("order/producer-before-reader", outcome, format!("{b} is taken before {a}"))
+                    .with_nodes(evidence, outcome, &[second, first])
+                    .with_fact("the caller hands inputs over by position")
+                    .but(format!("{a} stays before {b}"), told_places(outcome, first, second, before.graph)),
+            );
         }
         let after = &outcome.after;
         for violation in violations(after.graph, &after.edges) {
