@@ -174,7 +174,9 @@ fn rearranged_steps_are_never_equal() {
         // Who changes nothing is not convicted.
         let same = judged(&before, "bucketing", &[&before], Values::Execute);
         assert!(matches!(same.verdict, Verdict::Sound), "{name}: {:?}", same.verdict);
-        for (edit, spot) in EDITS.iter().flat_map(|edit| some(spots(&before)).into_iter().map(move |s| (*edit, s))) {
+        for (edit, spot) in
+            EDITS.iter().flat_map(|edit| some(spots(&before)).into_iter().map(move |s| (*edit, s)))
+        {
             let Some(after) = rearranged(&before, &[spot], edit) else { continue };
             let judgement = judged(&before, "bucketing", &[&after], Values::Execute);
             let what = format!("{name}: {edit:?} of {} for {:?}", before.name(spot.0), spot.1);

@@ -146,9 +146,12 @@ impl Answers {
     pub fn words(&self, run: &Run) -> String {
         let first = run.ranks.first();
         let is_numbers = run.domain == "numbers";
-        let trials = if is_numbers && self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
+        let trials =
+            if is_numbers && self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
         let degenerate = match degenerate(run) {
-            (bad, of) if is_numbers && !self.looked && bad > 0 => format!("; {bad} of {of} hold numbers that are not finite, whose equality says nothing"),
+            (bad, of) if is_numbers && !self.looked && bad > 0 => {
+                format!("; {bad} of {of} hold numbers that are not finite, whose equality says nothing")
+            }
             _ => String::new(),
         };
         format!(
@@ -289,8 +292,11 @@ impl<'r> Doubt<'r> {
                     Some(Some(other)) => one.get(*i) != other.get(*i),
                     Some(None) => true,
                 };
-                let open: Vec<_> =
-                    (0..one.cells.len()).filter(|i| !one.is_poison(*i)).filter(differs).map(|i| (i, None)).collect();
+                let open: Vec<_> = (0..one.cells.len())
+                    .filter(|i| !one.is_poison(*i))
+                    .filter(differs)
+                    .map(|i| (i, None))
+                    .collect();
                 if !open.is_empty() {
                     places.push(Doubtful { rank, place, count: open.len(), open });
                 }
@@ -330,7 +336,9 @@ impl<'r> Doubt<'r> {
         for doubtful in &self.places {
             let here = (doubtful.open.len(), doubtful.count);
             match told.iter_mut().find(|unmoved| unmoved.place == doubtful.place) {
-                Some(Unmoved { elements: (open, count), .. }) => (*open, *count) = (*open + here.0, *count + here.1),
+                Some(Unmoved { elements: (open, count), .. }) => {
+                    (*open, *count) = (*open + here.0, *count + here.1)
+                }
                 None => told.push(Unmoved { place: doubtful.place.clone(), elements: here }),
             }
         }
@@ -457,7 +465,8 @@ mod tests {
 
     #[test]
     fn what_depends_on_no_input_need_not_move() {
-        let text = |two: &str| format!("x = input : f32[4]\ny = {two}\nz = full([4], 2.0)\noutput (x, y, z)\n");
+        let text =
+            |two: &str| format!("x = input : f32[4]\ny = {two}\nz = full([4], 2.0)\noutput (x, y, z)\n");
         let found = resolve(&text("full([4], 2.0)"), &text("mul(full([4], 1.0), 2.0)"));
         assert!(matches!(found, Found::Equal(_)), "{found:?}");
     }

@@ -3,6 +3,7 @@
 use super::words::{self, node_name, quote, raw_or_quoted, word_or_quoted};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Span, Tags, Tensor, Value};
 use crate::ops;
+use crate::ops::shape::row_major_strides;
 use std::fmt::Write;
 
 /// The line of one node in parts.
@@ -321,7 +322,7 @@ impl<'a> Lines<'a> {
         let graph = self.graph;
         let shape = graph.dims(tensor.shape);
         let mut text = format!("{}{}", tensor.dtype.short(), self.dims(tensor.shape));
-        if super::default_strides(shape).as_deref() != Some(graph.dims(tensor.stride)) {
+        if row_major_strides(shape).as_deref() != Some(graph.dims(tensor.stride)) {
             let _ = write!(text, " strides {}", self.dims(tensor.stride));
         }
         let device = graph.text(tensor.device);

@@ -83,17 +83,6 @@ fn default_range() -> (String, String) {
     ("0".to_string(), "int_oo".to_string())
 }
 
-/// The strides of a shape that are not written: row-major. `None` where they depend on a symbol.
-fn default_strides(shape: &[Dim]) -> Option<Vec<Dim>> {
-    let mut strides = vec![Dim::Static(1); shape.len()];
-    let mut stride = 1i64;
-    for i in (1..shape.len()).rev() {
-        stride = stride.saturating_mul(shape[i].known()?.max(1));
-        strides[i - 1] = Dim::Static(stride);
-    }
-    Some(strides)
-}
-
 /// The size of a storage that is not written: that of the tensor, where the storage is named.
 fn default_bytes(storage: Option<StorageId>, shape: &[Dim], dtype: Dtype) -> Option<Dim> {
     storage?;

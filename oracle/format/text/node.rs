@@ -4,14 +4,10 @@ use super::lexer::Token;
 use super::parse::{Fail, Link, LinkKind, Parse, Parser, unexpected};
 use super::words;
 use crate::case::Place;
-use crate::graph::{Cluster, Dim, Node, NodeId, Op, Out, Span, Tags, Tensor, Value};
-use crate::limits::Limit;
+use crate::graph::{Cluster, Node, NodeId, Op, Out, Span, Tags, Value};
 use crate::ops;
-use crate::ops::shape::{self, Inferred, Output, Size};
+use crate::ops::shape;
 use std::borrow::Cow;
-
-/// Results of a call that are inferred at most, so that a short text cannot ask for a large graph.
-const MAX_INFERRED: usize = Limit::Inferred.standard() as usize;
 
 /// The right side of a node statement.
 struct Call<'a> {
@@ -237,16 +233,10 @@ impl<'a> Parser<'a> {
     /// What the rule of a call's operator says that it returns, or why there is no answer.
     fn inferred(&mut self, id: NodeId) -> Result<Out, String> {
         self.ops.update(&self.graph);
-        match shape::infer(&self.graph, &self.ops, id) {
-            Ok(Inferred::Nothing) => Ok(Out::None),
-            Ok(Inferred::One(output)) => self.inferred_output(id, &output),
-            Ok(Inferred::Many(outputs)) if outputs.len() > MAX_INFERRED => Err(self.undecided(id)),
-            Ok(Inferred::Many(outputs)) => {
-                let parts: Result<Vec<Out>, String> =
-                    outputs.iter().map(|output| self.inferred_output(id, output)).collect();
-                Ok(Out::Tuple(self.graph.push_outs(&parts?)))
-            }
-            Ok(Inferred::Undecided) => Err(self.undecided(id)),
+        let device = self.graph.intern(&self.device);
+        match shape::record(&mut self.graph, &self.ops, id, Some(device)) {
+            Ok(Some(out)) => Ok(out),
+            Ok(None) => Err(self.undecided(id)),
             Err(error) => Err(format!("this call {error}")),
         }
     }
@@ -268,44 +258,6 @@ impl<'a> Parser<'a> {
             Some(name) => format!("this call needs a type, because {} is not known yet", words::quote(&name)),
             None => "this call needs a type".to_string(),
         }
-    }
-
-    /// Strides that the rule leaves open are row-major, as those of a written type are.
-    fn inferred_output(&mut self, id: NodeId, output: &Output) -> Result<Out, String> {
-        let tensor = match output {
-            Output::None => return Ok(Out::None),
-            Output::Number(Size::Known(n)) => return Ok(Out::Int(*n)),
-            Output::Number(Size::Symbol(expr)) => return Ok(Out::SymInt(*expr)),
-            Output::Number(Size::Unknown) | Output::Undecided => return Err(self.undecided(id)),
-            Output::Tensor(tensor) => tensor,
-        };
-        let dims = |sizes: &[Size]| -> Option<Vec<Dim>> {
-            let dim = |size: &Size| match *size {
-                Size::Known(n) => Some(Dim::Static(n)),
-                Size::Symbol(expr) => Some(Dim::Symbolic(expr)),
-                Size::Unknown => None,
-            };
-            sizes.iter().map(dim).collect()
-        };
-        let shape = dims(&tensor.shape).ok_or_else(|| self.undecided(id))?;
-        let stride = match &tensor.stride {
-            Some(stride) => dims(stride),
-            None => super::default_strides(&shape),
-        };
-        let (Some(stride), Some(dtype)) = (stride, tensor.dtype) else { return Err(self.undecided(id)) };
-        let device = match self.graph.kwarg(id, "device") {
-            Some(Value::Device(device)) => device,
-            _ => match self.graph.inputs(id).into_iter().find_map(|input| self.graph.tensor_at(input, 0)) {
-                Some(input) => input.device,
-                None => self.graph.intern(&self.device),
-            },
-        };
-        let shape = self.graph.intern_dims(&shape);
-        let stride = self.graph.intern_dims(&stride);
-        let offset = tensor.offset.known().unwrap_or(0);
-        let (requires_grad, storage, storage_bytes) = (None, None, None);
-        let tensor = Tensor { shape, stride, dtype, requires_grad, device, storage, offset, storage_bytes };
-        Ok(Out::Tensor(self.graph.push_tensor(tensor)))
     }
 
     fn attributes(&mut self, id: NodeId) -> Parse<()> {

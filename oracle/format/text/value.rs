@@ -4,6 +4,7 @@ use super::lexer::Token;
 use super::parse::{Parse, Parser, unexpected};
 use super::words::{self, Constant};
 use crate::graph::{Dim, Dtype, Expr, ExprId, Out, StorageId, Tensor, Value};
+use crate::ops::shape::row_major_strides;
 
 impl Parser<'_> {
     /// An argument value.
@@ -317,7 +318,7 @@ impl Parser<'_> {
         }
         let stride = match stride {
             Some(stride) => stride,
-            None => super::default_strides(&shape).ok_or_else(|| {
+            None => row_major_strides(&shape).ok_or_else(|| {
                 let fail = self.fail(shape_span, "the strides of this symbolic shape must be written");
                 fail.help("for example `f32[4, s0] strides [s0, 1]`")
             })?,

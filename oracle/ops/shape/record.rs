@@ -1,7 +1,8 @@
 //! What a rule says of a node's results, as the record that a graph keeps of them.
 
-use super::{Inferred, Output, Size, infer};
-use crate::graph::{Dim, DimsId, Graph, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
+use super::{Inferred, Output, ShapeError, Size, infer};
+use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Tensor, Value};
+use crate::limits::Limit;
 use crate::ops::Ops;
 
 /// A copy of `graph` in which each call without a recorded result has the one that its operator's rule gives. `None` if
@@ -18,7 +19,9 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
     let mut completed = graph.clone();
     let mut added = false;
     for id in open {
-        if let Some(out) = record(&mut completed, &ops, id) {
+        if let Ok(Some(out)) = record(&mut completed, &ops, id, None)
+            && out != Out::None
+        {
             completed.node_mut(id).out = out;
             added = true;
         }
@@ -26,20 +29,31 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
     added.then_some(completed)
 }
 
-/// The record of a call by its operator's rule. `None` where the rule leaves a size, a dtype or a number open, and
-/// where the call returns nothing.
-fn record(graph: &mut Graph, ops: &Ops, id: NodeId) -> Option<Out> {
-    match infer(graph, ops, id).ok()? {
-        Inferred::Undecided | Inferred::Nothing => None,
-        Inferred::One(output) => one(graph, id, &output),
-        Inferred::Many(outputs) => {
-            let outs: Option<Vec<Out>> = outputs.iter().map(|output| one(graph, id, output)).collect();
-            Some(Out::Tuple(graph.push_outs(&outs?)))
-        }
+/// The record of a call by its operator's rule. `None` where the rule leaves a size, a dtype or a number open, where it
+/// gives more results than [`Limit::Inferred`], and where nothing says on which `device` they are.
+///
+/// # Errors
+/// The operator does not take the call's arguments.
+pub fn record(
+    graph: &mut Graph,
+    ops: &Ops,
+    id: NodeId,
+    device: Option<Str>,
+) -> Result<Option<Out>, ShapeError> {
+    let outputs = match infer(graph, ops, id)? {
+        Inferred::Undecided => return Ok(None),
+        Inferred::Nothing => return Ok(Some(Out::None)),
+        Inferred::One(output) => return Ok(one(graph, id, &output, device)),
+        Inferred::Many(outputs) => outputs,
+    };
+    if outputs.len() as u64 > Limit::Inferred.standard() {
+        return Ok(None);
     }
+    let outs: Option<Vec<Out>> = outputs.iter().map(|output| one(graph, id, output, device)).collect();
+    Ok(outs.map(|outs| Out::Tuple(graph.push_outs(&outs))))
 }
 
-fn one(graph: &mut Graph, id: NodeId, output: &Output) -> Option<Out> {
+fn one(graph: &mut Graph, id: NodeId, output: &Output, device: Option<Str>) -> Option<Out> {
     let rule = match output {
         Output::None => return Some(Out::None),
         Output::Number(Size::Known(n)) => return Some(Out::Int(*n)),
@@ -47,20 +61,18 @@ fn one(graph: &mut Graph, id: NodeId, output: &Output) -> Option<Out> {
         Output::Number(Size::Unknown) | Output::Undecided => return None,
         Output::Tensor(rule) => rule,
     };
-    let shape = dims(graph, &rule.shape)?;
+    let shape = dims(&rule.shape)?;
+    // Strides that the rule leaves open are row-major, as those of a written type are.
     let stride = match &rule.stride {
-        Some(stride) => dims(graph, stride)?,
-        None => {
-            let sizes = graph.sizes(shape)?;
-            graph.intern_sizes(&contiguous_strides(&sizes))
-        }
+        Some(stride) => dims(stride)?,
+        None => row_major_strides(&shape)?,
     };
     let tensor = Tensor {
-        shape,
-        stride,
+        shape: graph.intern_dims(&shape),
+        stride: graph.intern_dims(&stride),
         dtype: rule.dtype?,
         requires_grad: None,
-        device: device(graph, id)?,
+        device: device_of(graph, id).or(device)?,
         storage: None,
         offset: rule.offset.known().unwrap_or(0),
         storage_bytes: None,
@@ -68,18 +80,28 @@ fn one(graph: &mut Graph, id: NodeId, output: &Output) -> Option<Out> {
     Some(Out::Tensor(graph.push_tensor(tensor)))
 }
 
-fn dims(graph: &mut Graph, sizes: &[Size]) -> Option<DimsId> {
+fn dims(sizes: &[Size]) -> Option<Vec<Dim>> {
     let dim = |size: &Size| match *size {
         Size::Known(n) => Some(Dim::Static(n)),
         Size::Symbol(expr) => Some(Dim::Symbolic(expr)),
         Size::Unknown => None,
     };
-    let dims: Option<Vec<Dim>> = sizes.iter().map(dim).collect();
-    Some(graph.intern_dims(&dims?))
+    sizes.iter().map(dim).collect()
+}
+
+/// The strides of a contiguous tensor. `None` where they depend on a symbol.
+pub fn row_major_strides(shape: &[Dim]) -> Option<Vec<Dim>> {
+    let mut strides = vec![Dim::Static(1); shape.len()];
+    let mut stride = 1i64;
+    for i in (1..shape.len()).rev() {
+        stride = stride.saturating_mul(shape[i].known()?.max(1));
+        strides[i - 1] = Dim::Static(stride);
+    }
+    Some(strides)
 }
 
 /// The device that a call names, else that of its first tensor.
-fn device(graph: &Graph, id: NodeId) -> Option<Str> {
+fn device_of(graph: &Graph, id: NodeId) -> Option<Str> {
     if let Some(Value::Device(device)) = graph.kwarg(id, "device") {
         return Some(device);
     }

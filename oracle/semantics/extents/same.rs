@@ -166,7 +166,9 @@ impl<'a> Judge<'a> {
         self.arena.settled.insert(pair, Verdict::Unknown);
         let (mut pieces, mut relations) = (Vec::new(), Vec::new());
         match pair {
-            Pair::Values(a, b) if self.arena.len(a) != self.arena.len(b) => relations.push(Relation::Different),
+            Pair::Values(a, b) if self.arena.len(a) != self.arena.len(b) => {
+                relations.push(Relation::Different)
+            }
             Pair::Values(a, b) => {
                 pieces = self.arena.differing(a, b);
                 pieces.reverse();

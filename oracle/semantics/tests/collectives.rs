@@ -240,7 +240,8 @@ fn gathers_and_scatters_into_buffers() {
     let before: Vec<f64> = {
         let ops = Ops::of(&s.graph);
         let program = Program::new(&s.graph, &ops, &s.world).unwrap();
-        let all = inputs(&program, 1, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default()).unwrap();
+        let all = inputs(&program, 1, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default())
+            .unwrap();
         match &all[1].value {
             Leaf::Tensor(tensor) => floats(tensor),
             _ => panic!(),
