@@ -65,6 +65,15 @@ impl fmt::Display for Fault {
 pub enum FaultKind {
     /// Ranks and groups.
     World(WorldFault),
+    /// A graph has nodes.
+    Empty,
+    /// A symbol is bounded so that no number is left.
+    SymbolRange {
+        /// The symbol.
+        symbol: String,
+        /// Its bounds.
+        range: (String, String),
+    },
     /// A graph has one output node.
     Outputs {
         /// How many it has.
@@ -205,6 +214,8 @@ impl FaultKind {
     pub(super) fn rank(&self) -> (usize, &'static str) {
         match self {
             FaultKind::World(_) => (0, "world"),
+            FaultKind::Empty => (1, "empty"),
+            FaultKind::SymbolRange { .. } => (1, "symbol-range"),
             FaultKind::Outputs { .. } => (1, "outputs"),
             FaultKind::DuplicateName { .. } => (2, "duplicate-name"),
             FaultKind::Dangling { .. } => (3, "dangling-reference"),
@@ -234,6 +245,10 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaultKind::World(fault) => write!(f, "{fault}"),
+            FaultKind::Empty => write!(f, "the graph has no nodes"),
+            FaultKind::SymbolRange { symbol, range: (low, high) } => {
+                write!(f, "no number lies in the range of the symbol {symbol}, {low} to {high}")
+            }
             FaultKind::Outputs { count: 0 } => write!(f, "the graph has no output"),
             FaultKind::Outputs { count } => write!(f, "the graph has {count} outputs"),
             FaultKind::DuplicateName { first } => {

@@ -13,7 +13,7 @@ use super::collectives::{Collectives, GroupName};
 use super::cycle::shortest_cycle_of;
 use super::edges::{EdgeKind, Edges, Rows};
 use super::topological::{Violation, violations};
-use crate::graph::{Dim, ExprId, Graph, NodeId, Op, Out, Span, Tensor, Value};
+use crate::graph::{Dim, ExprId, Graph, NodeId, Op, Out, Span, Tensor, Value, bound_of};
 use crate::limits::Limit;
 use crate::ops::shape::{ShapeError, ShapeFault, check};
 use crate::ops::{Kind, Ops};
@@ -78,6 +78,9 @@ impl Faults<'_> {
 }
 
 fn outputs(faults: &mut Faults) {
+    if faults.graph.is_empty() {
+        return faults.add(None, FaultKind::Empty);
+    }
     let count = faults.graph.nodes().iter().filter(|node| node.op == Op::Output).count();
     if count != 1 {
         faults.add(None, FaultKind::Outputs { count });
@@ -286,6 +289,14 @@ fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind))
 /// Symbols that are used and not declared, at the first node that uses the expression.
 fn symbols(faults: &mut Faults) {
     let graph = faults.graph;
+    for symbol in &graph.symbols {
+        if let (Some(low), Some(high)) = (bound_of(&symbol.range.0), bound_of(&symbol.range.1))
+            && low > high
+        {
+            let (symbol, range) = (symbol.name.clone(), symbol.range.clone());
+            faults.add(None, FaultKind::SymbolRange { symbol, range });
+        }
+    }
     if !graph.has_expressions() {
         return;
     }

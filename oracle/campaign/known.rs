@@ -13,7 +13,7 @@
 //! A link says where it is tracked, and is required.
 
 use super::Distinct;
-use crate::rules::{Finding, worker};
+use crate::rules::{Finding, WAYS_AGREE, statement, worker};
 use serde::Deserialize;
 
 /// One known finding.
@@ -60,6 +60,11 @@ impl KnownList {
             }
             let known: Known =
                 serde_json::from_str(line).map_err(|error| format!("line {}: {error}", i + 1))?;
+            for rule in [&known.rule].into_iter().chain(&known.brings) {
+                if statement(rule).is_none() && rule != WAYS_AGREE {
+                    return Err(format!("line {}: no rule is called {rule:?} (graph-oracle rules)", i + 1));
+                }
+            }
             if known.shape.is_some() && !known.words.is_empty() {
                 return Err(format!(
                     "line {}: words are looked at before a case is reduced, and shape after",

@@ -153,6 +153,15 @@ pub struct Symbol {
     pub unbacked: bool,
 }
 
+/// A bound of a symbol as PyTorch prints it; infinities lie beyond all numbers of 64 bits. `None` for anything else.
+pub fn bound_of(text: &str) -> Option<i128> {
+    match text {
+        "oo" | "int_oo" => Some(i128::MAX),
+        "-oo" | "-int_oo" => Some(i128::MIN),
+        number => number.parse().ok(),
+    }
+}
+
 /// An edge that orders two nodes without passing a value: it does not keep storage alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct OrderingEdge {
@@ -614,6 +623,11 @@ impl Graph {
         for span in [node.args, node.kwargs] {
             walk(self, span, visit);
         }
+    }
+
+    /// All symbolic expressions.
+    pub fn exprs(&self) -> impl ExactSizeIterator<Item = &Expr> {
+        self.exprs.iter()
     }
 
     /// Whether any size or argument is symbolic.

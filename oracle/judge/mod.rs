@@ -5,6 +5,7 @@
 
 mod execute;
 pub mod partition;
+mod remarks;
 pub mod schedule;
 
 use crate::analysis::Edges;
@@ -21,6 +22,7 @@ use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Evaluated, Severity};
+use remarks::remarked;
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -145,6 +147,18 @@ impl Default for Options {
 
 /// Runs `candidate` on the case, on every rank where that matters, and judges what it gives.
 pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_case(case, candidate, options)?;
+    Ok(remarked(judgement, &case.graph, case.pass.as_ref(), &graphs_of(case)))
+}
+
+/// The graphs of a case but the first.
+fn graphs_of(case: &Case) -> Vec<&Graph> {
+    let programs = case.programs.iter().map(|program| &program.graph);
+    let recorded = case.outcome.iter().flat_map(|recorded| recorded.entries());
+    programs.chain(recorded.map(|(_, graphs)| &graphs.repaired)).collect()
+}
+
+fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
     let before = Side::new(&case.graph);
     check_input(&before, pass)?;
@@ -189,6 +203,17 @@ pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resul
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
 /// graph and the backward graph.
 pub fn judge_outcomes(
+    before: &Graph,
+    config: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_pair(before, config, outcomes, options)?;
+    let after: Vec<&Graph> = outcomes.iter().map(|(_, outcome)| &outcome.repaired).collect();
+    Ok(remarked(judgement, before, Some(config), &after))
+}
+
+fn judge_pair(
     before: &Graph,
     config: &PassConfig,
     outcomes: &[(Option<u32>, Outcome)],
@@ -242,6 +267,11 @@ pub fn judge_outcomes(
 
 /// Judges the outcome recorded in a case.
 pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_record(case, options)?;
+    Ok(remarked(judgement, &case.graph, case.pass.as_ref(), &graphs_of(case)))
+}
+
+fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
     check_options(config)?;
     only_schedules_have_programs(case, pass)?;
@@ -263,7 +293,7 @@ pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, Canno
     let outcomes = recorded_outcomes(recorded);
     match pass {
         PassKind::Schedule => schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes),
-        _ => judge_outcomes(&case.graph, config, &outcomes, options),
+        _ => judge_pair(&case.graph, config, &outcomes, options),
     }
 }
 

@@ -278,7 +278,7 @@ pub fn for_each_row(shape: &[i64], strides: &[i64], offset: i64, mut visit: impl
         if size == 1 {
             continue;
         }
-        if n > 0 && steps[n - 1] == stride * size {
+        if n > 0 && stride.checked_mul(size) == Some(steps[n - 1]) {
             sizes[n - 1] *= size;
             steps[n - 1] = stride;
         } else {

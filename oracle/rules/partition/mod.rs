@@ -41,7 +41,7 @@ pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
-pub use tags::{NodeTags, Recompute, Region};
+pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};
 pub use terms::Term;
 pub use values::{AskedValues, Compared, PartitionValues};
 

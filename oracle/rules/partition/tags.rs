@@ -49,6 +49,9 @@ pub struct NodeTags {
     pub hook: bool,
 }
 
+/// What the tag `recompute` may say.
+pub const RECOMPUTE_TAGS: [&str; 4] = ["MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE"];
+
 impl NodeTags {
     /// The tags of a node.
     pub fn of(graph: &Graph, node: NodeId) -> NodeTags {
