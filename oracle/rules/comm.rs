@@ -1,5 +1,7 @@
 //! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
 
+use super::proved::is_padded;
+use super::values::ValueResult;
 use super::{Checked, Evidence, Finding, Merge, Side, Stage};
 use crate::analysis::{CollectiveCall, GroupName};
 use crate::graph::{Dtype, Graph, NodeId};
@@ -10,7 +12,6 @@ use std::collections::BTreeMap;
 pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
     let mut findings = Vec::new();
-    let mut unknown = Vec::new();
     for (launch, merges) in &c.carried_by {
         let call = &before.collectives.calls[*launch];
         let name = before.graph.name(call.node);
@@ -46,8 +47,13 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             }
         }
     }
+    let mut doubts = Vec::new();
     for merge in &c.merges {
-        findings.extend(payload_adds_up(evidence, merge));
+        match payload_adds_up(evidence, merge) {
+            Payload::AddsUp => {}
+            Payload::Wrong(finding) => findings.push(*finding),
+            Payload::MayBePadded(why) => doubts.push(why),
+        }
     }
     for (id, twin) in c.survivors() {
         let (Some(old), Some(new)) = (before.collectives.launch_at(id), after.collectives.launch_at(twin))
@@ -61,7 +67,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                 continue;
             }
             if same_terms(old, new) && may_be_equal(payload(before.graph, old), payload(after.graph, new)) {
-                unknown.push(after.graph.name(twin));
+                let name = after.graph.name(twin);
+                doubts.push(format!("nothing is recorded of what {name} sends, and no rule gives its size"));
                 continue;
             }
             findings.push(
@@ -77,32 +84,34 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             );
         }
     }
-    match (findings.is_empty(), unknown.as_slice()) {
-        (true, [first, ..]) => Checked::Undecided(format!(
-            "nothing is recorded of what {first} sends, and no rule gives its size"
-        )),
+    match (findings.is_empty(), doubts.into_iter().next()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt),
         _ => Checked::Findings(findings),
     }
 }
 
-/// The bytes that a new launch takes in are those of its members.
-fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Option<Finding> {
+/// Whether a new launch takes in what its members send.
+enum Payload {
+    AddsUp,
+    Wrong(Box<Finding>),
+    /// It takes in more, and it is not known what: why.
+    MayBePadded(String),
+}
+
+/// The bytes that a new launch takes in are those of its members, and maybe padding: where both graphs are proved to compute
+/// the same, the proof says what else it takes in.
+fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
     let (before, after) = (&evidence.before, &evidence.after);
     let call = &after.collectives.calls[merge.launch];
     let name = after.graph.name(call.node);
     if merge.members.is_empty() {
-        return Some(
-            evidence
-                .finding(
-                    "comm/moved-exactly-once",
-                    Stage::After,
-                    format!("collective {name} came from nowhere"),
-                )
-                .after_nodes(evidence, [call.node])
-                .fact(format!("after, {name} is {}", describe(after.graph, call)))
-                .then("every new collective stands for collectives of the graph before")
-                .however("no erased collective has its input packed by it or its value delivered by it"),
-        );
+        let finding = evidence
+            .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} came from nowhere"))
+            .after_nodes(evidence, [call.node])
+            .fact(format!("after, {name} is {}", describe(after.graph, call)))
+            .then("every new collective stands for collectives of the graph before")
+            .however("no erased collective has its input packed by it or its value delivered by it");
+        return Payload::Wrong(Box::new(finding));
     }
     // A cast may be folded, so members count with the dtype that they send: that of their result.
     let sent = |graph: &Graph, call: &CollectiveCall| -> Option<i64> {
@@ -114,29 +123,40 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Option<Finding> {
             sum.checked_add(bytes)
         })
     };
-    let carried = sent(after.graph, call)?;
     let members = merge
         .members
         .iter()
-        .try_fold(0i64, |sum, &m| sum.checked_add(sent(before.graph, &before.collectives.calls[m])?))?;
+        .try_fold(0i64, |sum, &m| sum.checked_add(sent(before.graph, &before.collectives.calls[m])?));
+    let (Some(carried), Some(members)) = (sent(after.graph, call), members) else { return Payload::AddsUp };
     if carried == members {
-        return None;
+        return Payload::AddsUp;
+    }
+    if carried > members {
+        match evidence.values.proof() {
+            Some(ValueResult::Equal(_)) if is_padded(evidence, merge) => return Payload::AddsUp,
+            Some(ValueResult::Equal(_) | ValueResult::Different(_)) => {}
+            Some(ValueResult::Unknown(_)) | None => {
+                return Payload::MayBePadded(format!(
+                    "{name} sends {carried} bytes per rank and its members {members}; whether the rest is padding \
+                     is not known"
+                ));
+            }
+        }
     }
     let names: Vec<&str> =
         merge.members.iter().map(|&m| before.graph.name(before.collectives.calls[m].node)).collect();
-    Some(
-        evidence
-            .finding(
-                "comm/moved-exactly-once",
-                Stage::After,
-                format!("collective {name} does not carry its members' data"),
-            )
-            .after_nodes(evidence, [call.node])
-            .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
-            .fact(format!("{name} stands for {}", names.join(", ")))
-            .then(format!("together they send {members} bytes per rank"))
-            .however(format!("{name} sends {carried}")),
-    )
+    let finding = evidence
+        .finding(
+            "comm/moved-exactly-once",
+            Stage::After,
+            format!("collective {name} does not carry its members' data"),
+        )
+        .after_nodes(evidence, [call.node])
+        .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
+        .fact(format!("{name} stands for {}", names.join(", ")))
+        .then(format!("together they send {members} bytes per rank"))
+        .however(format!("{name} sends {carried}"));
+    Payload::Wrong(Box::new(finding))
 }
 
 /// The choice of buckets is the same on every rank.

@@ -2,11 +2,11 @@
 
 use super::correspondence::Rewire;
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
-use super::{Evidence, Side};
+use super::{Evidence, Merge, Side};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
-    compare_read, evaluate_from,
+    compare_read, evaluate_from, payload_members,
 };
 use rustc_hash::FxHashSet;
 
@@ -33,6 +33,23 @@ impl<'a> Evaluated<'a> {
         let new = evaluate_from(&mut arena, after.graph, &after.ops, &start);
         Evaluated { arena, old, new }
     }
+}
+
+/// Whether a new launch carries each of its members once and beside them nothing but padding.
+pub(super) fn is_padded(evidence: &Evidence, merge: &Merge) -> bool {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, evidence.rank);
+    let payloads = payload_members(&mut arena, &old, &new);
+    let place =
+        |evaluation: &Evaluation, node| evaluation.launches.iter().position(|launch| launch.node == node);
+    let Some(launch) = place(&new, after.collectives.calls[merge.launch].node) else { return false };
+    let carries_once = |&member: &usize| {
+        let launch = place(&old, before.collectives.calls[member].node);
+        launch.is_some_and(|launch| payloads.times[launch].iter().all(|&times| times == 1))
+    };
+    let mut extra = payloads.extra.iter().zip(&payloads.padding);
+    merge.members.iter().all(carries_once)
+        && extra.all(|((index, _), padding)| index.launch != launch || *padding)
 }
 
 /// Compares both graphs: the result, and the rewired references whose contents certainly differ.

@@ -151,6 +151,12 @@ impl ValueEvidence {
         self.results.iter().map(line).collect()
     }
 
+    /// What a proof says, where one was asked for.
+    pub(super) fn proof(&self) -> Option<&ValueResult> {
+        let proof = self.results.iter().find(|(method, _)| *method == ValueMethod::Extents);
+        proof.map(|(_, result)| result)
+    }
+
     /// What is wrong with the contents that a rewired reference reads.
     pub(super) fn rewired_contents(&self, rewire: &Rewire) -> Option<String> {
         self.wrong_contents.iter().find(|(r, _)| r == rewire).map(|(_, what)| what.clone())

@@ -4,7 +4,8 @@ use super::super::{Checked, Finding};
 use super::compose::Origin;
 use super::evidence::PartitionEvidence;
 use super::values::Compared;
-use crate::graph::Op;
+use crate::graph::{NodeId, Op};
+use crate::rules::Side;
 
 /// Forward, then backward, computes what the joint graph computes.
 pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
@@ -49,13 +50,20 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
     }
 }
 
-/// What backward computes again is what forward computed.
+/// What backward computes again is what forward computed. Other terms may be equal values: where the parts are proved to
+/// compute what the joint graph does, they are; where it is not known, a node that only the parts have (a copy, a cast) may
+/// make up for the difference.
 pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/recompute-terms-equal";
     let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {
         return Checked::NotChecked("forward and backward do not compose".into());
     };
-    let mut findings = Vec::new();
+    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let proof = evidence.values.proof();
+    if matches!(proof, Some(Compared::Equal(_))) {
+        return Checked::Findings(findings);
+    }
+    let differs = matches!(proof, Some(Compared::Different(_)));
     let side = &evidence.joint;
     for (id, forward, backward) in evidence.recomputed() {
         // A second draw has a rule of its own, and so have effects.
@@ -89,6 +97,18 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
         if inherited || same_as_joint {
             continue;
         }
+        let is_added = |part: &Side, twins: &[Option<NodeId>], node: NodeId| {
+            part.graph.inputs(node).into_iter().any(|input| twins[input.index()].is_none())
+        };
+        if !differs
+            && (is_added(&evidence.forward, &evidence.of_forward, forward)
+                || is_added(&evidence.backward, &evidence.of_backward, backward))
+        {
+            doubts.push(format!(
+                "{name} is recomputed in another way; whether it is the same value is not known"
+            ));
+            continue;
+        }
         findings.push(
             evidence
                 .finding(RULE, format!("{name} is recomputed as another value"))
@@ -113,5 +133,8 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    Checked::Findings(findings)
+    match (findings.is_empty(), doubts.into_iter().next()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt),
+        _ => Checked::Findings(findings),
+    }
 }

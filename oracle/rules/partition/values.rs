@@ -117,6 +117,15 @@ impl PartitionValues {
         }
     }
 
+    /// What structure or extents prove: that all is equal, or what extents prove to differ, or nothing.
+    pub(super) fn proof(&self) -> Option<&Compared> {
+        let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Extents);
+        let proofs: Vec<&Compared> = self.structure.iter().chain(proofs.map(|(_, result)| result)).collect();
+        let is = |wanted: fn(&Compared) -> bool| proofs.iter().copied().find(|&proof| wanted(proof));
+        is(|proof| matches!(proof, Compared::Equal(_)))
+            .or(is(|proof| matches!(proof, Compared::Different(_))))
+    }
+
     /// A line for each way: what it compared, or why it did not.
     pub fn notes(&self) -> Vec<String> {
         let words = |result: &Compared| match result {

@@ -49,6 +49,8 @@ pub struct Payloads {
     pub times: Vec<Vec<u32>>,
     /// Elements of `after` that carry nothing of `before`.
     pub extra: Vec<(PayloadIndex, Range<i64>)>,
+    /// Which of `extra` are padding: constants and unwritten memory, which say nothing.
+    pub padding: Vec<bool>,
 }
 
 impl Payloads {
@@ -134,7 +136,7 @@ impl<'a, 'g> Search<'a, 'g> {
         let times = before.launches.iter().map(|l| vec![0; l.payloads.len()]).collect();
         let members = after.launches.iter().map(|_| Vec::new()).collect();
         let taken = after.launches.iter().map(|l| vec![Vec::new(); l.payloads.len()]).collect();
-        let result = Payloads { members, times, extra: Vec::new() };
+        let result = Payloads { members, times, extra: Vec::new(), padding: Vec::new() };
         Search { arena, before, after, stretches, taken, result }
     }
 
@@ -207,6 +209,12 @@ impl<'a, 'g> Search<'a, 'g> {
         None
     }
 
+    /// Whether elements are the same whatever the inputs are.
+    fn is_padding(&self, value: ValueId, range: Range<i64>) -> bool {
+        pieces(self.arena.runs(value), range.start, range.end)
+            .all(|piece| self.arena.is_uniform(piece.source))
+    }
+
     fn finish(mut self) -> Payloads {
         for members in &mut self.result.members {
             members.sort_by_key(|m| (m.after, m.elements.start));
@@ -220,6 +228,8 @@ impl<'a, 'g> Search<'a, 'g> {
                 for next in taken.into_iter().chain(std::iter::once(len..len)) {
                     if next.start > done {
                         self.result.extra.push((PayloadIndex { launch, payload }, done..next.start));
+                        let is_padding = self.is_padding(unit(about, payload), done..next.start);
+                        self.result.padding.push(is_padding);
                     }
                     done = next.end;
                 }
