@@ -7,6 +7,7 @@ pub mod campaign;
 pub mod candidates;
 pub mod case;
 pub mod cli;
+pub mod edits;
 pub mod format;
 pub mod fuzzing;
 pub mod generate;

@@ -14,6 +14,7 @@ mod score;
 mod show;
 mod simulate;
 mod smoke;
+mod sweep;
 mod timing;
 mod worker;
 

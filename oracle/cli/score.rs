@@ -10,7 +10,8 @@ use std::io::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Score {
-    /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm.
+    /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm. With
+    /// --edits: the files BEFORE AFTER...
     names: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=Limit::Seeds.standard()))]
@@ -20,12 +21,17 @@ pub(super) struct Score {
     cases: u64,
     /// Reduce the first case of each seed that convicts, and print how small it became and how long that took. The least
     /// of a rule's reductions is what the others are held against.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "edits")]
     reductions: bool,
+    #[command(flatten)]
+    sweep: super::sweep::Sweep,
 }
 
 impl Score {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        if self.sweep.edits {
+            return self.sweep.run(&self.names, limits, out);
+        }
         let bucketing = mutants::all();
         let mut all: Vec<Planted> =
             bucketing.iter().map(|m| (m.label(), m.about(), m.origin(), m as &dyn Candidate)).collect();

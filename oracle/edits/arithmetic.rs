@@ -1,0 +1,133 @@
+//! Wrong edits of what a call computes: another number, fewer digits, another draw.
+
+use super::Places;
+use super::operands::set_argument;
+use super::reading::Reading;
+use crate::graph::{Dtype, DtypeClass, NodeId, Op, Out, Tensor, Value};
+use crate::ops::{Binary, Kind};
+
+/// A number that is added, multiplied, ... is another one.
+pub(super) fn constant(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for (id, info) in reading.calls() {
+        let Kind::Binary(Binary::Add | Binary::Sub | Binary::Rsub | Binary::Mul | Binary::Div | Binary::Pow) =
+            info.kind
+        else {
+            continue;
+        };
+        let other = match graph.arg(id, 1) {
+            Some(Value::Float(x)) if x.is_finite() && x.abs() < 1e6 => Value::Float(x + 1.0),
+            Some(Value::Int(n)) if n.abs() < 1 << 20 => Value::Int(n + 1),
+            _ => continue,
+        };
+        // No division by zero, and no step from one even power to another of what may be constant.
+        let plain = other != Value::Int(0) && other != Value::Float(0.0);
+        let of_input = reading.operands(id).first().is_some_and(|&x| !reading.sources.certain(x).is_clear());
+        if !reading.is_live(id) {
+            continue;
+        }
+        if !plain || !of_input {
+            places.left_out += 1;
+            continue;
+        }
+        let number = match other {
+            Value::Float(x) => x.to_string(),
+            Value::Int(n) => n.to_string(),
+            _ => continue,
+        };
+        places.add(id, format!("{}: {number} for its number", graph.name(id)), move |editor| {
+            set_argument(editor, id, 1, other);
+        });
+    }
+    places
+}
+
+/// The call that casts `of`, of a result like `like`, to a dtype.
+pub(super) fn insert_cast(
+    editor: &mut crate::graph::Editor,
+    before: NodeId,
+    of: NodeId,
+    like: Tensor,
+    dtype: Dtype,
+) -> NodeId {
+    let tensor = Tensor { dtype, storage: None, storage_bytes: None, offset: 0, ..like };
+    let out = Out::Tensor(editor.graph_mut().push_tensor(tensor));
+    let args = [Value::Node(of), Value::Dtype(dtype)];
+    editor.insert_before(Some(before), "edited_cast", "prims.convert_element_type.default", &args, &[], out)
+}
+
+/// A float32 operand of a product or sum goes through bfloat16. Operands that are casts of something are left alone:
+/// they may be exact already.
+pub(super) fn rounded(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for (id, info) in reading.calls() {
+        let computes = matches!(
+            info.kind,
+            Kind::Matmul(_) | Kind::Binary(Binary::Mul | Binary::Add | Binary::Sub | Binary::Div)
+        );
+        if !computes || !reading.is_arithmetic(id) || !reading.is_live(id) {
+            continue;
+        }
+        for operand in reading.operands(id) {
+            let Some(&tensor) = graph.tensor_of(operand).filter(|tensor| tensor.dtype == Dtype::F32) else {
+                continue;
+            };
+            let inexact = graph.node(operand).op == Op::Placeholder
+                || reading.call(operand).is_some_and(|info| {
+                    matches!(
+                        info.kind,
+                        Kind::Matmul(_)
+                            | Kind::Binary(Binary::Add | Binary::Mul | Binary::Div)
+                            | Kind::Unary(_)
+                    )
+                });
+            let kept = graph.tensor_of(id).is_some_and(|result| result.dtype == Dtype::F32);
+            if !inexact
+                || !kept
+                || !reading.is_settled(operand)
+                || reading.sources.certain(operand).is_clear()
+            {
+                places.left_out += 1;
+                continue;
+            }
+            let what = format!("{} takes {} rounded to bfloat16", graph.name(id), graph.name(operand));
+            places.add(id, what, move |editor| {
+                let narrow = insert_cast(editor, id, operand, tensor, Dtype::BF16);
+                let back = insert_cast(editor, id, narrow, tensor, Dtype::F32);
+                editor.replace_input(id, operand, back);
+            });
+        }
+    }
+    places
+}
+
+/// One of several readers of a draw takes a draw of its own.
+pub(super) fn drawn_again(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for (id, info) in reading.calls() {
+        let users = reading.edges.users(id);
+        let settled = info.mutated().next().is_none() && !info.effect;
+        let floats =
+            |id: NodeId| graph.tensor_at(id, 0).is_some_and(|t| t.dtype.class() == DtypeClass::Float);
+        if !reading.ops.draws(graph, id) || !settled || !floats(id) {
+            continue;
+        }
+        let live: Vec<NodeId> =
+            users.iter().copied().filter(|&user| reading.is_live(user) && reading.is_pure(user)).collect();
+        if live.len() < 2 {
+            places.left_out += 1;
+            continue;
+        }
+        for user in live {
+            let what = format!("{} reads a second {}", graph.name(user), graph.name(id));
+            places.add(user, what, move |editor| {
+                let second = super::kept::insert_copy(editor, id, user);
+                editor.replace_input(user, id, second);
+            });
+        }
+    }
+    places
+}

@@ -1,0 +1,138 @@
+//! Wrong edits of communication: waits, groups, reductions, launches.
+
+use super::Places;
+use super::reading::Reading;
+use crate::graph::{Graph, NodeId, Op, Value};
+use crate::ops::Kind;
+
+/// Waits with the value that they wait for, and the live readers.
+fn waits<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Vec<NodeId>)> + 'r {
+    reading.calls().filter(|(_, info)| info.kind == Kind::Wait).filter_map(|(wait, _)| {
+        let [value] = reading.graph.inputs(wait)[..] else { return None };
+        reading.collectives.launch_of_value(value)?;
+        let readers = reading.edges.users(wait).iter().copied();
+        let live = |&reader: &NodeId| reading.graph.node(reader).op == Op::Output || reading.is_live(reader);
+        let readers: Vec<NodeId> = readers.filter(live).collect();
+        (!readers.is_empty()).then_some((wait, value, readers))
+    })
+}
+
+/// A wait is gone; its readers take the value that is still under way.
+pub(super) fn wait_dropped(reading: &Reading) -> Places {
+    let mut places = Places::default();
+    for (wait, value, _) in waits(reading) {
+        let what =
+            format!("{} is gone: its readers take {}", reading.graph.name(wait), reading.graph.name(value));
+        places.add(wait, what, move |editor| {
+            editor.replace_uses(wait, value);
+            editor.erase(wait);
+        });
+    }
+    places
+}
+
+/// One reader takes the value before it has been waited for.
+pub(super) fn wait_bypassed(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for (wait, value, readers) in waits(reading) {
+        for reader in readers {
+            let what = format!("{} takes {} for {}", graph.name(reader), graph.name(value), graph.name(wait));
+            places.add(reader, what, move |editor| editor.replace_input(reader, wait, value));
+        }
+    }
+    places
+}
+
+/// The positional argument of a launch that a parameter names.
+fn parameter(reading: &Reading, launch: NodeId, name: &str) -> Option<usize> {
+    let index = reading.call(launch)?.schema.as_ref()?.param(name)?;
+    (index < reading.graph.args(launch).len()).then_some(index)
+}
+
+/// A launch names another group, of other ranks.
+pub(super) fn group(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for call in &reading.collectives.calls {
+        let launch = call.node;
+        let Some(index) = parameter(reading, launch, "group_name").filter(|_| reading.is_live(launch)) else {
+            continue;
+        };
+        let Some(Value::Str(name)) = graph.arg(launch, index) else { continue };
+        let Some(own) = graph.world.groups.iter().find(|group| group.name == graph.text(name)) else {
+            continue;
+        };
+        let Some(other) = graph.world.groups.iter().find(|group| is_other(group, own)) else {
+            places.left_out += usize::from(graph.world.groups.len() > 1);
+            continue;
+        };
+        let name = other.name.clone();
+        let what = format!("{} runs on group {name} for {}", graph.name(launch), own.name);
+        places.add(launch, what, move |editor| {
+            let value = Value::Str(editor.graph_mut().intern(&name));
+            super::operands::set_argument(editor, launch, index, value);
+        });
+    }
+    places
+}
+
+/// Whether two groups certainly have other ranks: other sizes, or lists of ranks that differ as sets.
+fn is_other(a: &crate::graph::Group, b: &crate::graph::Group) -> bool {
+    let sets = |group: &crate::graph::Group| {
+        let mut sets = group.instances.clone();
+        sets.iter_mut().for_each(|ranks| ranks.sort_unstable());
+        sets.sort_unstable();
+        sets
+    };
+    a.size != b.size || (!a.instances.is_empty() && !b.instances.is_empty() && sets(a) != sets(b))
+}
+
+/// A launch reduces by another operation.
+pub(super) fn reduction(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for call in &reading.collectives.calls {
+        let (launch, Some(old)) = (call.node, call.reduce_op) else { continue };
+        let Some(index) = parameter(reading, launch, "reduce_op").filter(|_| reading.is_live(launch)) else {
+            continue;
+        };
+        let alone = group_size(graph, call.group_size, launch).is_none_or(|size| size < 2);
+        let floats = graph
+            .tensor_at(launch, 0)
+            .is_some_and(|tensor| tensor.dtype.class() == crate::graph::DtypeClass::Float);
+        if alone || !floats {
+            places.left_out += 1;
+            continue;
+        }
+        let new = if old == "sum" { "avg" } else { "sum" };
+        places.add(launch, format!("{} reduces by {new} for {old}", graph.name(launch)), move |editor| {
+            let value = Value::Str(editor.graph_mut().intern(new));
+            super::operands::set_argument(editor, launch, index, value);
+        });
+    }
+    places
+}
+
+/// The ranks that take part, where known.
+fn group_size(graph: &Graph, stated: Option<i64>, launch: NodeId) -> Option<i64> {
+    let named = graph.args(launch).iter().find_map(|value| match value {
+        Value::Str(text) => graph.world.groups.iter().find(|group| group.name == graph.text(*text)),
+        _ => None,
+    });
+    stated.or(named.map(|group| i64::from(group.size)))
+}
+
+/// A launch is made twice.
+pub(super) fn twice(reading: &Reading) -> Places {
+    let mut places = Places::default();
+    for call in &reading.collectives.calls {
+        let launch = call.node;
+        let what = format!("{} is launched a second time", reading.graph.name(launch));
+        places.add(launch, what, move |editor| {
+            let anchor = editor.next(launch);
+            super::kept::insert_copy_at(editor, launch, anchor);
+        });
+    }
+    places
+}

@@ -1,0 +1,294 @@
+//! What is known about one graph of a right outcome: the facts that say where an edit is certain.
+
+use super::sources::{Made, Sources, inputs, is_written, made};
+use crate::analysis::storages::Mode;
+use crate::analysis::{Collectives, Edges, Storages};
+use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
+use crate::ops::{Kind, OpInfo, Ops};
+use fixedbitset::FixedBitSet;
+
+/// Which graph of an outcome it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The only one.
+    Whole,
+    /// The forward graph of a partition.
+    Forward {
+        /// How many of its outputs are the program's; the others are saved for backward.
+        outputs: usize,
+    },
+    /// The backward graph of a partition.
+    Backward,
+}
+
+/// What is recorded of a tensor, as far as another one can stand in for it.
+type Record = (DimsId, DimsId, Dtype, Str);
+
+/// One graph of a right outcome, with what follows from its structure.
+pub struct Reading<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Which one of the outcome.
+    pub part: Part,
+    /// Its operators.
+    pub ops: Ops,
+    /// Its edges.
+    pub edges: Edges,
+    /// Its communication.
+    pub collectives: Collectives<'a>,
+    /// Its memory.
+    pub storages: Storages,
+    /// For each node its twin before the pass: of the same name, operator and record.
+    pub(super) twins: Vec<Option<NodeId>>,
+    /// What values depend on among the inputs before the pass.
+    pub(super) sources: Sources,
+    /// What they depend on among the graph's own inputs.
+    pub(super) own: Sources,
+    live: Vec<bool>,
+}
+
+impl<'a> Reading<'a> {
+    /// Looks at a graph that came of `before`.
+    pub fn new(before: &Graph, graph: &'a Graph, part: Part) -> Reading<'a> {
+        let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+        let collectives = Collectives::new(graph, &ops);
+        let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        let old = Old::new(before);
+        let twins: Vec<Option<NodeId>> = graph.ids().map(|id| twin(before, graph, id)).collect();
+        let values = values(before, graph, &twins);
+        let known = |id: NodeId| values[id.index()].map(|value| old.sources.of(value));
+        let sources = Sources::new(graph, &ops, &storages, old.count, &known);
+        let own = own(graph, &ops, &storages);
+        let mut reading =
+            Reading { graph, part, ops, edges, collectives, storages, twins, sources, own, live: Vec::new() };
+        reading.live = reading.live();
+        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not.
+        let live_before = |id: NodeId| reading.twins[id.index()].is_none_or(|twin| old.live[twin.index()]);
+        let live: Vec<bool> = graph.ids().map(|id| reading.live[id.index()] && live_before(id)).collect();
+        reading.live = live;
+        reading
+    }
+
+    /// Whether a change of the node's value is seen from outside: it reaches an output or memory of the caller
+    /// through operators that depend on it.
+    pub fn is_live(&self, id: NodeId) -> bool {
+        self.live[id.index()]
+    }
+
+    fn live(&self) -> Vec<bool> {
+        live(self.graph, &self.ops, &self.storages)
+    }
+
+    /// The operator of a call.
+    pub fn call(&self, id: NodeId) -> Option<&OpInfo> {
+        self.ops.call(self.graph, id)
+    }
+
+    /// The calls, in list order.
+    pub fn calls(&self) -> impl Iterator<Item = (NodeId, &OpInfo)> {
+        self.graph.ids().filter_map(|id| Some((id, self.call(id)?)))
+    }
+
+    /// Whether a call only computes: it draws nothing, writes nothing, sends nothing, and has no effect.
+    pub fn is_pure(&self, id: NodeId) -> bool {
+        self.call(id).is_some_and(|info| {
+            !info.effect
+                && info.collective().is_none()
+                && info.kind != Kind::Wait
+                && info.kind != Kind::Unknown
+                && !self.ops.draws(self.graph, id)
+                && info.mutated().next().is_none()
+                && info.undeclared_writes().is_empty()
+        })
+    }
+
+    /// Whether a call makes a new tensor from the elements of its operands, and only that.
+    pub fn is_arithmetic(&self, id: NodeId) -> bool {
+        self.is_pure(id)
+            && self.call(id).is_some_and(|info| {
+                !info.is_view()
+                    && (info.kind.is_elementwise() || matches!(info.kind, Kind::Matmul(_) | Kind::Reduce(_)))
+            })
+    }
+
+    /// Whether the memory that a node shows is written by nobody, and no collective is still to fill it.
+    pub fn is_settled(&self, id: NodeId) -> bool {
+        !is_written(&self.storages, id) && self.collectives.launch_of_value(id).is_none()
+    }
+
+    /// What must be equal for one tensor to stand in for another. Empty tensors stand in for none.
+    pub(super) fn record(&self, id: NodeId) -> Option<Record> {
+        let tensor = self.graph.tensor_of(id)?;
+        (self.graph.numel(tensor)? > 0).then_some((tensor.shape, tensor.stride, tensor.dtype, tensor.device))
+    }
+
+    /// The operands that the value of a call depends on.
+    pub(super) fn operands(&self, id: NodeId) -> Vec<NodeId> {
+        match made(self.graph, &self.ops, id) {
+            Made::OfAll(operands) => operands,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Known sizes of a tensor.
+    pub(super) fn sizes(&self, id: NodeId) -> Option<Vec<i64>> {
+        self.graph.sizes(self.graph.tensor_of(id)?.shape)
+    }
+
+    /// Whether the elements of a value are different from one another: it comes from an input, a product or
+    /// communication by moves that repeat nothing.
+    pub(super) fn is_varied(&self, id: NodeId) -> bool {
+        use crate::ops::{Move, View};
+        let mut at = id;
+        loop {
+            if self.graph.node(at).op == Op::Placeholder {
+                return true;
+            }
+            let Some(info) = self.call(at) else { return false };
+            match info.kind {
+                Kind::Matmul(_) | Kind::Wait => return true,
+                Kind::View(View::Expand | View::AsStrided) => return false,
+                Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem => {}
+                _ => return false,
+            }
+            match self.graph.inputs(at).first() {
+                Some(&input) if input < at => at = input,
+                _ => return false,
+            }
+        }
+    }
+
+    /// The elements of the tuple that the graph returns.
+    pub fn outputs(&self) -> Vec<Value> {
+        outputs(self.graph)
+    }
+}
+
+/// The elements of the tuple that a graph returns.
+fn outputs(graph: &Graph) -> Vec<Value> {
+    let Some(output) = graph.output() else { return Vec::new() };
+    match graph.args(output) {
+        [Value::List(span)] => graph.values(*span).to_vec(),
+        args => args.to_vec(),
+    }
+}
+
+/// What is known about the graph before the pass.
+struct Old {
+    sources: Sources,
+    live: Vec<bool>,
+    count: usize,
+}
+
+impl Old {
+    fn new(graph: &Graph) -> Old {
+        let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+        let collectives = Collectives::new(graph, &ops);
+        let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        let (numbers, count) = inputs(graph);
+        Old {
+            sources: of_inputs(graph, &ops, &storages, &numbers, count),
+            live: live(graph, &ops, &storages),
+            count,
+        }
+    }
+}
+
+fn own(graph: &Graph, ops: &Ops, storages: &Storages) -> Sources {
+    let (numbers, count) = inputs(graph);
+    of_inputs(graph, ops, storages, &numbers, count)
+}
+
+fn of_inputs(
+    graph: &Graph,
+    ops: &Ops,
+    storages: &Storages,
+    numbers: &[Option<usize>],
+    count: usize,
+) -> Sources {
+    let known = |id: NodeId| {
+        let number = numbers[id.index()]?;
+        let mut set = FixedBitSet::with_capacity(count);
+        set.insert(number);
+        Some((set.clone(), set))
+    };
+    Sources::new(graph, ops, storages, count, &known)
+}
+
+/// The node of the same name before the pass, where it is the same call with the same result.
+fn twin(before: &Graph, graph: &Graph, id: NodeId) -> Option<NodeId> {
+    let twin = before.find(graph.name(id))?;
+    let (node, old) = (graph.node(id), before.node(twin));
+    let same_call = node.op == old.op && graph.target(id) == before.target(twin);
+    // Backward takes saved values as inputs, under their names.
+    let is_saved = node.op == Op::Placeholder && old.op == Op::Call;
+    let is_input = node.op == Op::Placeholder && old.op == Op::Placeholder;
+    ((same_call || is_saved || is_input) && same_record(before, twin, graph, id)).then_some(twin)
+}
+
+/// Whether two nodes return a tensor of the same size and dtype, or none.
+fn same_record(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> bool {
+    match (before.tensor_of(twin), graph.tensor_of(id)) {
+        (Some(old), Some(now)) => old.dtype == now.dtype && before.sizes(old.shape) == graph.sizes(now.shape),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// The node before the pass whose value each node has: its twin, or what a twin's reader read in its place.
+fn values(before: &Graph, graph: &Graph, twins: &[Option<NodeId>]) -> Vec<Option<NodeId>> {
+    let mut values = twins.to_vec();
+    for id in graph.ids() {
+        let Some(twin) = twins[id.index()].filter(|_| graph.node(id).op == Op::Call) else { continue };
+        for (now, old) in read_in_place(before, twin, graph, id) {
+            values[now.index()].get_or_insert(old);
+        }
+    }
+    if let (Some(now), Some(old)) = (graph.output(), before.output()) {
+        for (now, old) in read_in_place(before, old, graph, now) {
+            values[now.index()].get_or_insert(old);
+        }
+    }
+    values
+}
+
+/// The references of a node, each with that of its twin at the same place; none where their numbers differ.
+fn read_in_place(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> Vec<(NodeId, NodeId)> {
+    let references = |graph: &Graph, id| {
+        let mut list = Vec::new();
+        graph.for_each_input(id, &mut |input| list.push(input));
+        list
+    };
+    let (now, old) = (references(graph, id), references(before, twin));
+    if now.len() != old.len() {
+        return Vec::new();
+    }
+    now.into_iter().zip(old).collect()
+}
+
+/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it.
+fn live(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<bool> {
+    let mut live = vec![false; graph.len()];
+    for value in outputs(graph) {
+        if let Value::Node(node) = value {
+            live[node.index()] = true;
+        }
+    }
+    for id in graph.ids().rev().filter(|&id| graph.node(id).op == Op::Call) {
+        let writes =
+            storages.accesses_by(id).iter().filter(|access| access.touch.writes() && access.part.certain);
+        let seen = writes.into_iter().any(|access| {
+            storages.storage(access.part.storage).external
+                || storages.accesses_of(access.part.storage).any(|later| {
+                    later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
+                })
+        });
+        live[id.index()] |= seen;
+        if live[id.index()] {
+            for operand in made(graph, ops, id).operands() {
+                live[operand.index()] = true;
+            }
+        }
+    }
+    live
+}
