@@ -1,7 +1,7 @@
 """What graph-oracle says of a pass: `check(before, after, pass_kind)`.
 
     verdict = check(before, after, "bucketing")
-    if not verdict:
+    if not verdict:                  # violated, undecided or refused
         print(verdict)
 
 The command is found through the environment variable GRAPH_ORACLE, or in PATH.
@@ -15,6 +15,8 @@ import tempfile
 from dataclasses import dataclass, field
 
 PASSES = ("bucketing", "repair", "partition", "schedule")
+# Exit statuses that come with a report: sound, violated, undecided or refused.
+STATUSES = (0, 1, 3)
 
 
 class NoOracle(RuntimeError):
@@ -54,7 +56,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found. True if nothing is violated (`undecided` counts as true: see `decided`)."""
+    """What was found: `verdict` is "sound", "violated", "undecided" or "refused".
+
+    True only if it is sound. An undecided verdict is neither: nothing wrong was found, and nothing was shown to be right.
+    """
 
     pass_kind: str
     verdict: str
@@ -62,9 +67,10 @@ class Verdict:
     rules: dict
     notes: list
     subject: str = ""
+    reasons: list = field(default_factory=list)
 
     def __bool__(self):
-        return self.verdict != "violated"
+        return self.verdict == "sound"
 
     @property
     def decided(self):
@@ -86,8 +92,7 @@ class Verdict:
                 shown.append(f"... and {len(self.findings) - 5} more")
             return "\n\n".join([head, *shown])
         head = f"graph-oracle: {self.pass_kind}{subject} is {self.verdict} ({held} rules hold)"
-        doubts = [f"  {rule}: {why}" for rule, (status, why) in self.rules.items() if status == "undecided"]
-        return "\n".join([head, *doubts])
+        return "\n".join([head, *(f"  {reason}" for reason in self.reasons)])
 
 
 def command():
@@ -121,7 +126,7 @@ def check(before, after, pass_kind, *, unrepaired=None, subject="", **options):
         for key, value in options.items():
             arguments += ["--set", f"{key}={_setting(value)}"]
         done = subprocess.run([*arguments, "--format", "json"], capture_output=True, text=True)
-    if done.returncode not in (0, 1) or not done.stdout:
+    if done.returncode not in STATUSES or not done.stdout:
         line = (done.stderr or done.stdout).strip().splitlines()
         raise NoOracle(line[0] if line else f"graph-oracle ended with status {done.returncode}")
     return read(json.loads(done.stdout), pass_kind, subject)
@@ -138,7 +143,8 @@ def read(report, pass_kind, subject=""):
         for one in report.get("findings") or []
     ]
     rules = {one["id"]: (one["status"], one.get("why", "")) for one in report.get("rules") or []}
-    return Verdict(pass_kind, report["verdict"], findings, rules, report.get("notes") or [], subject)
+    reasons = report.get("reasons") or []
+    return Verdict(pass_kind, report["verdict"], findings, rules, report.get("notes") or [], subject, reasons)
 
 
 def _path(graph, path, kind):

@@ -22,10 +22,10 @@ class Oracle:
         """The Verdict."""
         return check(before, after, pass_kind, **options)
 
-    def assert_pass_ok(self, before, after, pass_kind, **options):
-        """Fails with what was found. What is undecided passes."""
+    def assert_pass_ok(self, before, after, pass_kind, *, allow_undecided=False, **options):
+        """Fails with what was found, and where the verdict is undecided or refused unless that is allowed."""
         verdict = check(before, after, pass_kind, **options)
-        if not verdict:
+        if not verdict and (verdict.decided or not allow_undecided):
             pytest.fail(str(verdict), pytrace=False)
         return verdict
 

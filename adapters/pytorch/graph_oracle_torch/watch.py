@@ -2,7 +2,7 @@
 
     with graph_oracle_torch.watch() as seen:
         torch.compile(model)(x).sum().backward()
-    assert not seen.violated
+    assert seen
 
 Watched are, wherever Inductor and AOTAutograd call them: the bucketing passes (with the sort that must repair what they
 leave), the partitioners, and `stable_topological_sort` where it changes the order. Nothing else is
@@ -27,20 +27,31 @@ SORTS = {"torch._inductor.pattern_matcher": ["stable_topological_sort"]}
 
 
 class Seen:
-    """`verdicts` of all passes that ran; `violated` those that found something; `problems`: what could not be judged."""
+    """`verdicts` of all passes that ran: `violated` those that found something, `undecided` those that could not tell (a refusal
+    is among them). `problems`: what could not be judged. True if each pass that ran was found sound.
+    """
 
     def __init__(self):
         self.verdicts, self.problems = [], []
 
     @property
     def violated(self):
-        return [verdict for verdict in self.verdicts if not verdict]
+        return [verdict for verdict in self.verdicts if verdict.verdict == "violated"]
+
+    @property
+    def undecided(self):
+        return [verdict for verdict in self.verdicts if not verdict.decided]
+
+    def __bool__(self):
+        return bool(self.verdicts) and all(self.verdicts) and not self.problems
 
     def __str__(self):
         head = f"graph-oracle watched {len(self.verdicts)} passes, {len(self.violated)} of them wrong"
+        if self.undecided:
+            head += f", {len(self.undecided)} undecided"
         if self.problems:
             head += f", {len(self.problems)} could not be judged"
-        told = [str(verdict) for verdict in self.violated]
+        told = [str(verdict) for verdict in self.violated + self.undecided]
         told += [f"graph-oracle: {subject} could not be judged: {problem}" for subject, problem in self.problems]
         return "\n\n".join([head, *told])
 
