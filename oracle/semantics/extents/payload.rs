@@ -211,7 +211,7 @@ impl<'a, 'g> Search<'a, 'g> {
 
     /// Whether elements are the same whatever the inputs are.
     fn is_padding(&self, value: ValueId, range: Range<i64>) -> bool {
-        pieces(self.arena.runs(value), range.start, range.end)
+        pieces(self.arena.runs(value), range.start, range.end - range.start)
             .all(|piece| self.arena.is_uniform(piece.source))
     }
 
