@@ -107,7 +107,9 @@ mod tests {
             let any = all.iter().any(|&(_, flight)| expected(&all, flight) == Some(true));
             match ranges.meets(range) {
                 None => assert!(!any, "{range:?} meets one of {all:?}"),
-                Some(found) => assert_eq!(expected(&all, found), Some(true), "{range:?} and {found}: {all:?}"),
+                Some(found) => {
+                    assert_eq!(expected(&all, found), Some(true), "{range:?} and {found}: {all:?}")
+                }
             }
             ranges.insert(range, flight);
             all.push((range, flight));

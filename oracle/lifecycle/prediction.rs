@@ -100,8 +100,7 @@ pub fn events_of_replay(facts: &Facts, replay: &Replay) -> Vec<Event> {
         let bytes = Range { start: start.clamp(0, size), end: end.clamp(0, size) };
         // A storage of which nothing is recorded counts no bytes, but it may have some.
         let info = facts.storages.storage(access.part.storage);
-        let is_known =
-            info.bytes.is_some() || facts.storages.tensor(info.by, info.place as usize).is_some();
+        let is_known = info.bytes.is_some() || facts.storages.tensor(info.by, info.place as usize).is_some();
         Touched { storage: name(storage as usize), bytes: is_known.then_some(bytes) }
     };
     let mut ends_flights: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
