@@ -472,6 +472,17 @@ fn a_schedule_is_sound_until_a_node_moves_too_far() {
     assert_eq!(status(&run), 0, "{}", text(&run.stderr));
     let check = program(&["check", "schedule", before, &after]);
     assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    // Two ranks' recordings of one graph: what each is called is no edit, and every rule is applied.
+    let of_rank = |rank: u32| {
+        let text = format!(
+            "graph rank{rank} forward\nworld 2 ranks, groups dp = [0 1]\nx = input : f32[4]\n\
+             g = all_gather(x, dp) : f32[8]\nw = wait(g) : f32[8]\noutput w\n"
+        );
+        scratch.write(&format!("rank{rank}.graph"), text.as_bytes())
+    };
+    let check = program(&["check", "schedule", &of_rank(0), &of_rank(1)]);
+    assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
+    assert!(!text(&check.stdout).contains("no permutation"), "{}", text(&check.stdout));
     let turned = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\na = relu(x) : f32[4]\nb = relu(a) : f32[4]\noutput b\n";
     let right = scratch.write("right.graph", turned.as_bytes());
     let wrong = turned

@@ -4,6 +4,7 @@ mod accesses;
 mod aliasing;
 pub mod bytes;
 pub mod collectives;
+mod computed;
 pub mod conflicts;
 pub mod contraction;
 pub mod cycle;
@@ -23,6 +24,7 @@ pub mod topological;
 pub mod validate;
 
 pub use collectives::{CollectiveCall, Collectives, GroupName};
+pub use computed::{Computed, computed};
 pub use contraction::{ContractedCycle, check_contraction};
 pub use cycle::{Cycle, shortest_cycle};
 pub use dependences::Dependences;

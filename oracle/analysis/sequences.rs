@@ -8,8 +8,9 @@
 //! A [`Sequences`] owns its data, so that graphs can be compared after one of them is gone.
 
 use super::collectives::{CollectiveCall, Collectives, GroupName};
-use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
+use crate::graph::{Dtype, Graph, NodeId, Out, Tensor, TensorId};
 use crate::ops::Collective;
+use rustc_hash::FxHashMap;
 use std::fmt;
 
 /// What one launch looks like from outside the rank.
@@ -33,6 +34,8 @@ pub struct Launch {
     pub root: Option<i64>,
     /// Of an all-to-all the elements that go to each member of the group, and those that are expected from each.
     pub splits: Option<[Vec<i64>; 2]>,
+    /// The shapes of what is sent and of the results, by hints; `None` where one is not known.
+    pub shapes: Option<[Vec<Vec<i64>>; 2]>,
 }
 
 /// The launches on one group.
@@ -55,6 +58,7 @@ impl Sequences {
     /// Collects the launches of `graph`.
     pub fn new(graph: &Graph, collectives: &Collectives) -> Sequences {
         let mut sequences = Sequences::default();
+        let mut known: FxHashMap<String, usize> = FxHashMap::default();
         for call in &collectives.calls {
             let group = match call.group {
                 GroupName::Text(name) => name.to_string(),
@@ -62,9 +66,12 @@ impl Sequences {
                 GroupName::Unknown => "?".to_string(),
             };
             let launch = Launch::new(graph, call);
-            match sequences.groups.iter_mut().find(|sequence| sequence.group == group) {
-                Some(sequence) => sequence.launches.push(launch),
-                None => sequences.groups.push(Sequence { group, launches: vec![launch] }),
+            match known.get(&group) {
+                Some(&at) => sequences.groups[at].launches.push(launch),
+                None => {
+                    known.insert(group.clone(), sequences.groups.len());
+                    sequences.groups.push(Sequence { group, launches: vec![launch] });
+                }
             }
         }
         sequences
@@ -77,12 +84,21 @@ impl Sequences {
 
     /// The first difference on each group that the two do not use alike, in the order of this one's groups, then
     /// of the other's.
-    pub fn differences(&self, other: &Sequences) -> Vec<Difference> {
-        let own = self.groups.iter().map(|s| &s.group);
-        let others = other.groups.iter().map(|s| &s.group);
-        let groups = own.chain(others.filter(|group| !self.groups.iter().any(|s| s.group == **group)));
-        groups.filter_map(|group| first_difference(group, self.of(group), other.of(group))).collect()
+    pub fn differences<'a>(&'a self, other: &'a Sequences) -> Vec<Difference> {
+        let own = by_group(self);
+        let others = by_group(other);
+        let of = |all: &FxHashMap<&str, &'a [Launch]>, group: &str| -> &'a [Launch] {
+            all.get(group).copied().unwrap_or(&[])
+        };
+        let only_other = other.groups.iter().filter(|sequence| !own.contains_key(sequence.group.as_str()));
+        let groups = self.groups.iter().chain(only_other).map(|sequence| sequence.group.as_str());
+        groups.filter_map(|group| first_difference(group, of(&own, group), of(&others, group))).collect()
     }
+}
+
+/// The launches of each group, by its name.
+fn by_group(sequences: &Sequences) -> FxHashMap<&str, &[Launch]> {
+    sequences.groups.iter().map(|s| (s.group.as_str(), s.launches.as_slice())).collect()
 }
 
 impl Launch {
@@ -104,6 +120,10 @@ impl Launch {
                 .filter(|_| !results.is_empty()),
             root: call.peer.filter(|_| call.kind == Collective::Broadcast),
             splits: splits(graph, call),
+            shapes: shapes_of(graph, inputs())
+                .filter(|_| known)
+                .zip(shapes_of(graph, results.iter().map(|&t| graph.tensor(t))))
+                .map(<[_; 2]>::from),
         }
     }
 
@@ -117,6 +137,11 @@ impl Launch {
         (self.kind, &self.reduce_op, self.root) == (other.kind, &other.reduce_op, other.root)
             && sizes(self) == sizes(other)
     }
+}
+
+/// The shapes of tensors, by hints.
+fn shapes_of<'g>(graph: &Graph, tensors: impl Iterator<Item = &'g Tensor>) -> Option<Vec<Vec<i64>>> {
+    tensors.map(|tensor| graph.dims(tensor.shape).iter().map(|&dim| graph.hint(dim)).collect()).collect()
 }
 
 /// The elements that an all-to-all sends to each member of its group, and those that it expects from each.
@@ -207,6 +232,41 @@ pub fn first_difference(group: &str, first: &[Launch], second: &[Launch]) -> Opt
     }
     let group = group.to_string();
     Some(Difference { group, index: met, first: first.get(met).cloned(), second: second.get(met).cloned() })
+}
+
+/// Whether one list is a permutation of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permuted {
+    /// It is not.
+    Not,
+    /// It is, in the same order.
+    Same,
+    /// It is, in another order.
+    Order {
+        /// The first place at which the two differ.
+        at: usize,
+        /// Where the second has what the first has there.
+        elsewhere: usize,
+    },
+}
+
+impl Permuted {
+    /// Compares two lists. n log n.
+    pub fn new<K: Ord>(first: &[K], second: &[K]) -> Permuted {
+        fn sorted<K: Ord>(of: &[K]) -> Vec<&K> {
+            let mut sorted: Vec<&K> = of.iter().collect();
+            sorted.sort();
+            sorted
+        }
+        match first.iter().zip(second).position(|(x, y)| x != y) {
+            None if first.len() == second.len() => Permuted::Same,
+            Some(at) if sorted(first) == sorted(second) => {
+                let behind = second[at..].iter().position(|y| *y == first[at]);
+                Permuted::Order { at, elsewhere: at + behind.unwrap_or(0) }
+            }
+            _ => Permuted::Not,
+        }
+    }
 }
 
 fn tensors(graph: &Graph, out: Out, into: &mut Vec<TensorId>) {

@@ -13,11 +13,11 @@ use super::collectives::{Collectives, GroupName};
 use super::cycle::shortest_cycle_of;
 use super::edges::{EdgeKind, Edges, Rows};
 use super::topological::{Violation, violations};
-use crate::graph::{Dim, ExprId, Graph, NodeId, Op, Out, Span, Tensor, Value, bound_of};
+use crate::graph::{Dim, ExprId, Graph, Group, NodeId, Op, Out, Span, Tensor, Value, bound_of};
 use crate::limits::Limit;
 use crate::ops::shape::{ShapeError, ShapeFault, check};
 use crate::ops::{Kind, Ops};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All faults of `graph`.
 pub fn validate(graph: &Graph) -> Vec<Fault> {
@@ -167,11 +167,15 @@ fn order(faults: &mut Faults, edges: &Edges) {
 
 fn communication(faults: &mut Faults, ops: &Ops, collectives: &Collectives) {
     let graph = faults.graph;
+    let mut groups: FxHashMap<&str, &Group> = FxHashMap::default();
+    graph.world.groups.iter().for_each(|group| {
+        groups.entry(&group.name).or_insert(group);
+    });
     for call in &collectives.calls {
         // The empty name is the tag of the old functional collectives, which list their ranks.
         let GroupName::Text(name) = call.group else { continue };
         let node = Some(call.node);
-        match (graph.world.group(name), call.group_size) {
+        match (groups.get(name), call.group_size) {
             (None, _) if !name.is_empty() => {
                 faults.add(node, FaultKind::UnknownGroup { group: name.to_string() });
             }

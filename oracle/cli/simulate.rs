@@ -109,6 +109,7 @@ impl Simulate {
                     "simulation_version": "graph-oracle-simulation/1",
                     "finishes": report.finishes(),
                     "ranks": ranks,
+                    "warnings": report.warnings,
                     "report": lines.lines().collect::<Vec<_>>(),
                     "end_nanoseconds": report.timeline.end(),
                     "exposed_nanoseconds": report.timeline.exposed(),

@@ -10,12 +10,18 @@ use super::{DimsId, ExprId, Graph, NodeId, Out, Span, Str, Tensor, Value};
 impl Graph {
     /// The first difference to `other`, in words; `None` if they are the same graph.
     pub fn difference(&self, other: &Graph) -> Option<String> {
-        fn differ<T: PartialEq + std::fmt::Debug>(what: &str, a: &T, b: &T) -> Option<String> {
-            (a != b).then(|| format!("{what}: {a:?} and {b:?}"))
-        }
         differ("name", &self.name, &other.name)
-            .or_else(|| differ("kind", &self.kind, &other.kind))
             .or_else(|| differ("world", &self.world, &other.world))
+            .or_else(|| self.difference_in_program(other))
+    }
+
+    /// The first difference in what is run. What a graph is called, and on which rank it was recorded, is none.
+    pub fn difference_in_program(&self, other: &Graph) -> Option<String> {
+        differ("kind", &self.kind, &other.kind)
+            .or_else(|| match self.world.is_same_network(&other.world) {
+                true => None,
+                false => differ("world", &self.world, &other.world),
+            })
             .or_else(|| differ("symbols", &self.symbols, &other.symbols))
             .or_else(|| differ("number of nodes", &self.len(), &other.len()))
             .or_else(|| match self.has_the_nodes_of(other) {
@@ -72,6 +78,10 @@ impl Graph {
     pub fn same_result(&self, id: NodeId, other: &Graph, twin: NodeId) -> bool {
         Pair { a: self, b: other }.outs(self.node(id).out, other.node(twin).out)
     }
+}
+
+fn differ<T: PartialEq + std::fmt::Debug>(what: &str, a: &T, b: &T) -> Option<String> {
+    (a != b).then(|| format!("{what}: {a:?} and {b:?}"))
 }
 
 fn sorted_ordering(graph: &Graph) -> Vec<(u32, u32)> {

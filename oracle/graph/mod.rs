@@ -34,7 +34,7 @@ pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
 pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
-pub use world::{Group, MOST_RANKS, World, WorldFault};
+pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};

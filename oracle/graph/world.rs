@@ -8,6 +8,7 @@
 //! instances are unknown, and [`World::assume_mesh`] says which layout is assumed where one is needed.
 
 use crate::limits::Limit;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -98,10 +99,69 @@ impl Group {
     }
 }
 
+/// Where each rank stands in each group, for worlds that are asked about many ranks.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// By name.
+    groups: FxHashMap<String, usize>,
+    /// For each rank its groups, each with the instance and the index there; in order of the groups.
+    of_rank: Vec<Vec<(usize, usize, usize)>>,
+}
+
+impl Places {
+    /// The places in a world of so many ranks; ranks beyond them have none. Linear in the lists of ranks.
+    pub fn new(world: &World, ranks: usize) -> Places {
+        let mut places = Places { groups: FxHashMap::default(), of_rank: vec![Vec::new(); ranks] };
+        for (g, group) in world.groups.iter().enumerate() {
+            places.groups.entry(group.name.clone()).or_insert(g);
+            for (instance, members) in group.instances.iter().enumerate() {
+                for (index, &rank) in members.iter().enumerate() {
+                    // As for `Group::instance_of`, the first mention counts.
+                    if let Some(of) = places.of_rank.get_mut(rank as usize)
+                        && of.last().is_none_or(|last| last.0 != g)
+                    {
+                        of.push((g, instance, index));
+                    }
+                }
+            }
+        }
+        places
+    }
+
+    /// The number of the group called `name`; the first of several.
+    pub fn group(&self, name: &str) -> Option<usize> {
+        self.groups.get(name).copied()
+    }
+
+    /// The instance of a group that `rank` belongs to, and its index there.
+    pub fn instance_of(&self, group: usize, rank: u32) -> Option<(usize, usize)> {
+        let of = self.of_rank(rank);
+        let at = of.binary_search_by_key(&group, |place| place.0).ok()?;
+        Some((of[at].1, of[at].2))
+    }
+
+    /// The groups of a rank in order, each with the instance and the index there.
+    pub fn of_rank(&self, rank: u32) -> &[(usize, usize, usize)] {
+        self.of_rank.get(rank as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
 impl World {
     /// The group called `name`.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|g| g.name == name)
+    }
+
+    /// Whether both have the same ranks and groups, wherever they were recorded.
+    pub fn is_same_network(&self, other: &World) -> bool {
+        let groups = |world: &World| {
+            world
+                .groups
+                .iter()
+                .map(|group| Group { recorded_rank: None, ..group.clone() })
+                .collect::<Vec<_>>()
+        };
+        self == other || (self.ranks == other.ranks && groups(self) == groups(other))
     }
 
     /// Whether every group says which ranks it has.

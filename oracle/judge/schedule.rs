@@ -429,5 +429,5 @@ fn judgement(evidence: &Evidence) -> Judgement {
             .map(|id| outcome.after.graph.name(id)))
     });
     let verdict = verdict(findings, undecided);
-    Judgement { verdict, rules, notes: Vec::new(), acted }
+    Judgement { verdict, rules, notes: evidence.warnings(), acted }
 }

@@ -178,7 +178,7 @@ impl ScheduleReport {
 
 /// Whether two graphs are one list of nodes.
 fn is_same_order(a: &Graph, b: &Graph) -> bool {
-    std::ptr::eq(a, b) || (a.len() == b.len() && a.difference(b).is_none())
+    std::ptr::eq(a, b) || (a.len() == b.len() && a.difference_in_program(b).is_none())
 }
 
 /// For each rank which of the orders it has; ranks that nobody names have the first.

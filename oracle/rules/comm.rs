@@ -3,10 +3,12 @@
 use super::proved::is_padded;
 use super::values::ValueResult;
 use super::{Checked, Evidence, Finding, Merge, Side, Stage};
-use crate::analysis::{CollectiveCall, GroupName};
-use crate::graph::{Dtype, Graph, NodeId};
+use crate::analysis::sequences::Permuted;
+use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
+use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::Kind;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Every launch before survives or is carried by exactly one new launch, which carries nothing else.
 pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
@@ -224,20 +226,40 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
         return Checked::Undecided("the world has too many ranks".into());
     };
+    // Ranks with one graph share what it launches.
+    let mut distinct: Vec<(&Rc<Side>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
+    let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (i, outcome) in evidence.ranks.iter().enumerate() {
+        let known = distinct.iter().position(|(side, _)| Rc::ptr_eq(side, &outcome.side));
+        let known = known.unwrap_or_else(|| {
+            distinct.push((&outcome.side, sequences(&outcome.side)));
+            distinct.len() - 1
+        });
+        by_rank.entry(outcome.rank).or_insert((i, known));
+    }
+    let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
     let mut findings = Vec::new();
     for group in &world.groups {
         for instance in &group.instances {
-            let present: Vec<_> =
-                instance.iter().filter_map(|&rank| evidence.ranks.iter().find(|r| r.rank == rank)).collect();
-            let Some((first, others)) = present.split_first() else { continue };
-            let expected = sequence(&first.side, &group.name);
-            for other in others {
-                let found = sequence(&other.side, &group.name);
-                let at = (0..expected.len().max(found.len()))
+            let present: Vec<(usize, usize)> =
+                instance.iter().filter_map(|rank| by_rank.get(rank).copied()).collect();
+            let Some((&(first, first_graph), others)) = present.split_first() else { continue };
+            let first = &evidence.ranks[first];
+            let expected = launches(first_graph, &group.name);
+            for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
+                let other = &evidence.ranks[other];
+                let found = launches(graph, &group.name);
+                let parts = (0..expected.len().max(found.len()))
                     .find(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
-                let Some(at) = at else { continue };
-                let tell = |rank: u32, entry: Option<&(NodeId, String)>, side: &Side| match entry {
-                    Some((node, what)) => format!("rank {rank} launches {} ({what})", side.graph.name(*node)),
+                let exchanged = || match exchanged(expected, found) {
+                    Permuted::Order { at, elsewhere } => Some((at, Some(elsewhere))),
+                    Permuted::Same | Permuted::Not => None,
+                };
+                let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
+                let tell = |rank: u32, entry: Option<&Launched>, side: &Side| match entry {
+                    Some((node, what, _)) => {
+                        format!("rank {rank} launches {} ({what})", side.graph.name(*node))
+                    }
                     None => format!("rank {rank} launches nothing more"),
                 };
                 let mut finding = evidence
@@ -248,11 +270,18 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     )
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
                     .then(tell(first.rank, expected.get(at), &first.side))
-                    .however(format!(
-                        "{}: the two are taken for one collective, or wait for ever",
-                        tell(other.rank, found.get(at), &other.side)
-                    ));
-                if let Some((node, _)) = expected.get(at) {
+                    .however(match elsewhere {
+                        None => format!(
+                            "{}: the two are taken for one collective, or wait for ever",
+                            tell(other.rank, found.get(at), &other.side)
+                        ),
+                        Some(elsewhere) => format!(
+                            "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
+                            tell(other.rank, found.get(at), &other.side),
+                            first.rank
+                        ),
+                    });
+                if let Some((node, ..)) = expected.get(at) {
                     finding = finding.after_nodes(evidence, [*node]);
                 }
                 findings.push(finding);
@@ -265,13 +294,32 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The launches on a group, in list order, with what must agree between ranks.
-fn sequence(side: &Side, group: &str) -> Vec<(NodeId, String)> {
-    let calls = side.collectives.calls.iter();
-    calls
-        .filter(|call| call.group == GroupName::Text(group))
-        .map(|call| (call.node, describe(side.graph, call)))
-        .collect()
+/// A launch, with what must agree between ranks, and with what it computes.
+type Launched = (NodeId, String, Computed);
+
+/// Whether two ranks launch the same on a group, by what each launch computes, and in another order.
+fn exchanged(first: &[Launched], second: &[Launched]) -> Permuted {
+    let by = |number: fn(&Computed) -> u64| {
+        let numbers = |of: &[Launched]| of.iter().map(|launched| number(&launched.2)).collect::<Vec<u64>>();
+        Permuted::new(&numbers(first), &numbers(second))
+    };
+    match by(|computed| computed.exact) {
+        // Numbers may be other ones on each rank: the slots of a buffer, for one.
+        Permuted::Not => by(|computed| computed.rough),
+        decided => decided,
+    }
+}
+
+/// The launches on each group, in list order.
+fn sequences<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<Launched>> {
+    let computed = computed(side.graph);
+    let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
+    for call in &side.collectives.calls {
+        let GroupName::Text(group) = call.group else { continue };
+        let launched = (call.node, describe(side.graph, call), computed[call.node.index()]);
+        sequences.entry(group).or_default().push(launched);
+    }
+    sequences
 }
 
 /// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
@@ -279,12 +327,13 @@ fn sequence(side: &Side, group: &str) -> Vec<(NodeId, String)> {
 fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
     // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
     let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
+    let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
     let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
-        evidence.ranks.iter().map(|r| program(&r.side, world)).collect();
+        evidence.ranks.iter().map(|r| program(&r.side, &places)).collect();
     let mut at = vec![0usize; programs.len()];
     let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
     let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
-        let Some((instance, _)) = world.groups[group].instance_of(rank) else { return true };
+        let Some((instance, _)) = places.instance_of(group, rank) else { return true };
         let members = world.groups[group].instances[instance].iter();
         members
             .filter(|r| ranks.contains(r))
@@ -297,7 +346,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
                 if is_wait && !ready(&launched, group, number, ranks[i]) {
                     break;
                 }
-                if !is_wait && let Some((instance, _)) = world.groups[group].instance_of(ranks[i]) {
+                if !is_wait && let Some((instance, _)) = places.instance_of(group, ranks[i]) {
                     *launched.entry((group, instance, ranks[i])).or_insert(0) += 1;
                 }
                 at[i] += 1;
@@ -322,8 +371,8 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
         let graph = evidence.ranks[i].side.graph;
         let name = &world.groups[group].name;
         let lacking = stuck.iter().find(|&&j| {
-            world.groups[group].instance_of(ranks[j]).map(|x| x.0)
-                == world.groups[group].instance_of(ranks[i]).map(|x| x.0)
+            places.instance_of(group, ranks[j]).map(|x| x.0)
+                == places.instance_of(group, ranks[i]).map(|x| x.0)
                 && j != i
         });
         let who = lacking.map_or("another rank".to_string(), |&j| format!("rank {}", ranks[j]));
@@ -339,7 +388,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
     Some(finding.then("each goes on when the other does").however("none can go on"))
 }
 
-fn program(side: &Side, world: &crate::graph::World) -> Vec<(bool, usize, usize, NodeId)> {
+fn program(side: &Side, places: &Places) -> Vec<(bool, usize, usize, NodeId)> {
     let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
     for (launch, call) in side.collectives.calls.iter().enumerate() {
         events.push((call.node, false, launch));
@@ -351,7 +400,7 @@ fn program(side: &Side, world: &crate::graph::World) -> Vec<(bool, usize, usize,
     let mut program = Vec::new();
     for (node, is_wait, launch) in events {
         let GroupName::Text(name) = side.collectives.calls[launch].group else { continue };
-        let Some(group) = world.groups.iter().position(|g| g.name == name) else { continue };
+        let Some(group) = places.group(name) else { continue };
         if !is_wait {
             let count = numbers.entry(group).or_insert(0);
             number_of[launch] = Some(*count);

@@ -10,8 +10,12 @@ use super::machine::{Channel, Machine};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Searches for a shorter chain begin at no more than so many ranks.
+/// Searches for a shorter chain begin at no more than so many ranks, and look at no more than so many links in all.
 const SEARCHES: usize = 512;
+const LOOKS: usize = 1 << 22;
+
+/// Of the ranks that a collective lacks, no more than so many are followed.
+const LACKING: usize = 16;
 
 /// Why one rank cannot go on: a link of a chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,36 +74,121 @@ pub(super) fn deadlock(machine: &Machine) -> Option<Deadlock> {
     if machine.is_finished() {
         return None;
     }
-    let links: Vec<Vec<(usize, Link)>> =
-        (0..machine.ranks.len()).map(|class| links(machine, class)).collect();
+    let lackers: Vec<Vec<usize>> =
+        (0..machine.network.channels.len()).map(|channel| lackers(machine, channel)).collect();
+    let links: Vec<Vec<(usize, Reason)>> =
+        (0..machine.ranks.len()).map(|class| links(machine, &lackers, class)).collect();
     let stuck = links.iter().filter(|links| !links.is_empty()).count();
     let mut best: Option<Vec<(usize, usize)>> = None;
+    let mut looks = LOOKS;
     for start in (0..links.len()).filter(|&class| !links[class].is_empty()).take(SEARCHES) {
         let limit = best.as_ref().map_or(usize::MAX, Vec::len);
-        if let Some(found) = circle(&links, start, limit) {
+        if let Some(found) = circle(&links, start, limit, &mut looks) {
             best = Some(found);
         }
     }
-    let is_circle = best.is_some();
-    // Without a circle, some chain ends at a rank that has no obstacle.
-    let path = best.or_else(|| {
+    let chain_end = || {
+        // Without a circle, some chain ends at a rank that has no obstacle.
         let start =
             (0..links.len()).find(|&class| links[class].iter().any(|(to, _)| links[*to].is_empty()))?;
         let at = links[start].iter().position(|(to, _)| links[*to].is_empty())?;
         Some(vec![(start, at)])
-    });
-    let chain = path?.into_iter().map(|(class, link)| links[class][link].1.clone()).collect();
-    Some(Deadlock { chain, is_circle, stuck })
+    };
+    let (path, is_circle) = match best {
+        Some(circle) => (circle, true),
+        None => match chain_end() {
+            Some(chain) => (chain, false),
+            // All searches have given up. Whoever follows the links comes back to where it was.
+            None => (some_circle(&links)?, true),
+        },
+    };
+    let told = |(class, at): (usize, usize)| {
+        let (lacks, reason) = links[class][at];
+        reason.tell(machine, class, lacks)
+    };
+    Some(Deadlock { chain: path.into_iter().map(told).collect(), is_circle, stuck })
 }
 
-/// The shortest circle through a rank with fewer than `limit` links: (rank, which of its links).
-fn circle(links: &[Vec<(usize, Link)>], start: usize, limit: usize) -> Option<Vec<(usize, usize)>> {
+/// Why a rank waits for another one.
+#[derive(Clone, Copy)]
+enum Reason {
+    /// That one is not ready for the operation at the head of the stream of a channel.
+    Head { channel: usize, operation: usize },
+    /// It launches the operation only after its wait.
+    Unlaunched(usize),
+    /// The other one has not sent the message.
+    Unsent(usize),
+}
+
+impl Reason {
+    fn tell(self, machine: &Machine, class: usize, lacks: usize) -> Link {
+        let program = machine.program(class);
+        let (needs, because) = match self {
+            Reason::Head { channel, operation } => {
+                (operation, lacking(machine, channel, class, operation, lacks))
+            }
+            Reason::Unlaunched(needed) => {
+                (needed, Some(format!("it launches {} only after that", program.operations[needed].name)))
+            }
+            Reason::Unsent(needed) => (needed, Some(standing(machine, lacks, "has not sent it"))),
+        };
+        let rank = &machine.ranks[class];
+        let at = rank.waits_for.and_then(|_| match program.steps.get(rank.at)? {
+            Step::Wait { name, .. } | Step::Compute { name, .. } => Some(name.clone()),
+            &Step::Launch(operation) => Some(program.operations[operation].name.clone()),
+        });
+        let operation = &program.operations[needs];
+        Link {
+            rank: machine.classes.first[class],
+            at,
+            needs: operation.name.clone(),
+            group: operation.group.clone(),
+            lacks: machine.classes.first[lacks],
+            because: because.unwrap_or_default(),
+        }
+    }
+}
+
+/// The first ends of a channel that are not ready for its next operation.
+fn lackers(machine: &Machine, channel: usize) -> Vec<usize> {
+    let is_ready = |&(class, _): &(usize, u32)| {
+        let head = machine.queue(channel, class).and_then(|queue| machine.queues[queue].front());
+        head.is_some_and(|head| head.open.iter().any(|open| open.0 == channel))
+    };
+    let ends = machine.network.channels[channel].ends().iter();
+    ends.filter(|end| !is_ready(end)).map(|end| end.0).take(LACKING).collect()
+}
+
+/// A circle that is reached by taking the first link of each rank.
+fn some_circle(links: &[Vec<(usize, Reason)>]) -> Option<Vec<(usize, usize)>> {
+    let mut at = links.iter().position(|links| !links.is_empty())?;
+    let mut seen = vec![usize::MAX; links.len()];
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    while seen[at] == usize::MAX {
+        seen[at] = path.len();
+        path.push((at, 0));
+        at = links[at].first()?.0;
+    }
+    Some(path.split_off(seen[at]))
+}
+
+/// The shortest circle through a rank with fewer than `limit` links: (rank, which of its links). `None` too where there
+/// are no more `looks`.
+fn circle(
+    links: &[Vec<(usize, Reason)>],
+    start: usize,
+    limit: usize,
+    looks: &mut usize,
+) -> Option<Vec<(usize, usize)>> {
+    // Before a search looks at anything, it makes room for every rank.
+    *looks = looks.checked_sub(links.len())?;
     let mut came: Vec<Option<(usize, usize)>> = vec![None; links.len()];
     let mut queue = VecDeque::from([(start, 1)]);
     while let Some((at, depth)) = queue.pop_front() {
         if depth >= limit {
             return None;
         }
+        *looks = looks.checked_sub(links[at].len())?;
         for (i, (to, _)) in links[at].iter().enumerate() {
             if *to == start {
                 let mut path = vec![(at, i)];
@@ -119,18 +208,14 @@ fn circle(links: &[Vec<(usize, Link)>], start: usize, limit: usize) -> Option<Ve
 }
 
 /// The ranks that a rank waits for, with the reasons; none if it is done.
-fn links(machine: &Machine, class: usize) -> Vec<(usize, Link)> {
-    let program = machine.program(class);
+fn links(machine: &Machine, lackers: &[Vec<usize>], class: usize) -> Vec<(usize, Reason)> {
     let rank = &machine.ranks[class];
-    let name_at = |at: usize| match program.steps.get(at) {
-        Some(Step::Wait { name, .. } | Step::Compute { name, .. }) => Some(name.clone()),
-        Some(&Step::Launch(operation)) => Some(program.operations[operation].name.clone()),
-        None => None,
-    };
-    let at = rank.waits_for.and_then(|_| name_at(rank.at));
+    if rank.waits_for.is_none() && !machine.is_at_end(class) {
+        return Vec::new();
+    }
     // The operations at the heads of the streams that this rank needs.
     let mut obstacles: Vec<(usize, usize)> = Vec::new();
-    for channel in 0..machine.network.channels.len() {
+    for channel in machine.network.channels_of(class) {
         let Some(queue) = machine.queue(channel, class) else { continue };
         let Some(head) = machine.queues[queue].front() else { continue };
         let is_needed = match rank.waits_for {
@@ -148,47 +233,30 @@ fn links(machine: &Machine, class: usize) -> Vec<(usize, Link)> {
     let mut found = Vec::new();
     if let (Some(needed), true) = (rank.waits_for, obstacles.is_empty()) {
         // A wait in front of its own launch, or a buffered message that nobody sends.
-        let operation = &program.operations[needed];
-        let (lacks, because) = match rank.open[needed] {
-            None => (class, format!("it launches {} only after that", operation.name)),
-            Some(_) => match unsent(machine, class, needed) {
-                Some(peer) => (peer, standing(machine, peer, "has not sent it")),
-                None => return found,
-            },
-        };
-        found.push((lacks, link(machine, class, at, needed, lacks, because)));
+        match rank.open[needed] {
+            None => found.push((class, Reason::Unlaunched(needed))),
+            Some(_) => {
+                found.extend(unsent(machine, class, needed).map(|peer| (peer, Reason::Unsent(needed))))
+            }
+        }
         return found;
     }
     for (channel, operation) in obstacles {
-        for &(other, _) in machine.network.channels[channel].ends() {
-            if other == class {
-                continue;
+        let reason = Reason::Head { channel, operation };
+        match &machine.network.channels[channel] {
+            Channel::Group { .. } => {
+                found.extend(
+                    lackers[channel].iter().filter(|&&other| other != class).map(|&other| (other, reason)),
+                );
             }
-            if let Some(because) = lacking(machine, channel, class, operation, other) {
-                found.push((other, link(machine, class, at.clone(), operation, other, because)));
+            Channel::Pair { ends, .. } => {
+                let others = ends.iter().map(|end| end.0).filter(|&other| other != class);
+                let lacks = |&other: &usize| lacking(machine, channel, class, operation, other).is_some();
+                found.extend(others.filter(lacks).map(|other| (other, reason)));
             }
         }
     }
     found
-}
-
-fn link(
-    machine: &Machine,
-    class: usize,
-    at: Option<String>,
-    operation: usize,
-    lacks: usize,
-    because: String,
-) -> Link {
-    let operation = &machine.program(class).operations[operation];
-    Link {
-        rank: machine.classes.first[class],
-        at,
-        needs: operation.name.clone(),
-        group: operation.group.clone(),
-        lacks: machine.classes.first[lacks],
-        because,
-    }
 }
 
 /// Why the operation at the head of a stream of `class` cannot go on for want of `other`; `None` if that is ready.
@@ -266,9 +334,11 @@ fn standing(machine: &Machine, class: usize, lacks: &str) -> String {
 fn unsent(machine: &Machine, class: usize, operation: usize) -> Option<usize> {
     let own = machine.classes.first[class];
     let what = &machine.program(class).operations[operation];
-    let group = machine.programs.world.group(&what.group)?;
-    let (instance, _) = group.instance_of(own)?;
+    let places = &machine.classes.places;
+    let group = places.group(&what.group)?;
+    let (instance, _) = places.instance_of(group, own)?;
     let receive = what.parts.iter().find(|part| !part.sends)?;
-    let peer = group.instances[instance].get(usize::try_from(receive.peer).ok()?)?;
+    let peer =
+        machine.programs.world.groups[group].instances[instance].get(usize::try_from(receive.peer).ok()?)?;
     machine.classes.of_rank.get(*peer as usize).copied()
 }

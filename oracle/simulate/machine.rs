@@ -32,6 +32,14 @@ impl Channel {
             Channel::Pair { ends, .. } => ends,
         }
     }
+
+    /// Which end a class is. A group lists its classes in order.
+    fn end_of(&self, class: usize) -> Option<usize> {
+        match self {
+            Channel::Group { ranks, .. } => ranks.binary_search_by_key(&class, |end| end.0).ok(),
+            Channel::Pair { ends, .. } => ends.iter().position(|end| end.0 == class),
+        }
+    }
 }
 
 /// All channels, and who launches what on them.
@@ -41,6 +49,8 @@ pub(super) struct Network {
     launches: Vec<Vec<Vec<usize>>>,
     /// For each class and operation the channels that it goes over.
     routes: Vec<Vec<Vec<usize>>>,
+    /// The channel of each group by the classes of its members, in order.
+    by_classes: BTreeMap<(usize, Vec<usize>), usize>,
 }
 
 impl Network {
@@ -49,24 +59,22 @@ impl Network {
         let mut channels: Vec<Channel> = Vec::new();
         let mut launches: Vec<Vec<Vec<usize>>> = Vec::new();
         let mut routes = Vec::with_capacity(classes.len());
+        let mut of_instance: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut by_classes: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
         let mut by_pair: BTreeMap<(usize, u32, u32), usize> = BTreeMap::new();
         for class in 0..classes.len() {
             let rank = classes.first[class];
             let program = &programs.programs[programs.of_rank[rank as usize]];
-            // The channel of each group that this class uses.
-            let mut own: BTreeMap<usize, usize> = BTreeMap::new();
             let mut of_class = Vec::with_capacity(program.operations.len());
-            let group_of = GroupIndices::new(programs);
             for (index, operation) in program.operations.iter().enumerate() {
                 let mut route = Vec::new();
-                let group = group_of.get(&operation.group);
-                let members =
-                    group.and_then(|g| Some((g, &groups[g].instances[classes.instance[rank as usize][g]?])));
-                let Some((g, members)) = members else {
+                let group = classes.places.group(&operation.group);
+                let place = group.and_then(|g| Some((g, classes.places.instance_of(g, rank)?.0)));
+                let Some((g, instance)) = place else {
                     of_class.push(route);
                     continue;
                 };
+                let members = &groups[g].instances[instance];
                 if operation.is_message() {
                     for part in &operation.parts {
                         let Some(&peer) = usize::try_from(part.peer).ok().and_then(|peer| members.get(peer))
@@ -85,26 +93,23 @@ impl Network {
                         }
                     }
                 } else {
-                    let channel = *own.entry(g).or_insert_with(|| {
-                        let mut met: Vec<usize> =
-                            members.iter().map(|&r| classes.of_rank[r as usize]).collect();
-                        met.sort_unstable();
-                        *by_classes.entry((g, met.clone())).or_insert_with(|| {
-                            met.dedup();
-                            let first = |class: usize| {
-                                members.iter().copied().find(|&r| classes.of_rank[r as usize] == class)
-                            };
-                            let ranks: Vec<(usize, u32)> =
-                                met.iter().filter_map(|&class| Some((class, first(class)?))).collect();
-                            launches.push(vec![Vec::new(); ranks.len()]);
-                            channels.push(Channel::Group { group: g, ranks });
+                    let channel = *of_instance.entry((g, instance)).or_insert_with(|| {
+                        // The classes of the members, each with its first rank.
+                        let mut met: Vec<(usize, u32)> =
+                            members.iter().map(|&r| (classes.of_rank[r as usize], r)).collect();
+                        met.sort_by_key(|member| member.0);
+                        let key = (g, met.iter().map(|member| member.0).collect());
+                        *by_classes.entry(key).or_insert_with(|| {
+                            met.dedup_by_key(|member| member.0);
+                            launches.push(vec![Vec::new(); met.len()]);
+                            channels.push(Channel::Group { group: g, ranks: met });
                             channels.len() - 1
                         })
                     });
                     route.push(channel);
                 }
                 for &channel in &route {
-                    if let Some(end) = channels[channel].ends().iter().position(|end| end.0 == class) {
+                    if let Some(end) = channels[channel].end_of(class) {
                         launches[channel][end].push(index);
                     }
                 }
@@ -112,45 +117,48 @@ impl Network {
             }
             routes.push(of_class);
         }
-        Network { channels, launches, routes }
+        Network { channels, launches, routes, by_classes }
     }
 
     /// The operations that a class launches on a channel, in order.
     pub(super) fn launches(&self, channel: usize, class: usize) -> &[usize] {
-        let end = self.channels[channel].ends().iter().position(|end| end.0 == class);
+        let end = self.channels[channel].end_of(class);
         end.map_or(&[], |end| &self.launches[channel][end])
+    }
+
+    /// The channel of a class's operations, each once, in order.
+    pub(super) fn channels_of(&self, class: usize) -> Vec<usize> {
+        let mut channels: Vec<usize> = self.routes[class].iter().flatten().copied().collect();
+        channels.sort_unstable();
+        channels.dedup();
+        channels
+    }
+
+    /// The channel of a group with these members, if a collective is launched on it.
+    pub(super) fn channel_of(&self, classes: &Classes, group: usize, members: &[u32]) -> Option<usize> {
+        let mut met: Vec<usize> = members.iter().map(|&rank| classes.of_rank[rank as usize]).collect();
+        met.sort_unstable();
+        self.by_classes.get(&(group, met)).copied()
     }
 
     /// The messages of an operation of rank `own` whose other end is rank `peer`.
     pub(super) fn parts_on<'a>(
         &self,
         programs: &'a Programs,
+        classes: &Classes,
         own: u32,
         peer: u32,
         operation: &'a Operation,
     ) -> impl Iterator<Item = &'a Part> + use<'a> {
-        let members = programs.world.group(&operation.group).and_then(|group| {
-            let (instance, _) = group.instance_of(own)?;
-            group.instances.get(instance)
+        let places = &classes.places;
+        let members = places.group(&operation.group).and_then(|group| {
+            let (instance, _) = places.instance_of(group, own)?;
+            programs.world.groups[group].instances.get(instance)
         });
         operation.parts.iter().filter(move |part| {
             let index = usize::try_from(part.peer).ok();
             index.and_then(|index| members?.get(index)) == Some(&peer)
         })
-    }
-}
-
-/// Groups by name.
-struct GroupIndices<'a>(BTreeMap<&'a str, usize>);
-
-impl<'a> GroupIndices<'a> {
-    fn new(programs: &'a Programs) -> GroupIndices<'a> {
-        let groups = programs.world.groups.iter().enumerate();
-        GroupIndices(groups.rev().map(|(i, group)| (group.name.as_str(), i)).collect())
-    }
-
-    fn get(&self, name: &str) -> Option<usize> {
-        self.0.get(name).copied()
     }
 }
 
@@ -190,6 +198,9 @@ pub(super) struct Machine<'a> {
     /// For each channel how many collectives are complete, and how many can be.
     complete: Vec<usize>,
     limit: Vec<usize>,
+    /// For each channel how many of its first ends are known to be ready for the next collective. What is at the head of
+    /// a queue stays there until the collective is complete.
+    ready: Vec<usize>,
     /// Of messages that are buffered: for each channel and sending end, when each was sent, and who waits for it.
     sent: Vec<[VecDeque<u64>; 2]>,
     awaited: Vec<[VecDeque<(usize, usize, u64)>; 2]>,
@@ -243,6 +254,7 @@ impl<'a> Machine<'a> {
             busy: vec![0; queues],
             queue_of,
             complete: vec![0; n],
+            ready: vec![0; n],
             limit,
             sent: vec![Default::default(); n],
             awaited: vec![Default::default(); n],
@@ -258,7 +270,7 @@ impl<'a> Machine<'a> {
 
     /// The queue of a class on a channel.
     pub(super) fn queue(&self, channel: usize, class: usize) -> Option<usize> {
-        let end = self.network.channels[channel].ends().iter().position(|end| end.0 == class)?;
+        let end = self.network.channels[channel].end_of(class)?;
         Some(self.queue_of[channel][end])
     }
 
@@ -355,7 +367,7 @@ impl<'a> Machine<'a> {
             let (mut sends, mut receives) = (0, 0);
             if let Channel::Pair { ends, .. } = &self.network.channels[channel] {
                 let peer = ends.iter().find(|end| end.1 != own).map_or(own, |end| end.1);
-                for part in self.network.parts_on(self.programs, own, peer, what) {
+                for part in self.network.parts_on(self.programs, self.classes, own, peer, what) {
                     *(if part.sends { &mut sends } else { &mut receives }) += 1;
                 }
             }
@@ -394,8 +406,16 @@ impl<'a> Machine<'a> {
         let is_ready = |queue: &usize| {
             self.queues[*queue].front().is_some_and(|entry| entry.open.iter().any(|open| open.0 == channel))
         };
-        if self.complete[channel] >= self.limit[channel] || !self.queue_of[channel].iter().all(is_ready) {
+        if self.complete[channel] >= self.limit[channel] {
             return Vec::new();
+        }
+        let unknown = &self.queue_of[channel][self.ready[channel]..];
+        match unknown.iter().position(|queue| !is_ready(queue)) {
+            Some(more) => {
+                self.ready[channel] += more;
+                return Vec::new();
+            }
+            None => self.ready[channel] = 0,
         }
         let network = self.network;
         let queues = self.queue_of[channel].clone();
@@ -458,7 +478,7 @@ impl<'a> Machine<'a> {
         let own = self.classes.first[class];
         let Some(end) = ends.iter().position(|end| end.1 == own) else { return };
         let now = self.ranks[class].now;
-        for part in network.parts_on(self.programs, own, ends[1 - end].1, what) {
+        for part in network.parts_on(self.programs, self.classes, own, ends[1 - end].1, what) {
             if part.sends {
                 let sent = now + what.nanoseconds;
                 self.close(class, operation, now, now);

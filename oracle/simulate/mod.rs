@@ -32,6 +32,11 @@
 //! Ranks with the same program that meet ranks with the same programs behave alike, so one of them is run for all
 //! (`classes`). Point-to-point programs name their peers, so there every rank is run.
 //!
+//! # Which launch meets which
+//!
+//! What meets must be of one kind, dtype and size, or the ranks hang. Launches may agree in all that and still be two
+//! different collectives, whose data are mixed up: see `exchange`.
+//!
 //! # What it does not do
 //!
 //! Values and memory are not looked at. A collective whose group is not named by a string, or whose kind is not known
@@ -41,6 +46,7 @@
 mod buffers;
 mod classes;
 mod estimates;
+mod exchange;
 mod explain;
 mod machine;
 mod perfetto;
@@ -115,8 +121,12 @@ impl Programs {
         let world = graphs.first().map(|graph| &graph.world);
         let world = world.and_then(World::assume_mesh).unwrap_or_default();
         let ranks = world.ranks.unwrap_or(1) as usize;
+        let mut programs: Vec<Program> = graphs.iter().map(|graph| Program::of(graph, estimates)).collect();
+        if let [_, _, ..] = graphs {
+            programs.iter_mut().zip(graphs).for_each(|(program, graph)| program.identify(graph));
+        }
         Programs {
-            programs: graphs.iter().map(|graph| Program::of(graph, estimates)).collect(),
+            programs,
             of_rank: (0..ranks).map(|rank| of_rank.get(rank).copied().unwrap_or(0)).collect(),
             world,
         }
@@ -133,6 +143,8 @@ pub struct Report {
     pub unmodelled: Vec<String>,
     /// The first place of each communicator at which its ranks do not launch the same.
     pub mismatches: Vec<Mismatch>,
+    /// Launches that meet, and may not be meant to.
+    pub warnings: Vec<String>,
     /// Ranks that wait for each other for ever.
     pub deadlock: Option<Deadlock>,
     /// When what happened, for each rank that was run.
@@ -158,6 +170,7 @@ impl fmt::Display for Report {
         self.faults.iter().try_for_each(|fault| writeln!(f, "{fault}"))?;
         self.unmodelled.iter().try_for_each(|reason| writeln!(f, "not modelled: {reason}"))?;
         self.mismatches.iter().try_for_each(|mismatch| writeln!(f, "{mismatch}"))?;
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
         match (&self.deadlock, self.finishes()) {
             (Some(deadlock), _) => writeln!(f, "{deadlock}"),
             (None, Some(true)) => writeln!(f, "all ranks finish"),
@@ -177,7 +190,7 @@ pub fn simulate(programs: &Programs, options: Options) -> Report {
     }
     let classes = classes::Classes::new(programs);
     let network = machine::Network::new(programs, &classes);
-    report.mismatches = sequences::mismatches(programs, &classes, &network);
+    (report.mismatches, report.warnings) = sequences::mismatches(programs, &classes, &network);
     let mut machine = machine::Machine::new(programs, &classes, &network, &report.mismatches, options);
     machine.run();
     // What does not meet is a cause of its own, and a better one.

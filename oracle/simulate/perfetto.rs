@@ -4,6 +4,7 @@
 
 use super::{Programs, Step, Timeline};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The trace of a timeline that [`simulate`](super::simulate) gave for these programs.
 pub fn trace(programs: &Programs, timeline: &Timeline) -> Value {
@@ -14,10 +15,12 @@ pub fn trace(programs: &Programs, timeline: &Timeline) -> Value {
             continue;
         };
         let mut groups: Vec<&str> = Vec::new();
+        let mut thread_of: BTreeMap<&str, usize> = BTreeMap::new();
         for flight in &track.flights {
-            if !groups.contains(&flight.group.as_str()) {
+            thread_of.entry(&flight.group).or_insert_with(|| {
                 groups.push(&flight.group);
-            }
+                groups.len()
+            });
         }
         events.push(name("process_name", track.rank, 0, &format!("rank {}", track.rank)));
         events.push(name("thread_name", track.rank, 0, "compute"));
@@ -30,7 +33,7 @@ pub fn trace(programs: &Programs, timeline: &Timeline) -> Value {
             }
         }
         for (flight, operation) in track.flights.iter().zip(&program.operations) {
-            let thread = groups.iter().position(|group| *group == flight.group).map_or(0, |i| i + 1);
+            let thread = thread_of.get(flight.group.as_str()).copied().unwrap_or(0);
             if flight.ended > 0 {
                 let kind = operation.kind.name();
                 events.push(span(&flight.name, kind, track.rank, thread, flight.started, flight.ended));

@@ -2,7 +2,7 @@
 
 use super::Estimates;
 use crate::analysis::sequences::Launch;
-use crate::analysis::{CollectiveCall, Collectives, GroupName, Sequences};
+use crate::analysis::{CollectiveCall, Collectives, Computed, GroupName, Sequences, computed};
 use crate::graph::{Dtype, Graph, NodeId, Op, Tensor, Value};
 use crate::ops::{Bound, Collective, Ops};
 use std::fmt;
@@ -41,6 +41,10 @@ pub struct Operation {
     pub root: Option<i64>,
     /// Of an all-to-all the elements that go to each member of the group, and those that are expected from each.
     pub splits: Option<[Vec<i64>; 2]>,
+    /// The shapes of what is sent and of the results; `None` where one is not known.
+    pub shapes: Option<[Vec<Vec<i64>>; 2]>,
+    /// What it computes, where other ranks run other graphs.
+    pub computed: Option<Computed>,
     /// The messages of a point-to-point operation; started together.
     pub parts: Vec<Part>,
     /// How long it takes, once all ranks have come to it, in nanoseconds.
@@ -92,6 +96,8 @@ impl Operation {
             numel_out: None,
             root: None,
             splits: None,
+            shapes: None,
+            computed: None,
             parts: Vec::new(),
             nanoseconds: 0,
         }
@@ -162,6 +168,14 @@ impl Program {
         let collectives = Collectives::new(graph, &ops);
         let seconds = estimates.of(graph, &ops, &collectives);
         Program::lower(graph, &ops, &collectives, &seconds)
+    }
+
+    /// Says of each operation what it computes, for the comparison with other graphs.
+    pub(super) fn identify(&mut self, graph: &Graph) {
+        let computed = computed(graph);
+        for operation in &mut self.operations {
+            operation.computed = graph.find(&operation.name).map(|node| computed[node.index()]);
+        }
     }
 
     /// Lowers a graph whose communication and durations are known.
@@ -303,6 +317,7 @@ fn operation(
         operation.numel_out = launch.numel_out.filter(|_| !operation.is_message());
         operation.root = launch.root;
         operation.splits = launch.splits;
+        operation.shapes = launch.shapes;
     }
     Ok(operation)
 }

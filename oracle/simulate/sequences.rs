@@ -3,9 +3,11 @@
 
 use super::classes::Classes;
 use super::machine::{Channel, Network};
-use super::{Operation, Program, Programs};
+use super::{Operation, Program, Programs, exchange};
 use crate::analysis::sequences::unequal_parts;
+use crate::graph::Places;
 use crate::ops::Collective;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The first place at which two ranks of a communicator part.
@@ -25,6 +27,8 @@ pub struct Mismatch {
     pub is_message: bool,
     /// Of an all-to-all: the elements that the first rank sends to the second, and those that it expects from the first.
     pub parts: Option<(i64, i64)>,
+    /// The two meet, but are not the same collective: the second rank launches the first one's at this place.
+    pub elsewhere: Option<usize>,
     /// The communicator: an index.
     pub(super) channel: usize,
 }
@@ -69,13 +73,16 @@ impl fmt::Display for Mismatch {
             Some(operation) => format!("rank {rank} launches {operation}"),
             None => format!("rank {rank} launches nothing more"),
         };
-        write!(
-            f,
-            "launch {} on {group}: {}, however {}: the two are taken for one collective, or wait for ever",
-            self.index,
-            tell(a, &self.first),
-            tell(b, &self.second)
-        )
+        let (first, second) = (tell(a, &self.first), tell(b, &self.second));
+        write!(f, "launch {} on {group}: {first}, however {second}", self.index)?;
+        match (self.elsewhere, &self.first) {
+            (Some(elsewhere), Some(operation)) => write!(
+                f,
+                " there, and {} as launch {elsewhere}: the two meet, and their data are mixed up",
+                operation.name
+            ),
+            _ => write!(f, ": the two are taken for one collective, or wait for ever"),
+        }
     }
 }
 
@@ -94,17 +101,19 @@ pub(super) fn faults(programs: &Programs) -> Vec<String> {
     // Of ranks that run one program the first is told.
     let mut seen = std::collections::BTreeSet::new();
     let used: Vec<Vec<Use>> = programs.programs.iter().map(Use::all).collect();
+    let places = Places::new(world, programs.of_rank.len());
+    let mut has_steps_checked = vec![false; programs.programs.len()];
     for (rank, &index) in programs.of_rank.iter().enumerate() {
         let program = &programs.programs[index];
         for Use { group: name, first, messages } in &used[index] {
             let first = &program.operations[*first].name;
-            let Some(group) = world.group(name) else {
+            let Some(group) = places.group(name) else {
                 if seen.insert((index, first.clone())) {
                     faults.push(format!("{first} is on process group {name:?}, which does not exist"));
                 }
                 continue;
             };
-            let Some((instance, own)) = group.instance_of(rank as u32) else {
+            let Some((instance, own)) = places.instance_of(group, rank as u32) else {
                 if seen.insert((index, first.clone())) {
                     faults.push(format!(
                         "rank {rank} launches {first} on process group {name:?}, which it does not belong to"
@@ -112,7 +121,7 @@ pub(super) fn faults(programs: &Programs) -> Vec<String> {
                 }
                 continue;
             };
-            let size = group.instances[instance].len();
+            let size = world.groups[group].instances[instance].len();
             for operation in messages.iter().map(|&at| &program.operations[at]) {
                 for part in &operation.parts {
                     let is_own = part.peer == own as i64;
@@ -128,6 +137,9 @@ pub(super) fn faults(programs: &Programs) -> Vec<String> {
                     }
                 }
             }
+        }
+        if std::mem::replace(&mut has_steps_checked[index], true) {
+            continue;
         }
         for step in &program.steps {
             let (super::Step::Launch(operation) | super::Step::Wait { operation, .. }) = step else {
@@ -155,9 +167,10 @@ struct Use<'a> {
 impl<'a> Use<'a> {
     fn all(program: &'a Program) -> Vec<Use<'a>> {
         let mut all: Vec<Use> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, operation) in program.operations.iter().enumerate() {
             let group = operation.group.as_str();
-            let known = all.iter().position(|used| used.group == group).unwrap_or_else(|| {
+            let known = *places.entry(group).or_insert_with(|| {
                 all.push(Use { group, first: at, messages: Vec::new() });
                 all.len() - 1
             });
@@ -170,14 +183,20 @@ impl<'a> Use<'a> {
 }
 
 /// The first place of every communicator at which two of its ranks part. Ranks of one class do not.
-pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Network) -> Vec<Mismatch> {
+pub(super) fn mismatches(
+    programs: &Programs,
+    classes: &Classes,
+    network: &Network,
+) -> (Vec<Mismatch>, Vec<String>) {
     let program =
         |class: usize| -> &Program { &programs.programs[programs.of_rank[classes.first[class] as usize]] };
-    let mut found = Vec::new();
+    let (mut found, mut warnings) = (Vec::new(), Vec::new());
     for (index, channel) in network.channels.iter().enumerate() {
         match channel {
             Channel::Group { group, ranks, .. } => {
                 let Some((&(first, rank), others)) = ranks.split_first() else { continue };
+                // One doubt about a communicator is enough.
+                let mut is_first_doubt = true;
                 for &(other, other_rank) in others {
                     let (a, b) = (network.launches(index, first), network.launches(index, other));
                     let of = |class: usize, at: Option<&usize>| {
@@ -189,7 +208,30 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         }
                         _ => false,
                     };
-                    let Some(at) = (0..a.len().max(b.len())).find(|i| !meets(i)) else { continue };
+                    let (at, elsewhere) = match (0..a.len().max(b.len())).find(|i| !meets(i)) {
+                        Some(at) => (at, None),
+                        None => {
+                            let operations = |class: usize, launches: &[usize]| -> Vec<&Operation> {
+                                launches.iter().map(|&at| &program(class).operations[at]).collect()
+                            };
+                            let (x, y) = (operations(first, a), operations(other, b));
+                            let name = &programs.world.groups[*group].name;
+                            match exchange::difference(&x, &y) {
+                                None => continue,
+                                Some(exchange::Difference::Exchanged { at, elsewhere }) => {
+                                    (at, Some(elsewhere))
+                                }
+                                Some(doubt) => {
+                                    warnings.extend(
+                                        is_first_doubt
+                                            .then(|| doubt.tell(name, (rank, &x), (other_rank, &y))),
+                                    );
+                                    is_first_doubt = false;
+                                    continue;
+                                }
+                            }
+                        }
+                    };
                     found.push(Mismatch {
                         group: programs.world.groups[*group].name.clone(),
                         ranks: (rank, other_rank),
@@ -198,6 +240,7 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         second: of(other, b.get(at)),
                         is_message: false,
                         parts: None,
+                        elsewhere,
                         channel: index,
                     });
                     break;
@@ -210,7 +253,8 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         let operations = network.launches(index, class).iter();
                         let parts = operations.flat_map(move |&at| {
                             let operation = &program(class).operations[at];
-                            let to_peer = network.parts_on(programs, ends[end].1, ends[1 - end].1, operation);
+                            let to_peer =
+                                network.parts_on(programs, classes, ends[end].1, ends[1 - end].1, operation);
                             to_peer.filter(move |part| part.sends == sends).map(move |part| (operation, part))
                         });
                         parts.collect::<Vec<_>>()
@@ -220,7 +264,19 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         (Some((_, x)), Some((_, y))) => x.dtype == y.dtype && x.numel == y.numel,
                         _ => false,
                     };
-                    let Some(at) = (0..sent.len().max(received.len())).find(|i| !meets(i)) else { continue };
+                    let Some(at) = (0..sent.len().max(received.len())).find(|i| !meets(i)) else {
+                        let (from, to) = (ends[from].1, ends[to].1);
+                        let other =
+                            sent.iter().zip(&received).position(|(x, y)| exchange::other_message(x.0, y.0));
+                        warnings.extend(other.map(|at| {
+                            format!(
+                                "message {at} from rank {from} to rank {to} on {} has another shape as it is sent by {} than \
+                                 as it is received by {}",
+                                programs.world.groups[*group].name, sent[at].0.name, received[at].0.name
+                            )
+                        }));
+                        continue;
+                    };
                     found.push(Mismatch {
                         group: programs.world.groups[*group].name.clone(),
                         ranks: (ends[from].1, ends[to].1),
@@ -229,6 +285,7 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
                         second: received.get(at).map(|(operation, _)| (*operation).clone()),
                         is_message: true,
                         parts: None,
+                        elsewhere: None,
                         channel: index,
                     });
                 }
@@ -237,19 +294,30 @@ pub(super) fn mismatches(programs: &Programs, classes: &Classes, network: &Netwo
     }
     unequal_exchanges(programs, classes, network, &mut found);
     found.sort_by_key(|m| (m.index, m.channel));
-    found
+    (found, warnings)
 }
 
 /// The first all-to-all of every communicator in which a rank sends another one what that does not expect. Ranks with one
 /// program are not compared: its sizes are those of the rank that it was recorded on.
 fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, found: &mut Vec<Mismatch>) {
-    let all_to_all = |program: &Program, group: &str| -> Vec<Option<usize>> {
-        let launches =
-            program.operations.iter().enumerate().filter(|(_, o)| o.group == group && !o.is_message());
-        launches.map(|(at, o)| (o.kind == Collective::AllToAll).then_some(at)).collect()
-    };
+    // Of each program and group the collectives in order: which of them is an all-to-all.
+    let launched: Vec<BTreeMap<&str, Vec<Option<usize>>>> = programs
+        .programs
+        .iter()
+        .map(|program| {
+            let mut of_group: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
+            for (at, operation) in program.operations.iter().enumerate().filter(|(_, o)| !o.is_message()) {
+                let is_exchange = operation.kind == Collective::AllToAll;
+                of_group.entry(&operation.group).or_default().push(is_exchange.then_some(at));
+            }
+            of_group.retain(|_, launches| launches.iter().any(Option::is_some));
+            of_group
+        })
+        .collect();
     for (g, group) in programs.world.groups.iter().enumerate() {
-        let mut launched: Vec<Option<Vec<Option<usize>>>> = vec![None; programs.programs.len()];
+        if !launched.iter().any(|of_group| of_group.contains_key(group.name.as_str())) {
+            continue;
+        }
         let mut seen = std::collections::BTreeSet::new();
         for members in &group.instances {
             let of: Vec<usize> =
@@ -258,26 +326,21 @@ fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, 
             if of.len() != members.len() || !seen.insert(of.clone()) {
                 continue;
             }
-            for &program in &of {
-                launched[program].get_or_insert_with(|| all_to_all(&programs.programs[program], &group.name));
+            let mut running: BTreeMap<usize, usize> = BTreeMap::new();
+            of.iter().for_each(|&program| *running.entry(program).or_default() += 1);
+            // Ranks that all run one program are not compared.
+            if running.len() == 1 && of.len() > 1 {
+                continue;
             }
-            let launches = |member: usize| launched[of[member]].as_deref().unwrap_or_default();
+            let launches = |member: usize| -> &[Option<usize>] {
+                launched[of[member]].get(group.name.as_str()).map_or(&[], Vec::as_slice)
+            };
             let least = (0..of.len()).map(|member| launches(member).len()).min().unwrap_or(0);
-            let mut known: Vec<usize> = members.iter().map(|&r| classes.of_rank[r as usize]).collect();
-            known.sort_unstable();
-            known.dedup();
-            let channel = network.channels.iter().position(|channel| match channel {
-                Channel::Group { group, ranks, .. } => {
-                    *group == g && ranks.iter().map(|r| r.0).eq(known.iter().copied())
-                }
-                Channel::Pair { .. } => false,
-            });
-            let Some(channel) = channel else { continue };
+            let Some(channel) = network.channel_of(classes, g, members) else { continue };
             let operation = |member: usize, index: usize| {
                 launches(member)[index].map(|at| &programs.programs[of[member]].operations[at])
             };
-            let is_alone = |member: usize| of.iter().filter(|&&program| program == of[member]).count() == 1;
-            let compares = |a: usize, b: usize| of[a] != of[b] || (a == b && is_alone(a));
+            let compares = |a: usize, b: usize| of[a] != of[b] || (a == b && running[&of[a]] == 1);
             let wrong = (0..least).find_map(|index| {
                 let splits: Vec<_> = (0..of.len())
                     .map(|member| operation(member, index).and_then(|o| o.splits.as_ref()))
@@ -298,6 +361,7 @@ fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, 
                 second: operation(to, index).cloned(),
                 is_message: false,
                 parts: Some((sent, expected)),
+                elsewhere: None,
                 channel,
             });
         }

@@ -255,7 +255,7 @@ fn told_life(life: &ClaimedLife) -> String {
 }
 
 fn name(name: &str) -> String {
-    words::node_name(&[], name)
+    words::node_name(&words::Groups::default(), name)
 }
 
 fn names(names: &[String]) -> String {

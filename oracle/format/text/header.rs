@@ -2,7 +2,7 @@
 
 use super::lexer::Token;
 use super::parse::{Parse, Parser, unexpected};
-use super::words;
+use super::words::{self, Groups};
 use crate::case::{EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
 use crate::graph::{Group, Symbol, World};
 use crate::limits::Limit;
@@ -40,6 +40,7 @@ impl Parser<'_> {
         self.header("world", self.stated.world)?;
         self.stated.world = true;
         self.graph.world = World::default();
+        self.groups = Groups::default();
         if self.eat_word("none") {
             return self.finish_world();
         }
@@ -62,6 +63,7 @@ impl Parser<'_> {
         if !self.stated.world {
             self.stated.world = true;
             self.graph.world = World::default();
+            self.groups = Groups::default();
         }
         self.groups()?;
         self.finish_world()
@@ -93,6 +95,7 @@ impl Parser<'_> {
             if self.eat_word("at") {
                 group.recorded_rank = Some(self.small_int("an index in the group")?);
             }
+            self.groups.add(&group);
             self.graph.world.groups.push(group);
             if !self.eat(',') {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! The line of a node: call, type, tags and what follows them.
 
-use super::words::{self, node_name, quote, raw_or_quoted, word_or_quoted};
+use super::words::{self, Groups, node_name, quote, raw_or_quoted, word_or_quoted};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Span, Tags, Tensor, Value};
 use crate::ops;
 use crate::ops::shape::row_major_strides;
@@ -45,6 +45,7 @@ impl Row {
 /// Prints the nodes of one graph.
 pub(super) struct Lines<'a> {
     graph: &'a Graph,
+    groups: Groups,
     device: &'a str,
     /// (node, runs after), by node.
     after: Vec<(NodeId, NodeId)>,
@@ -60,11 +61,11 @@ impl<'a> Lines<'a> {
         after.dedup();
         renames.sort_unstable();
         renames.dedup();
-        Lines { graph, device, after, renames }
+        Lines { graph, groups: Groups::of(&graph.world), device, after, renames }
     }
 
     fn name(&self, id: NodeId) -> String {
-        node_name(&self.graph.world.groups, self.graph.name(id))
+        node_name(&self.groups, self.graph.name(id))
     }
 
     pub(super) fn row(&self, id: NodeId) -> Row {
@@ -166,10 +167,9 @@ impl<'a> Lines<'a> {
     /// Whether a group's size before the group need not be written.
     fn size_follows(&self, size: Value, group: Option<&Value>) -> bool {
         let (Value::Int(size), Some(&Value::Str(group))) = (size, group) else { return false };
-        let world = &self.graph.world;
         let name = self.graph.text(group);
-        words::is_bare_group(&world.groups, name)
-            && world.group(name).is_some_and(|g| i64::from(g.size) == size)
+        words::is_bare_group(&self.groups, name)
+            && self.groups.size(name).is_some_and(|n| i64::from(n) == size)
     }
 
     fn list(&self, text: &mut String, span: Span, [open, close]: [char; 2]) {
@@ -184,7 +184,7 @@ impl<'a> Lines<'a> {
     /// A value. `bare_groups`: whether the name of a group may stand without quotes.
     fn value(&self, text: &mut String, value: Value, bare_groups: bool) {
         let graph = self.graph;
-        let groups = &graph.world.groups;
+        let groups = &self.groups;
         let constructed = |text: &mut String, what: &str, name: &str| {
             let _ = write!(text, "{what}({})", word_or_quoted(name));
         };

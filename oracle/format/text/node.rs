@@ -177,10 +177,10 @@ impl<'a> Parser<'a> {
             }
             if size_at == Some(parser.values.len() - mark)
                 && let Token::Word(word) = *parser.peek()
-                && words::is_bare_group(&parser.graph.world.groups, word)
+                && words::is_bare_group(&parser.groups, word)
             {
                 // The group without its size: the size follows from the world.
-                let size = parser.graph.world.group(word).map_or(0, |g| g.size);
+                let size = parser.groups.size(word).unwrap_or(0);
                 parser.values.push(Value::Int(i64::from(size)));
             }
             let value = parser.value()?;

@@ -6,7 +6,7 @@
 
 use super::error::{ParseError, ParseErrors};
 use super::lexer::{Lexer, Spanned, Token};
-use super::words;
+use super::words::{self, Groups};
 use crate::case::{Case, Comment, Part, Place, Program, Recorded, RecordedGraphs, RecordedParts};
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::limits::Limit;
@@ -64,6 +64,8 @@ pub(super) struct Parser<'a> {
     pub(super) case: Case,
     /// The graph that is being read.
     pub(super) graph: Graph,
+    /// The groups of its world.
+    pub(super) groups: Groups,
     pub(super) part: Part,
     /// What the header of the current part has stated so far.
     pub(super) stated: Stated,
@@ -101,6 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
     const SHORT_LINE: usize = 24;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     let mut parser = Parser {
+        groups: Groups::default(),
         text,
         lexer: Lexer::new(text),
         peeked: None,
@@ -565,6 +568,7 @@ impl Parser<'_> {
         self.graph = Graph::new(before.name.clone());
         self.graph.kind = before.kind.clone();
         self.graph.world = before.world.clone();
+        self.groups = Groups::of(&before.world);
         self.graph.symbols = before.symbols.clone();
         self.graph.facts = before.facts.clone();
     }

@@ -2,7 +2,7 @@
 
 use super::claim;
 use super::line::{Lines, Row};
-use super::words::{node_name, quote, raw_or_quoted, word_or_quoted};
+use super::words::{Groups, node_name, quote, raw_or_quoted, word_or_quoted};
 use crate::case::{
     Case, Comment, EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject,
 };
@@ -173,9 +173,10 @@ impl Printer<'_> {
             }
         }
         self.nodes(graph, part);
+        let groups = Groups::of(&graph.world);
         for cluster in &graph.clusters {
             let members: Vec<String> =
-                cluster.members.iter().map(|&m| node_name(&graph.world.groups, graph.name(m))).collect();
+                cluster.members.iter().map(|&m| node_name(&groups, graph.name(m))).collect();
             let line = format!("cluster {} = [{}]", word_or_quoted(&cluster.name), members.join(", "));
             self.line(&Place::Cluster(part, cluster.name.clone()), &line);
         }
@@ -248,7 +249,9 @@ fn estimates(table: &EstimateTable) -> String {
             let _ = write!(line, " {key}={}", float(figure));
         }
     }
-    let entry = |(name, seconds): &(String, f64)| format!("{}: {}", node_name(&[], name), float(*seconds));
+    let entry = |(name, seconds): &(String, f64)| {
+        format!("{}: {}", node_name(&Groups::default(), name), float(*seconds))
+    };
     let entries: Vec<String> = table.seconds.iter().map(entry).collect();
     if !entries.is_empty() || line == "estimates" {
         line.push(' ');

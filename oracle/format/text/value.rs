@@ -69,9 +69,7 @@ impl Parser<'_> {
             Some(Constant::Dtype(dtype)) => Value::Dtype(dtype),
             Some(Constant::MemoryFormat(name)) => Value::MemoryFormat(self.graph.intern(name)),
             Some(Constant::Layout(name)) => Value::Layout(self.graph.intern(name)),
-            None if words::is_bare_group(&self.graph.world.groups, word) => {
-                Value::Str(self.graph.intern(word))
-            }
+            None if words::is_bare_group(&self.groups, word) => Value::Str(self.graph.intern(word)),
             None => self.named(word),
         }
     }

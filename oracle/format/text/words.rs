@@ -1,6 +1,7 @@
 //! The words of the text format: which are constants, which can stand without quotes, and how to quote.
 
-use crate::graph::{Dtype, Group};
+use crate::graph::{Dtype, Group, World};
+use rustc_hash::FxHashMap;
 
 /// A word that is a constant in an argument list, so that a node or group with this name needs a mark.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -97,26 +98,48 @@ pub(super) fn word_or_quoted(text: &str) -> String {
     if is_word(text) { text.to_string() } else { quote(text) }
 }
 
+/// The groups of a world by name, with their sizes: any word may be one.
+#[derive(Default)]
+pub(super) struct Groups(FxHashMap<String, u32>);
+
+impl Groups {
+    pub(super) fn of(world: &World) -> Groups {
+        let mut groups = Groups::default();
+        world.groups.iter().for_each(|group| groups.add(group));
+        groups
+    }
+
+    /// Of several groups with one name the first counts.
+    pub(super) fn add(&mut self, group: &Group) {
+        self.0.entry(group.name.clone()).or_insert(group.size);
+    }
+
+    /// How many ranks the group with this name has.
+    pub(super) fn size(&self, name: &str) -> Option<u32> {
+        self.0.get(name).copied()
+    }
+}
+
 /// Whether a bare word is the name of one of these groups wherever a value may stand.
-pub(super) fn is_bare_group(groups: &[Group], name: &str) -> bool {
-    is_word(name) && constant(name).is_none() && groups.iter().any(|g| g.name == name)
+pub(super) fn is_bare_group(groups: &Groups, name: &str) -> bool {
+    is_word(name) && constant(name).is_none() && groups.size(name).is_some()
 }
 
 /// Writes the name of a node: a bare word where that cannot be read otherwise, else with `%`.
-pub(super) fn push_node_name(text: &mut String, groups: &[Group], name: &str) {
+pub(super) fn push_node_name(text: &mut String, groups: &Groups, name: &str) {
     if !is_word(name) {
         text.push('%');
         text.push_str(&quote(name));
         return;
     }
-    if constant(name).is_some() || groups.iter().any(|g| g.name == name) {
+    if constant(name).is_some() || groups.size(name).is_some() {
         text.push('%');
     }
     text.push_str(name);
 }
 
 /// The name of a node as it is written.
-pub(super) fn node_name(groups: &[Group], name: &str) -> String {
+pub(super) fn node_name(groups: &Groups, name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     push_node_name(&mut text, groups, name);
     text

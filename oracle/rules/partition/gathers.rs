@@ -52,7 +52,7 @@ fn is_cast(target: &str) -> bool {
 
 /// Whether an all-gather has to be repeated in backward: it is tagged so, or its wait is, or every parameter that is
 /// gathered has to be.
-fn must_be_repeated(evidence: &PartitionEvidence, gather: NodeId) -> bool {
+pub(super) fn must_be_repeated(evidence: &PartitionEvidence, gather: NodeId) -> bool {
     let tagged = |id: NodeId| evidence.tags[id.index()].must_be_recomputed();
     let collectives = &evidence.joint.collectives;
     let Some(launch) = collectives.launch_at(gather) else { return false };

@@ -6,7 +6,7 @@ use super::evidence::{PartitionEvidence, live};
 use super::mutation::misreads;
 use crate::analysis::storages::Touch;
 use crate::graph::{NodeId, Op};
-use crate::ops::{Kind, OpInfo};
+use crate::ops::{Collective, Kind, OpInfo};
 use crate::rules::Side;
 use rustc_hash::FxHashMap;
 
@@ -308,7 +308,10 @@ pub(super) fn collective_once(evidence: &PartitionEvidence) -> Checked {
         let waits = &joint.collectives.waits[launch];
         let asked = |node: &NodeId| evidence.tags[node.index()].asks_to_recompute();
         let twice = evidence.in_forward[id.index()].is_some() && evidence.in_backward[id.index()].is_some();
-        if twice && !asked(&id) && !waits.iter().any(asked) {
+        // Parameters that are to be gathered again need no tag.
+        let is_gathered_again =
+            || call.kind == Collective::AllGather && super::gathers::must_be_repeated(evidence, id);
+        if twice && !asked(&id) && !waits.iter().any(asked) && !is_gathered_again() {
             let name = joint.graph.name(id);
             findings.push(
                 evidence

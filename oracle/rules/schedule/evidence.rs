@@ -132,6 +132,11 @@ impl<'a> Evidence<'a> {
         (before.finishes() == Some(false)).then(|| before.to_string().lines().map(str::to_string).collect())
     }
 
+    /// What may be wrong with how the launches of several ranks meet, and need not be.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.reports().first().map_or(Vec::new(), |(_, _, after)| after.warnings.clone())
+    }
+
     /// The programs of all ranks.
     pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
         let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();
@@ -180,7 +185,7 @@ impl Outcome<'_> {
 
 /// Whether two graphs have the same names in the same order: permutations of one graph are the same then.
 fn same_order(a: &Graph, b: &Graph) -> bool {
-    a.len() == b.len() && a.ids().all(|id| a.name(id) == b.name(id)) && a.difference(b).is_none()
+    a.len() == b.len() && a.ids().all(|id| a.name(id) == b.name(id)) && a.difference_in_program(b).is_none()
 }
 
 /// Filling in a finding.

@@ -51,7 +51,7 @@ fn edited(before: &Graph, after: &Graph, outcome: &Outcome) -> Option<String> {
     let order: Vec<NodeId> = outcome.place.iter().flatten().map(|&place| NodeId(place)).collect();
     let mut back = after.clone().reordered(&order);
     back.ordering.clone_from(&before.ordering);
-    before.difference(&back)
+    before.difference_in_program(&back)
 }
 
 /// Data edges, and the places of inputs and outputs. Whoever calls the graph hands its inputs over by position.

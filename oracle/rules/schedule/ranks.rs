@@ -6,6 +6,7 @@ use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Mismatch, Options, Report, Streams};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 
 /// The launches of each group, in the order of the list after: nodes of the graph before.
 fn launches(evidence: &Evidence, outcome: &Outcome, is_after: bool) -> Vec<(String, Vec<NodeId>)> {
@@ -17,22 +18,22 @@ fn launches(evidence: &Evidence, outcome: &Outcome, is_after: bool) -> Vec<(Stri
         calls.push((place, call.node, group));
     }
     calls.sort_unstable();
-    let mut groups: Vec<(String, Vec<NodeId>)> = Vec::new();
+    let mut groups: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
     for (_, node, group) in calls {
-        match groups.iter_mut().find(|known| known.0 == group) {
-            Some(known) => known.1.push(node),
-            None => groups.push((group.to_string(), vec![node])),
-        }
+        groups.entry(group).or_default().push(node);
     }
-    groups.sort();
-    groups
+    groups.into_iter().map(|(group, nodes)| (group.to_string(), nodes)).collect()
 }
 
 /// One order on each group.
 pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
     let (mut findings, mut doubts): (Vec<Finding>, Vec<String>) = (Vec::new(), Vec::new());
     if let Some((_, before, after)) = evidence.reports().first() {
-        for mismatch in after.mismatches.iter().filter(|m| !before.mismatches.contains(m)) {
+        // Launches that trade places in one graph are told below, by its nodes.
+        let graph_of = |rank: u32| of_rank(evidence, rank).map(|outcome| outcome.before);
+        let of_one_graph = |m: &Mismatch| m.elsewhere.is_some() && graph_of(m.ranks.0) == graph_of(m.ranks.1);
+        for mismatch in after.mismatches.iter().filter(|m| !before.mismatches.contains(m) && !of_one_graph(m))
+        {
             findings.push(told_mismatch(evidence, mismatch));
         }
     }

@@ -377,3 +377,73 @@ fn all_to_all_parts_fit_each_other() {
     let report = simulate(&Programs::spmd(&alone, &Estimates::default()), Options::default());
     assert_eq!(report.finishes(), Some(true));
 }
+
+/// Two collectives that differ in what they compute meet unseen: same kind, dtype and number of elements.
+#[test]
+fn equal_sizes_are_not_the_same_collective() {
+    let graph = |lines: &[&str]| {
+        let body = lines.join("\n");
+        let source = format!(
+            "world 2 ranks, groups dp = [0 1]\nx = input : f32[64, 14]\ny = input : f32[224, 4]\n{body}\noutput (v, w)"
+        );
+        text::parse(&source).unwrap_or_else(|e| panic!("{}", e.render(None))).graph
+    };
+    let told = |first: &Graph, second: &Graph| {
+        let programs = Programs::per_rank(&[first, second], &[0, 1], &Estimates::default());
+        simulate(&programs, Options::default()).to_string()
+    };
+    let r = "r = reduce_scatter(x, \"sum\", dp)";
+    let s = "s = reduce_scatter(y, \"sum\", dp)";
+    let waits = "v = wait(r)\nw = wait(s)";
+    let (right, wrong) = (graph(&[r, s, waits]), graph(&[s, r, waits]));
+    assert_eq!(told(&right, &right.clone()), "all ranks finish\n");
+    assert_eq!(
+        told(&right, &wrong),
+        "launch 0 on dp: rank 0 launches r (reduce_scatter sum of float32, 896 to 448 elements), however rank 1 launches s \
+         (reduce_scatter sum of float32, 896 to 448 elements) there, and r as launch 1: the two meet, and their data are \
+         mixed up\n"
+    );
+    // Names that trade places do not matter while the collectives stand where they belong.
+    let renamed = wrong.with_names(|id| match wrong.name(id) {
+        "r" => "s".to_string(),
+        "s" => "r".to_string(),
+        name => name.to_string(),
+    });
+    assert!(told(&wrong, &renamed).starts_with("all ranks finish"), "{}", told(&wrong, &renamed));
+    // Also where each rank has numbers of its own, and where nothing but names and shapes agrees.
+    let (r, s) = (&r.replace('x', "a"), &s.replace('y', "b"));
+    let numbered = |n: i64, lines: [&str; 2]| {
+        graph(&[&format!("a = mul(x, {n})\nb = neg(y)"), lines[0], lines[1], waits])
+    };
+    assert_eq!(told(&numbered(1, [r, s]), &numbered(2, [r, s])), "all ranks finish\n");
+    assert!(told(&numbered(1, [r, s]), &numbered(2, [s, r])).contains("data are mixed up"));
+    let other = graph(&["a = relu(x)\nb = relu(y)", s, r, waits]);
+    assert!(told(&right, &other).contains("data are mixed up"));
+}
+
+/// Stages of a pipeline run graphs of their own. That shapes or names differ between them is no error.
+#[test]
+fn stages_with_graphs_of_their_own_are_warned_about_at_most() {
+    let graph = |shape: &str, op: &str| {
+        let source = format!(
+            "world 2 ranks, groups dp = [0 1]\nx = input : {shape}\na = {op}(x)\nr = all_reduce(a, \"sum\", dp)\n\
+             w = wait(r)\noutput w"
+        );
+        text::parse(&source).unwrap_or_else(|e| panic!("{}", e.render(None))).graph
+    };
+    let report = |first: &Graph, second: &Graph| {
+        let programs = Programs::per_rank(&[first, second], &[0, 1], &Estimates::default());
+        simulate(&programs, Options::default())
+    };
+    let first = graph("f32[8]", "relu");
+    assert_eq!(report(&first, &graph("f32[8]", "neg")).warnings, [""; 0]);
+    let other = report(&first, &graph("f32[2, 4]", "neg"));
+    assert_eq!(other.finishes(), Some(true));
+    assert_eq!(
+        other.to_string().lines().next(),
+        Some(
+            "warning: launch 0 on dp: r of rank 0 meets r of rank 1; it is [8] to [8] there, and [2, 4] to [2, 4] here: the \
+             two may be different collectives, whose data are mixed up"
+        )
+    );
+}
