@@ -106,6 +106,16 @@ impl PassKind {
     }
 }
 
+/// The options of a case that state what is promised, or how to judge. The pass itself is not given them.
+pub fn judge_options(pass: PassKind) -> &'static [&'static str] {
+    match pass {
+        PassKind::Bucketing | PassKind::Repair => JUDGE_OPTIONS,
+        PassKind::Partition => partition::JUDGE_OPTIONS,
+        PassKind::Schedule => schedule::JUDGE_OPTIONS,
+        PassKind::Memory | PassKind::Execute => &[],
+    }
+}
+
 /// A rule.
 pub struct Rule {
     /// Its stable id, `family/name`.

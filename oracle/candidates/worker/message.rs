@@ -6,6 +6,7 @@ use crate::case::{Case, EstimateTable, PassConfig, Setting};
 use crate::format::json;
 use crate::generate::Without;
 use crate::graph::Graph;
+use crate::rules::{PassKind, judge_options};
 use crate::semantics::{Executed, ExecutedRank, ExecutionInputs};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -287,8 +288,11 @@ fn as_tables<S: Serializer>(tables: &&[EstimateTable], to: S) -> Result<S::Ok, S
     }))
 }
 
+/// The options that concern the pass. What is promised is the judge's business: a worker need not know of it.
 fn as_options<S: Serializer>(pass: &&PassConfig, to: S) -> Result<S::Ok, S::Error> {
-    Options(Cow::Borrowed(&pass.options)).serialize(to)
+    let judges = PassKind::parse(&pass.name).map_or(&[][..], judge_options);
+    let own = pass.options.iter().filter(|(key, _)| !judges.contains(&key.as_str()));
+    Options(Cow::Owned(own.cloned().collect())).serialize(to)
 }
 
 impl<'a> Request<'a> {
@@ -359,4 +363,30 @@ pub(super) fn graph(key: &str, text: Option<&RawValue>) -> Result<Graph, String>
 /// Reads a graph that may be left out.
 pub(super) fn optional_graph(key: &str, text: Option<&RawValue>) -> Result<Option<Graph>, String> {
     text.map(|text| graph(key, Some(text))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_promised_is_not_sent() {
+        let sent = |name: &str, options: &[(&str, &str)]| {
+            let mut pass = PassConfig::new(name);
+            for (key, value) in options {
+                pass = pass.with(*key, *value);
+            }
+            let text = serde_json::to_value(Request::run(1, &pass, 0)).unwrap();
+            text["options"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            sent("bucketing", &[("cap", "1MiB"), ("promises", "cap"), ("peak_budget", "1.1x")]),
+            ["cap"]
+        );
+        assert_eq!(
+            sent("partition", &[("method", "min-cut"), ("reshard_after_forward", "true")]),
+            ["method"]
+        );
+        assert_eq!(sent("memory", &[("method", "lpmf")]), ["method"]);
+    }
 }
