@@ -80,9 +80,12 @@ pub(super) fn prove(
         Comparison::Unknown(why) => ValueResult::Unknown(why),
         Comparison::Different(differences) => {
             let first = differences.first.as_ref();
-            let certain = differences.all.iter().filter(|difference| difference.certain);
-            let mut told: Vec<ValueDifference> = certain
-                .take(TOLD)
+            // What is the same call on other inputs follows from where values part first.
+            let certain = || differences.all.iter().filter(|difference| difference.certain);
+            let causes = certain().filter(|difference| !difference.derived).count();
+            let shown = if first.is_some() { causes } else { causes.max(1) };
+            let mut told: Vec<ValueDifference> = certain()
+                .take(shown.min(TOLD))
                 .map(|difference| {
                     let (what, nodes) = subject(after.graph, difference);
                     let (title, expected) = match &difference.what {
@@ -113,6 +116,15 @@ pub(super) fn prove(
                     about: About::Values,
                 };
                 told.insert(0, cause);
+            }
+            let follow = certain().count().saturating_sub(shown);
+            if let (Some(cause), true) = (told.first_mut(), follow > 0) {
+                let results = if follow == 1 {
+                    "1 more result differs"
+                } else {
+                    &format!("{follow} more results differ")
+                };
+                cause.found += &format!("; {results} by that");
             }
             ValueResult::Different(told)
         }

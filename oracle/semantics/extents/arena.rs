@@ -1,5 +1,6 @@
 //! The arena that two evaluations share: everything in it is hash-consed, so equality is equality of ids.
 
+use super::dependence::Dependences;
 use super::intern::Slices;
 use super::key::{Tag, Words, tag, tokens};
 use super::place::{GroupSet, HERE, Places};
@@ -58,6 +59,7 @@ pub struct Arena {
     spare: Vec<RunList>,
     /// Pairs of which it is known whether they are the same.
     pub(super) settled: FxHashMap<Pair, Verdict>,
+    pub(super) dependences: Dependences,
 }
 
 /// The value of a tensor without elements.
@@ -85,6 +87,7 @@ impl Arena {
             casts: FxHashMap::default(),
             spare: Vec::new(),
             settled: FxHashMap::default(),
+            dependences: Dependences::default(),
         };
         for group in &world.groups {
             arena.places.group(&group.name);
@@ -171,13 +174,13 @@ impl Arena {
             | Source::Reduced { source, .. }
             | Source::Elsewhere { source, .. } => inherited(source),
             Source::Select { table, .. } => {
-                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED);
+                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED).and(Traits::WINDOW);
                 let all = self.table(table).iter().map(|piece| inherited(piece.source));
                 all.fold(Traits::default(), Traits::and).shared(held)
             }
             Source::Window { content, .. } => {
                 let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED);
-                self.traits(content).shared(held)
+                self.traits(content).shared(held).and(Traits::WINDOW)
             }
         };
         let varies = self.found_to_vary(source);

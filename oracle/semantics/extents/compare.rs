@@ -144,7 +144,8 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
 }
 
 /// Where the `index`-th reference (in argument order, repeated ones counted) of a node and of its twin in `after`
-/// certainly show different values; `None` where they are equal or it is not certain, as behind a node that is not followed.
+/// certainly show different values; `None` where they are equal, where what the node makes of them is, or where it is not certain,
+/// as behind a node that is not followed.
 pub fn compare_read(
     arena: &mut Arena,
     before: &Evaluation<'_>,
@@ -158,7 +159,12 @@ pub fn compare_read(
     if is_behind(before, node) || is_behind(after, twin) {
         return None;
     }
-    Comparer { judge: Judge::new(arena), all: Vec::new() }.read(before, after, node, twin, index)
+    let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
+    // What an operator makes of it may be the same still: operands that may be exchanged.
+    if comparer.results_equal(before, after, node, twin) {
+        return None;
+    }
+    comparer.read(before, after, node, twin, index)
 }
 
 /// A verdict with its words.
@@ -458,6 +464,30 @@ impl Comparer<'_> {
         let Parting { elements, found, expected, .. } = self.judge.parting(old.value, new.value)?;
         let text = parting_words(&elements, &format!(" of {name}"), &found, &expected);
         Some(Divergence { before: node, after: twin, input: None, elements, found, expected, text })
+    }
+
+    /// Whether a node and its twin are proved to have the same results.
+    fn results_equal(
+        &mut self,
+        before: &Evaluation<'_>,
+        after: &Evaluation<'_>,
+        node: NodeId,
+        twin: NodeId,
+    ) -> bool {
+        let count = before.results(node);
+        count > 0
+            && count == after.results(twin)
+            && (0..count).all(|index| {
+                let old = before.value(self.judge.arena, node, index).and_then(Result::ok);
+                let new = after.value(self.judge.arena, twin, index).and_then(Result::ok);
+                match (old, new) {
+                    (Some(old), Some(new)) => {
+                        (old.dtype, &old.sizes) == (new.dtype, &new.sizes)
+                            && self.judge.values(old.value, new.value) == Verdict::Same
+                    }
+                    _ => false,
+                }
+            })
     }
 
     /// Where the `index`-th reference of a node and of its twin certainly show different values.

@@ -1,10 +1,12 @@
 //! Extents.
 
+mod algebra;
 mod arena;
 mod arguments;
 mod cast;
 mod communication;
 mod compare;
+mod dependence;
 mod evaluate;
 mod evaluation;
 mod fills;

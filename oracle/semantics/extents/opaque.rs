@@ -50,6 +50,7 @@ impl Machine<'_, '_> {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
+        self.arena.order_operands(&mut self.words);
         // Of no elements comes a constant: a sum is 0.
         let is_constant = takes_no_elements(&self.words.0);
         let key = self.take_key();

@@ -42,6 +42,11 @@ impl GroupSet {
         GroupSet(1u64.checked_shl(group.0).unwrap_or(0))
     }
 
+    /// The group, or all groups where its id is too large for a set.
+    pub(super) fn at_most(group: GroupId) -> GroupSet {
+        if group.0 < u64::BITS { GroupSet::of(group) } else { GroupSet::ALL }
+    }
+
     pub(super) fn or(self, other: GroupSet) -> GroupSet {
         GroupSet(self.0 | other.0)
     }
@@ -272,6 +277,20 @@ impl Places {
             .fold(GroupSet::NONE, |set, other| set.or(GroupSet::of(other)));
         self.beside.insert(group, found);
         found
+    }
+
+    /// The groups that a place depends on, or more.
+    pub(super) fn groups_of(&self, id: PlaceId) -> GroupSet {
+        let Place { moves, scales } = self.get(id);
+        let groups = moves.iter().map(|&(g, _)| g).chain(scales.iter().map(|&(g, _)| g));
+        groups.fold(GroupSet::NONE, |set, group| set.or(GroupSet::at_most(group)))
+    }
+
+    /// The set without the groups that lie inside `outer`.
+    pub(super) fn outside(&mut self, set: GroupSet, outer: GroupId) -> GroupSet {
+        let all = (0..u64::BITS).map(GroupId).filter(|&group| set.has(group));
+        all.filter(|&group| group.0 as usize >= self.groups.len() || !self.inside(group, outer))
+            .fold(GroupSet::NONE, |set, group| set.or(GroupSet::of(group)))
     }
 
     /// The groups along which the rank that a place leads to moves with the own rank.

@@ -11,6 +11,7 @@
 //! A difference found on the way through something assumed (an operator of which nothing is known, a symbolic size, an
 //! index operator that may not look at the element) proves nothing.
 
+use super::algebra::Family;
 use super::arena::Arena;
 use super::key::{self, KeyDifference, difference};
 use super::layout;
@@ -28,6 +29,8 @@ const SAMPLES: i64 = 1 << 10;
 const AT_ONCE: i64 = 16;
 /// Windows on windows that are looked through.
 const DEPTH: u32 = 64;
+/// Elements that are looked at to find what one is made of.
+const PARTS: usize = 256;
 
 /// Whether two values are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +90,13 @@ enum Relation {
     Apart(Vec<Pair>),
     /// Different if one of these pairs is. Else it says nothing: there are others.
     Sample(Vec<Pair>),
+    /// Calls whose operands may be exchanged: the operands in order, and crosswise. Of which elements they are calls.
+    Exchanged {
+        operands: [Pair; 4],
+        of: (Element, Element),
+    },
+    /// Different if all pairs of one row are, else unknown.
+    Unmatched(Vec<Vec<Pair>>),
     Unknown,
 }
 
@@ -198,8 +208,24 @@ impl<'a> Judge<'a> {
                 }
                 continue;
             };
+            match relation {
+                &Relation::Exchanged { operands, of } => match self.exchanged(operands) {
+                    Ok(Some(verdict @ Verdict::Different)) => return Step::Settled(verdict),
+                    Ok(Some(_)) => frame.end_relation(false),
+                    Ok(None) => frame.relations[frame.relation] = self.unmatched(of.0, of.1),
+                    Err(pair) => return Step::Ask(pair),
+                },
+                Relation::Unmatched(rows) => match self.has_unmatched(rows) {
+                    Ok(true) => return Step::Settled(Verdict::Different),
+                    Ok(false) => frame.end_relation(true),
+                    Err(pair) => return Step::Ask(pair),
+                },
+                _ => {}
+            }
+            let Some(relation) = frame.relations.get(frame.relation) else { continue };
             // First the pairs of which one that differs decides, then those that must be the same, but whose difference says nothing.
             let (deciding, whole): (&[Pair], &[Pair]) = match relation {
+                Relation::Exchanged { .. } | Relation::Unmatched(_) => continue,
                 Relation::Same => (&[], &[]),
                 Relation::Different => return Step::Settled(Verdict::Different),
                 Relation::Unknown => {
@@ -218,14 +244,9 @@ impl<'a> Judge<'a> {
                 frame.end_relation(is_unknown);
                 continue;
             };
-            let verdict = match pair {
-                Pair::Values(a, b) if a == b => Verdict::Same,
-                Pair::Keys(a, b) if a == b => Verdict::Same,
-                Pair::Elements(a, b) if a == b => Verdict::Same,
-                pair => match self.arena.settled.get(&pair) {
-                    Some(&verdict) => verdict,
-                    None => return Step::Ask(pair),
-                },
+            let verdict = match self.known(pair) {
+                Ok(verdict) => verdict,
+                Err(pair) => return Step::Ask(pair),
             };
             frame.next += 1;
             match verdict {
@@ -235,6 +256,132 @@ impl<'a> Judge<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// What is known of a pair; the pair where that must be asked for.
+    fn known(&self, pair: Pair) -> Result<Verdict, Pair> {
+        match pair {
+            Pair::Values(a, b) if a == b => Ok(Verdict::Same),
+            Pair::Keys(a, b) if a == b => Ok(Verdict::Same),
+            Pair::Elements(a, b) if a == b => Ok(Verdict::Same),
+            pair => self.arena.settled.get(&pair).copied().ok_or(pair),
+        }
+    }
+
+    /// Whether two calls are the same whose operands may be exchanged. `None` where the operands alone do not say it.
+    fn exchanged(&self, [a, b, c, d]: [Pair; 4]) -> Result<Option<Verdict>, Pair> {
+        use Verdict::{Different, Same};
+        let both = |one, other| Ok((self.known(one)?, self.known(other)?));
+        let (straight, crosswise) = (both(a, b)?, both(c, d)?);
+        let all = [straight, crosswise];
+        if all.contains(&(Same, Same)) {
+            return Ok(Some(Same));
+        }
+        let is_one_apart = |pair: &(Verdict, Verdict)| matches!(pair, (Same, Different) | (Different, Same));
+        Ok(all.iter().any(is_one_apart).then_some(Different))
+    }
+
+    /// The operands of two sums (or products) of many, those of sums among them taken apart: each of the one that both do not
+    /// share, against each of the other.
+    fn unmatched(&mut self, a: Element, b: Element) -> Relation {
+        let Source::Opaque { key, .. } = self.arena.get(a.source) else { return Relation::Unknown };
+        let operator = key::target(self.arena.words(key));
+        let is_sum = |judge: &Judge, source| match judge.arena.get(source) {
+            Source::Opaque { key, .. } => {
+                key::target(judge.arena.words(key)) == operator && judge.arena.exchangeable(key).is_some()
+            }
+            _ => false,
+        };
+        let (Some(mut left), Some(mut right)) = (self.parts(a, is_sum), self.parts(b, is_sum)) else {
+            return Relation::Unknown;
+        };
+        left.retain(|term| match right.iter().position(|other| other == term) {
+            Some(at) => {
+                right.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        // What is a function of elements itself may be a multiple of others.
+        left.retain(|term| !self.is_elementwise(term.source));
+        let row = |term: &Element| right.iter().map(|&other| Pair::Elements(*term, other)).collect();
+        Relation::Unmatched(left.iter().map(row).collect())
+    }
+
+    /// The elements that an element is made of by calls of some kind, in order; `None` where they are too many, or not known.
+    fn parts(
+        &mut self,
+        of: Element,
+        is_taken_apart: impl Fn(&Judge, SourceId) -> bool,
+    ) -> Option<Vec<Element>> {
+        let mut open = vec![Element { len: 1, ..of }];
+        let mut found = Vec::new();
+        let mut steps = 0;
+        while let Some(mut at) = open.pop() {
+            steps += 1;
+            if steps > PARTS {
+                return None;
+            }
+            at.source = self.arena.uncast(at.source);
+            let Source::Opaque { key, .. } = self.arena.get(at.source) else {
+                found.push(at);
+                continue;
+            };
+            if !is_taken_apart(self, at.source) {
+                found.push(at);
+                continue;
+            }
+            let words = self.arena.words(key);
+            let sizes = key::broadcast(words)?;
+            let read: Vec<_> = key::tensors(words).map(|(v, own)| (v, read_by(own, &sizes, at)[1])).collect();
+            for (value, of) in read {
+                let shown = self.shown(value, of)?;
+                let part = self.arena.element(shown, 0)?;
+                open.push(self.resolve(part, 0)?);
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether a row has only pairs that differ.
+    fn has_unmatched(&self, rows: &[Vec<Pair>]) -> Result<bool, Pair> {
+        for row in rows {
+            let mut is_apart = !row.is_empty();
+            for &pair in row {
+                if self.known(pair)? != Verdict::Different {
+                    is_apart = false;
+                    break;
+                }
+            }
+            if is_apart {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Two elements of calls whose operands may be exchanged: the relation of their operands.
+    fn compare_exchangeable(
+        &mut self,
+        (k, a): (KeyId, Element),
+        (l, b): (KeyId, Element),
+    ) -> Option<Relation> {
+        let ([p, q], [r, s]) = (self.arena.exchangeable(k)?, self.arena.exchangeable(l)?);
+        let kinds = |arena: &Arena, key| {
+            let words = arena.words(key);
+            let kinds = key::tokens(words).map(|(word, rest)| (word, rest.get(1..).map(<[u64]>::to_vec)));
+            kinds.filter(|(word, _)| key::tag(*word) == Some(key::Tag::Tensor)).collect::<Vec<_>>()
+        };
+        let (one, other) = (kinds(self.arena, k), kinds(self.arena, l));
+        if one != other || one.first() != one.last() {
+            return None;
+        }
+        let mut pair = |x, y| Some(Pair::Values(self.shown(x, a)?, self.shown(y, b)?));
+        let mut pairs = || Some([pair(p, r)?, pair(q, s)?, pair(p, s)?, pair(q, r)?]);
+        Some(match pairs() {
+            Some(operands) => Relation::Exchanged { operands, of: (a, b) },
+            None => Relation::Perhaps(vec![Pair::Values(p, r), Pair::Values(q, s)]),
+        })
     }
 
     /// The first elements at which `b` certainly differs from `a`, else at which they are written differently.
@@ -285,18 +432,19 @@ impl<'a> Judge<'a> {
             return None;
         }
         let len = p.len;
-        let all = len <= ALL_ELEMENTS;
+        // Where it depends on the own index, each element is looked at on the ranks of every index.
+        let group = self.index_group(element(p, 0)).or_else(|| self.index_group(element(q, 0)));
+        let ranks = group.map_or(1, |group| self.ranks(group, p.source, q.source).unwrap_or(1)).max(1);
+        let all = len.saturating_mul(i64::from(ranks)) <= ALL_ELEMENTS;
         if t == 0 && !all {
             relations.push(self.compare_large(p, q));
         }
-        let step = if all { 1 } else { (len / SAMPLES).max(1) };
+        let step = if all { 1 } else { (len / (SAMPLES / i64::from(ranks)).max(AT_ONCE)).max(1) };
         let end = t.saturating_add(AT_ONCE * step).min(len);
         while t < end {
             let (a, b) = (element(p, t), element(q, t));
-            let relation = match (self.resolve(a, 0), self.resolve(b, 0)) {
-                (Some(a), Some(b)) => self.compare_elements(a, b),
-                _ => Relation::Unknown,
-            };
+            let (x, y) = self.resolve(a, 0).zip(self.resolve(b, 0)).unwrap_or((a, b));
+            let relation = self.compare_elements(x, y);
             match relation {
                 Relation::Same => {}
                 relation if all => relations.push(relation),
@@ -306,7 +454,8 @@ impl<'a> Judge<'a> {
                 | Relation::Sample(pairs)
                 | Relation::Made { made_of: pairs, .. } => relations.push(Relation::Sample(pairs)),
                 Relation::Different => relations.push(Relation::Different),
-                Relation::Perhaps(_) | Relation::Unknown => {}
+                Relation::Exchanged { .. } => relations.push(Relation::Sample(vec![Pair::Elements(x, y)])),
+                Relation::Perhaps(_) | Relation::Unmatched(_) | Relation::Unknown => {}
             }
             t += step;
         }
@@ -325,9 +474,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a source shows a window, at whatever depth.
+    /// Whether a source shows a window, at whatever depth, be it on some ranks only.
     fn holds_window(&self, source: SourceId) -> bool {
-        self.holds(source, |one| matches!(one, Source::Window { .. }))
+        self.arena.source_traits(source).has(Traits::WINDOW)
     }
 
     /// Whether two offsets are two elements: a window may show one element twice, and so may a choice by index.
@@ -407,6 +556,25 @@ impl<'a> Judge<'a> {
         Some(element)
     }
 
+    /// The group on whose index an element depends at first sight.
+    fn index_group(&self, at: Element) -> Option<super::GroupId> {
+        match self.arena.get(at.source) {
+            Source::Select { group, .. } => Some(group),
+            _ => self.arena.places.get(at.place).scales.first().map(|&(group, _)| group),
+        }
+    }
+
+    /// How many ranks a group has, on whose index a source depends.
+    fn ranks(&self, group: super::GroupId, a: SourceId, b: SourceId) -> Option<u32> {
+        let chosen = |source| match self.arena.get(source) {
+            Source::Select { group: over, table } if over == group => {
+                Some(self.arena.table(table).len() as u32)
+            }
+            _ => None,
+        };
+        chosen(a).or_else(|| chosen(b)).or_else(|| self.arena.places.group_size(group))
+    }
+
     /// The element on a rank whose index in `group` is `k`.
     fn at_index(&mut self, at: Element, group: super::GroupId, k: u32) -> Option<Element> {
         let place = self.arena.places.get(at.place);
@@ -435,9 +603,10 @@ impl<'a> Judge<'a> {
     }
 
     /// Two elements, one of which is another on each rank of `group`: they are the same if they are on the ranks of
-    /// every index. A difference is certain only where nothing below the two can depend on the index again.
-    fn compare_by_index(&mut self, a: Element, b: Element, group: super::GroupId, ranks: u32) -> Relation {
-        let mut pairs = Vec::new();
+    /// every index. A difference is certain only where nothing below the two depends on the index again.
+    fn compare_by_index(&mut self, a: Element, b: Element, group: super::GroupId) -> Relation {
+        let Some(ranks) = self.ranks(group, a.source, b.source) else { return Relation::Unknown };
+        let (mut whole, mut made_of) = (Vec::new(), Vec::new());
         for k in 0..ranks {
             let (Some(x), Some(y)) = (self.at_index(a, group, k), self.at_index(b, group, k)) else {
                 return Relation::Unknown;
@@ -453,14 +622,22 @@ impl<'a> Judge<'a> {
                         | Source::Opaque { .. }
                 )
             };
-            let apart = plain(x) && plain(y) && self.arena.places.are_axes(&[x.place, y.place], &[group]);
+            let are_plain = plain(x) && plain(y);
+            let are_axes = self.arena.places.are_axes(&[x.place, y.place], &[group]);
+            let holds = are_axes && self.arena.hold_for_each_index(x.source, y.source, group);
             match self.compare_elements(x, y) {
                 Relation::Same => {}
-                Relation::Different if apart => return Relation::Different,
-                _ => pairs.push(Pair::Elements(x, y)),
+                Relation::Different if holds || are_axes && are_plain => return Relation::Different,
+                _ if holds => made_of.push(Pair::Elements(x, y)),
+                _ => whole.push(Pair::Elements(x, y)),
             }
         }
-        if pairs.is_empty() { Relation::Same } else { Relation::Perhaps(pairs) }
+        whole.extend(&made_of);
+        match (whole.is_empty(), made_of.is_empty()) {
+            (true, _) => Relation::Same,
+            (_, true) => Relation::Perhaps(whole),
+            _ => Relation::Made { whole, made_of },
+        }
     }
 
     fn compare_keys(&mut self, a: KeyId, b: KeyId) -> Relation {
@@ -538,6 +715,53 @@ impl<'a> Judge<'a> {
     }
 
     fn compare_elements(&mut self, a: Element, b: Element) -> Relation {
+        match self.compare_on_each_rank(a, b) {
+            // What depends on the own index in another way may still be told apart index by index.
+            Relation::Unknown if self.arena.places.scales_differ(a.place, b.place) => {
+                match self.index_group(a).or_else(|| self.index_group(b)) {
+                    Some(group) => self.compare_by_index(a, b, group),
+                    None => Relation::Unknown,
+                }
+            }
+            relation => relation,
+        }
+    }
+
+    /// Elements of sources that are made by other calls, or by none.
+    fn compare_functions(&mut self, a: Element, b: Element) -> Relation {
+        let operator = |arena: &Arena, source| match arena.get(source) {
+            Source::Opaque { key, .. } => key::target(arena.words(key)),
+            _ => None,
+        };
+        let (one, other) = (operator(self.arena, a.source), operator(self.arena, b.source));
+        // Another constant, or another cast.
+        if one.is_some() && one == other || self.arena.uncast(a.source) == self.arena.uncast(b.source) {
+            return Relation::Different;
+        }
+        match (self.arena.family(a.source), self.arena.family(b.source)) {
+            (Family::Smooth, Family::Smooth) | (Family::Broken, Family::Broken) => Relation::Unknown,
+            // It may be what the other one is made of: times 1.
+            (Family::Smooth, _) => self.compare_with_parts(a, b),
+            (_, Family::Smooth) => self.compare_with_parts(b, a),
+            _ => Relation::Different,
+        }
+    }
+
+    /// A function of elements and another element: they differ if that is none of those that the function is made of.
+    fn compare_with_parts(&mut self, function: Element, other: Element) -> Relation {
+        let start = Element { source: self.arena.uncast(function.source), len: 1, ..function };
+        match self.parts(function, |judge, source| judge.is_elementwise(source)) {
+            // A product, or a sum over ranks.
+            Some(parts) if parts == [start] => Relation::Different,
+            Some(parts) => {
+                let other = Element { source: self.arena.uncast(other.source), len: 1, ..other };
+                Relation::Unmatched(vec![parts.iter().map(|&part| Pair::Elements(part, other)).collect()])
+            }
+            None => Relation::Unknown,
+        }
+    }
+
+    fn compare_on_each_rank(&mut self, a: Element, b: Element) -> Relation {
         if a == b {
             return Relation::Same;
         }
@@ -549,6 +773,9 @@ impl<'a> Judge<'a> {
         let both_unwritten = holds(a) && holds(b) && (reduces(a) || reduces(b));
         let assumed = traits.has(Traits::ASSUMED) || both_unwritten;
         let different = || if assumed { Relation::Unknown } else { Relation::Different };
+        if !assumed && self.arena.depend_on_others(a.source, b.source) {
+            return Relation::Different;
+        }
         let alike = a.place == b.place && a.offset == b.offset;
         if !alike && a.place != b.place && self.arena.places.may_be_equal(a.place, b.place) {
             return Relation::Unknown;
@@ -563,7 +790,10 @@ impl<'a> Judge<'a> {
             _ if self.holds_window(a.source) || self.holds_window(b.source) => {
                 match (self.resolve(a, 0), self.resolve(b, 0)) {
                     (Some(x), Some(y)) if (x, y) != (a, b) => Relation::IfSame(vec![Pair::Elements(x, y)]),
-                    _ => Relation::Unknown,
+                    _ => match self.index_group(a).or_else(|| self.index_group(b)) {
+                        Some(group) => self.compare_by_index(a, b, group),
+                        None => Relation::Unknown,
+                    },
                 }
             }
             _ if a.source == b.source
@@ -602,8 +832,12 @@ impl<'a> Judge<'a> {
                 if alike && n == m =>
             {
                 match self.compare_keys(k, l) {
-                    Relation::Different => different(),
+                    Relation::Different if assumed => Relation::Unknown,
+                    Relation::Different => self.compare_functions(a, b),
                     Relation::IfSame(pairs) if assumed => Relation::Perhaps(pairs),
+                    Relation::IfSame(_) if let Some(relation) = self.compare_exchangeable((k, a), (l, b)) => {
+                        relation
+                    }
                     Relation::IfSame(whole) => match self.made_of((k, a), (l, b)) {
                         Some(mut made_of) => {
                             made_of.extend(whole.iter().filter(|pair| matches!(pair, Pair::Keys(..))));
@@ -621,7 +855,9 @@ impl<'a> Judge<'a> {
                     && self.is_elementwise(a.source) =>
             {
                 match self.made_of((k, a), (l, b)) {
-                    Some(made_of) if !assumed => Relation::Apart(made_of),
+                    Some(made_of) if !assumed => {
+                        self.compare_exchangeable((k, a), (l, b)).unwrap_or(Relation::Apart(made_of))
+                    }
                     _ => Relation::Unknown,
                 }
             }
@@ -630,7 +866,8 @@ impl<'a> Judge<'a> {
                 if a.offset == b.offset && n == m =>
             {
                 match difference(self.arena.words(k), self.arena.words(l)) {
-                    KeyDifference::Call => different(),
+                    KeyDifference::Call if assumed => Relation::Unknown,
+                    KeyDifference::Call => self.compare_functions(a, b),
                     KeyDifference::Shapes | KeyDifference::Inputs(..) => Relation::Unknown,
                 }
             }
@@ -650,12 +887,13 @@ impl<'a> Judge<'a> {
                 let other_ranks = g != h && self.reduced_apart((a.place, g, one), (b.place, h, other));
                 if other_elements || other_ranks { different() } else { Relation::Unknown }
             }
-            (Source::Select { group, table }, _) | (_, Source::Select { group, table }) => {
-                self.compare_by_index(a, b, group, self.arena.table(table).len() as u32)
+            (Source::Select { group, .. }, _) | (_, Source::Select { group, .. }) => {
+                self.compare_by_index(a, b, group)
             }
             (Source::Elsewhere { .. } | Source::Bits { .. }, _)
             | (_, Source::Elsewhere { .. } | Source::Bits { .. }) => Relation::Unknown,
-            _ => different(),
+            _ if assumed => Relation::Unknown,
+            _ => self.compare_functions(a, b),
         }
     }
 }

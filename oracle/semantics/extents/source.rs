@@ -78,6 +78,8 @@ impl Traits {
     pub(super) const ASSUMED: Traits = Traits(4);
     /// Every element on every rank is the same.
     pub(super) const UNIFORM: Traits = Traits(8);
+    /// Shows a window, at whatever depth, be it on some ranks only.
+    pub(super) const WINDOW: Traits = Traits(16);
 
     /// Whether it has all of `other`.
     pub(super) fn has(self, other: Traits) -> bool {

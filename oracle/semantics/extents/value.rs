@@ -5,6 +5,7 @@
 use super::GroupId;
 use super::arena::{Arena, NOTHING};
 use super::cast::{is_one, keeps_of, stand_in};
+use super::dependence::ANOTHER_GRAPH;
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
@@ -365,7 +366,7 @@ impl Arena {
     /// What other ranks hold, each by a graph of its own, where this one holds `value`: nothing is known of it.
     pub(super) fn of_another_graph(&mut self, value: ValueId) -> ValueId {
         let mut words = Words::default();
-        let name = self.symbol("another graph");
+        let name = self.symbol(ANOTHER_GRAPH);
         words.symbol(Tag::Target, name);
         words.tensor(value, Dtype::U8, &[]);
         self.opaque_movement(&words, self.len(value), &[value])

@@ -1,0 +1,183 @@
+//! Calls that are written differently and may still compute the same.
+//!
+//! Floats commute under addition and multiplication, bit for bit up to the payload of a NaN: such a call is written in one
+//! order. All other laws hold of numbers and not of their bits, or only for some numbers (`x * 1.0`, `addmm` for `mm` and
+//! `add`, a sum in another order). So where one operator takes the place of another of its [`Family`], it is not known whether
+//! they compute the same.
+
+use super::arena::Arena;
+use super::key::{Tag, Words, broadcast, tag, target, tensors};
+use super::source::{KeyId, Source, SourceId, ValueId};
+use crate::ops;
+
+/// Products of matrices, with or without a sum, by the name of the operator.
+const PRODUCTS: [&str; 12] =
+    ["mm", "bmm", "mv", "dot", "vdot", "matmul", "linear", "addmm", "addmv", "addbmm", "baddbmm", "einsum"];
+
+/// Functions of elements without breaks, by the name of the operator. All others may have some.
+const SMOOTH: [&str; 34] = [
+    "add",
+    "sub",
+    "rsub",
+    "mul",
+    "div",
+    "true_divide",
+    "neg",
+    "negative",
+    "reciprocal",
+    "addcmul",
+    "addcdiv",
+    "lerp",
+    "square",
+    "pow",
+    "sqrt",
+    "rsqrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log1p",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "sigmoid",
+    "silu",
+    "gelu",
+    "softplus",
+    "sigmoid_backward",
+    "tanh_backward",
+    "silu_backward",
+    "gelu_backward",
+];
+
+/// Functions between which laws are known: one may be written by others of its family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Family {
+    /// Sums and products, also of matrices and over ranks, and other functions of elements without breaks.
+    Smooth,
+    /// All other functions of elements.
+    Broken,
+    /// What is no function of elements.
+    Other,
+}
+
+/// The operands of a call that may be exchanged.
+const OPERANDS: usize = 2;
+
+/// Whether two tensors, which are all that an operator is given, may be exchanged.
+fn commutes(target: &str) -> bool {
+    let Some((name, "Tensor" | "default")) = target.strip_prefix("aten.").and_then(|t| t.split_once('.'))
+    else {
+        return false;
+    };
+    let sums = ["add", "mul", "eq", "ne"];
+    let bits = ["bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor"];
+    sums.contains(&name) || bits.contains(&name)
+}
+
+/// The first words of the operands of a call of two tensors, and nothing else.
+fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
+    let mut at = 0;
+    let mut found = Vec::with_capacity(OPERANDS);
+    for (word, rest) in super::key::tokens(words) {
+        match tag(word)? {
+            Tag::Target | Tag::Argument => {}
+            Tag::Tensor => found.push(at),
+            _ => return None,
+        }
+        at += 1 + rest.len();
+    }
+    <[usize; OPERANDS]>::try_from(found).ok()
+}
+
+impl Arena {
+    /// Puts the operands of a call that commutes in order.
+    pub(super) fn order_operands(&self, words: &mut Words) {
+        let commutes = target(&words.0).is_some_and(|target| commutes(self.text(target)));
+        if !commutes {
+            return;
+        }
+        let Some([first, second]) = operands(&words.0) else { return };
+        let one = words.0[first..second - 1].to_vec();
+        let other = words.0[second..].to_vec();
+        if other < one {
+            let between = words.0[second - 1];
+            words.0.truncate(first);
+            words.0.extend(other);
+            words.0.push(between);
+            words.0.extend(one);
+        }
+    }
+
+    /// The operands of a call that commutes.
+    pub(super) fn exchangeable(&self, key: KeyId) -> Option<[ValueId; OPERANDS]> {
+        let words = self.words(key);
+        target(words).filter(|&target| commutes(self.text(target)))?;
+        operands(words)?;
+        broadcast(words)?;
+        let values: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
+        values.try_into().ok()
+    }
+
+    /// The family of functions that a source belongs to, be it cast.
+    pub(super) fn family(&self, source: SourceId) -> Family {
+        match self.get(self.uncast(source)) {
+            Source::Opaque { key, .. } => target(self.words(key)).map_or(Family::Other, |target| {
+                let text = self.text(target);
+                let name = text.split('.').nth(1).unwrap_or_default();
+                let is_elementwise = || ops::by_target(text).is_some_and(|info| info.kind.is_elementwise());
+                match name {
+                    _ if PRODUCTS.contains(&name) => Family::Smooth,
+                    _ if !is_elementwise() => Family::Other,
+                    _ if SMOOTH.contains(&name) => Family::Smooth,
+                    _ => Family::Broken,
+                }
+            }),
+            Source::Reduced { op, .. } if ["sum", "avg"].contains(&self.text(op)) => Family::Smooth,
+            _ => Family::Other,
+        }
+    }
+
+    /// What a source is a cast of.
+    pub(super) fn uncast(&self, mut source: SourceId) -> SourceId {
+        while let Source::Cast { source: inner, .. } = self.get(source) {
+            source = inner;
+        }
+        source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Dtype, World};
+    use crate::semantics::extents::Limits;
+
+    #[test]
+    fn operands_are_put_in_order() {
+        let mut arena = Arena::new(&World::default(), Limits::DEFAULT);
+        let mut call = |name: &str, values: [u32; 2], alpha: bool| {
+            let mut words = Words::default();
+            let name = arena.symbol(name);
+            words.symbol(Tag::Target, name);
+            for (index, value) in values.into_iter().enumerate() {
+                words.put(Tag::Argument, index as u32);
+                words.tensor(ValueId(value), Dtype::F32, &[2; 3][..1 + index]);
+            }
+            if alpha {
+                words.put(Tag::Argument, 2);
+                words.int(2);
+            }
+            arena.order_operands(&mut words);
+            let sizes: Vec<(u32, usize)> = tensors(&words.0).map(|(v, sizes)| (v.0, sizes.len())).collect();
+            assert_eq!(super::super::key::tokens(&words.0).count(), 5 + 2 * usize::from(alpha));
+            sizes
+        };
+        assert_eq!(call("aten.add.Tensor", [3, 4], false), [(3, 1), (4, 2)]);
+        assert_eq!(call("aten.mul.Tensor", [4, 3], false), [(4, 1), (3, 2)], "sizes count first");
+        assert_eq!(call("aten.sub.Tensor", [4, 3], false), [(4, 1), (3, 2)]);
+        assert_eq!(call("aten.add.Tensor", [4, 3], true), [(4, 1), (3, 2)]);
+    }
+}

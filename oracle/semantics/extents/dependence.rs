@@ -1,0 +1,278 @@
+//! What values depend on: which inputs of the graph, and the own index in which groups.
+//!
+//! # The idea
+//!
+//! A value that is made of an input cannot be one that is not: vary the input, and only the first changes. This tells values
+//! apart whose calls cannot be compared call by call, as at both ends of a long chain of functions of elements. Of every
+//! source two sets of inputs are kept: those that each of its elements depends on, and those that any of them may. An
+//! operator depends on all its inputs, as everywhere in extents; what rests on an assumption depends on none for certain.
+//!
+//! The other question is asked for one index of the own rank in a group at a time: whether what is found for the generic
+//! rank holds for it too. It does where the own index is not looked at again below.
+//!
+//! Found on demand, for all sources at once: sources are made of older ones.
+
+use super::arena::Arena;
+use super::key::{Tag, payload, tag, tokens};
+use super::place::{GroupSet, PlaceId};
+use super::run::Run;
+use super::source::{KeyId, Source, SourceId, Traits, ValueId};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+/// Inputs that are told apart. Those behind them share a bit, and nothing depends on them for certain.
+const INPUTS: usize = 1 << 10;
+/// Numbers computed of numbers that are followed.
+const DEPTH: u32 = 64;
+
+type Bits = [u64; INPUTS / 64];
+
+/// A set of inputs: equal sets have equal ids.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+struct Inputs(u32);
+
+const NO_INPUTS: Inputs = Inputs(0);
+const ALL_INPUTS: Inputs = Inputs(1);
+
+/// What a source or a value depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Dependence {
+    /// The inputs that each element depends on.
+    certain: Inputs,
+    /// The inputs that some element may depend on.
+    possible: Inputs,
+    /// The groups in which the own index may matter.
+    own: GroupSet,
+    /// The groups that are met anywhere.
+    met: GroupSet,
+}
+
+const NOTHING: Dependence =
+    Dependence { certain: NO_INPUTS, possible: NO_INPUTS, own: GroupSet::NONE, met: GroupSet::NONE };
+const ANYTHING: Dependence =
+    Dependence { certain: NO_INPUTS, possible: ALL_INPUTS, own: GroupSet::ALL, met: GroupSet::ALL };
+
+/// What is known of the dependences of an arena.
+#[derive(Clone, Debug)]
+pub(super) struct Dependences {
+    sets: IndexSet<Box<Bits>, FxBuildHasher>,
+    unions: FxHashMap<(Inputs, Inputs), Inputs>,
+    sources: Vec<Dependence>,
+    values: FxHashMap<ValueId, Dependence>,
+}
+
+impl Default for Dependences {
+    fn default() -> Dependences {
+        let mut sets = IndexSet::default();
+        sets.insert(Box::new([0; INPUTS / 64]));
+        sets.insert(Box::new([u64::MAX; INPUTS / 64]));
+        Dependences { sets, unions: FxHashMap::default(), sources: Vec::new(), values: FxHashMap::default() }
+    }
+}
+
+impl Dependences {
+    fn bits(&self, set: Inputs) -> &Bits {
+        &self.sets[set.0 as usize]
+    }
+
+    fn intern(&mut self, bits: Bits) -> Inputs {
+        Inputs(self.sets.insert_full(Box::new(bits)).0 as u32)
+    }
+
+    fn one(&mut self, position: u32) -> Inputs {
+        let mut bits = [0; INPUTS / 64];
+        let at = position as usize % INPUTS;
+        bits[at / 64] |= 1 << (at % 64);
+        self.intern(bits)
+    }
+
+    fn union(&mut self, a: Inputs, b: Inputs) -> Inputs {
+        if a == b {
+            return a;
+        }
+        let pair = (a.min(b), a.max(b));
+        if let Some(&known) = self.unions.get(&pair) {
+            return known;
+        }
+        let (one, other) = (self.bits(a), self.bits(b));
+        let bits = std::array::from_fn(|i| one[i] | other[i]);
+        let union = self.intern(bits);
+        self.unions.insert(pair, union);
+        union
+    }
+
+    fn shared(&mut self, a: Inputs, b: Inputs) -> Inputs {
+        if a == b {
+            return a;
+        }
+        let (one, other) = (self.bits(a), self.bits(b));
+        let bits = std::array::from_fn(|i| one[i] & other[i]);
+        self.intern(bits)
+    }
+
+    /// Both together, as the inputs of a call.
+    fn both(&mut self, a: Dependence, b: Dependence) -> Dependence {
+        Dependence { certain: self.union(a.certain, b.certain), ..self.either(a, b) }
+    }
+
+    /// One of both, as the elements of a value.
+    fn either(&mut self, a: Dependence, b: Dependence) -> Dependence {
+        Dependence {
+            certain: self.shared(a.certain, b.certain),
+            possible: self.union(a.possible, b.possible),
+            own: a.own.or(b.own),
+            met: a.met.or(b.met),
+        }
+    }
+
+    /// Whether one depends for certain on an input on which the other does not.
+    fn are_apart(&self, a: Dependence, b: Dependence) -> bool {
+        let has_more = |certain, possible| {
+            let (certain, possible) = (self.bits(certain), self.bits(possible));
+            certain.iter().zip(possible).any(|(one, other)| one & !other != 0)
+        };
+        has_more(a.certain, b.possible) || has_more(b.certain, a.possible)
+    }
+}
+
+impl Arena {
+    /// Whether each element of one source differs for certain from each of the other: it depends on another input.
+    pub(super) fn depend_on_others(&mut self, a: SourceId, b: SourceId) -> bool {
+        let (a, b) = (self.dependence(a), self.dependence(b));
+        self.dependences.are_apart(a, b)
+    }
+
+    /// Whether what is found of two sources for the generic rank holds for each index of the own rank in `group`.
+    pub(super) fn hold_for_each_index(&mut self, a: SourceId, b: SourceId, group: super::GroupId) -> bool {
+        let (a, b) = (self.dependence(a), self.dependence(b));
+        let own = GroupSet::at_most(group);
+        if own == GroupSet::ALL {
+            return false;
+        }
+        let axes = self.places.beside(group).or(own);
+        a.own.or(b.own).and(own) == GroupSet::NONE && a.met.or(b.met).and(axes) == a.met.or(b.met)
+    }
+
+    fn dependence(&mut self, id: SourceId) -> Dependence {
+        while self.dependences.sources.len() <= id.0 as usize {
+            let next = SourceId(self.dependences.sources.len() as u32);
+            let found = self.find_dependence(next);
+            self.dependences.sources.push(found);
+        }
+        self.dependences.sources[id.0 as usize]
+    }
+
+    fn find_dependence(&mut self, id: SourceId) -> Dependence {
+        let mut found = match self.get(id) {
+            Source::Placeholder { position } => {
+                let possible = self.dependences.one(position);
+                let certain = if (position as usize) < INPUTS { possible } else { NO_INPUTS };
+                Dependence { certain, possible, ..NOTHING }
+            }
+            Source::Poison | Source::Beyond { .. } | Source::Attribute { .. } => NOTHING,
+            Source::Constant { key, .. } | Source::Opaque { key, .. } => self.key_dependence(key, 0),
+            Source::InFlight { result } => self.value_dependence(result),
+            Source::Cast { source, .. } | Source::Bits { source, .. } => self.older(source, id),
+            Source::Elsewhere { source, place } => {
+                let inner = self.older(source, id);
+                self.at_place(inner, place)
+            }
+            Source::Reduced { group, source, place, .. } => {
+                let inner = self.older(source, id);
+                let mut found = self.at_place(inner, place);
+                // Inside, the ranks of the group are gone through: the own index in it does not matter.
+                found.own = self.places.outside(found.own, group);
+                found.met = found.met.or(GroupSet::at_most(group));
+                found
+            }
+            Source::Select { group, table } => {
+                let pieces = self.table(table).to_vec();
+                let all = pieces.into_iter().map(|piece| {
+                    let inner = self.older(piece.source, id);
+                    self.at_place(inner, piece.place)
+                });
+                let all: Vec<Dependence> = all.collect();
+                let mut found = self.either_of(all);
+                found.own = found.own.or(GroupSet::at_most(group));
+                found.met = found.met.or(GroupSet::at_most(group));
+                found
+            }
+            Source::Window { content, .. } => self.value_dependence(content),
+        };
+        let traits = self.source_traits(id);
+        if [Traits::ASSUMED, Traits::POISON, Traits::IN_FLIGHT].iter().any(|&held| traits.has(held)) {
+            found.certain = NO_INPUTS;
+        }
+        found
+    }
+
+    /// The dependence of a source that another one is made of.
+    fn older(&self, source: SourceId, than: SourceId) -> Dependence {
+        let found = self.dependences.sources.get(source.0 as usize);
+        if source < than { found.copied().unwrap_or(ANYTHING) } else { ANYTHING }
+    }
+
+    fn at_place(&self, mut found: Dependence, place: PlaceId) -> Dependence {
+        let groups = self.places.groups_of(place);
+        found.own = found.own.or(groups);
+        found.met = found.met.or(groups);
+        found
+    }
+
+    fn either_of(&mut self, all: Vec<Dependence>) -> Dependence {
+        let all = all.into_iter().reduce(|one, other| self.dependences.either(one, other));
+        all.unwrap_or(NOTHING)
+    }
+
+    /// The dependence of a value whose sources are known.
+    fn value_dependence(&mut self, value: ValueId) -> Dependence {
+        if let Some(&known) = self.dependences.values.get(&value) {
+            return known;
+        }
+        let key = |run: &Run| (run.source, run.place());
+        let mut parts: Vec<_> = self.runs(value).iter().map(key).collect();
+        parts.dedup();
+        let above = SourceId(self.dependences.sources.len() as u32);
+        let all = parts.into_iter().map(|(source, place)| self.at_place(self.older(source, above), place));
+        let all: Vec<Dependence> = all.collect();
+        let found = self.either_of(all);
+        self.dependences.values.insert(value, found);
+        found
+    }
+
+    fn key_dependence(&mut self, key: KeyId, depth: u32) -> Dependence {
+        if depth > DEPTH {
+            return ANYTHING;
+        }
+        let words = self.words(key);
+        let another = super::key::target(words).is_some_and(|target| self.text(target) == ANOTHER_GRAPH);
+        let mut parts: Vec<(Tag, u64)> = Vec::new();
+        for (word, rest) in tokens(words) {
+            match (tag(word), rest.first()) {
+                (Some(one @ (Tag::Tensor | Tag::Token)), Some(&value)) => parts.push((one, value)),
+                (Some(one @ (Tag::Number | Tag::Group | Tag::Effect)), _) => {
+                    parts.push((one, u64::from(payload(word))));
+                }
+                _ => {}
+            }
+        }
+        let mut found = NOTHING;
+        for (what, id) in parts {
+            let part = match what {
+                Tag::Number => self.key_dependence(KeyId(id as u32), depth + 1),
+                Tag::Group => {
+                    let group = GroupSet::at_most(super::GroupId(id as u32));
+                    Dependence { own: group, met: group, ..NOTHING }
+                }
+                // Nothing is known of the operator.
+                Tag::Effect => ANYTHING,
+                _ => self.value_dependence(ValueId(id as u32)),
+            };
+            found = self.dependences.both(found, part);
+        }
+        if another { ANYTHING } else { found }
+    }
+}
+
+/// The operator whose result is what ranks with other graphs hold.
+pub(super) const ANOTHER_GRAPH: &str = "another graph";
