@@ -30,7 +30,7 @@ fn agree(case: &Case) {
     let Ok(program) = Program::new(&graph, &ops, &world) else { return };
     let programs = std::slice::from_ref(&program);
     let options = Options { max_elements: MOST_ELEMENTS, ..Options::default() };
-    let Ok(numbers) = semantics::run(programs, &world, &Numbers::default(), &options) else { return };
+    let Ok(numbers) = semantics::run(programs, &world, &Numbers::of_trial(0), &options) else { return };
     let terms = match semantics::run(programs, &world, &Terms::default(), &options) {
         Ok(terms) => terms,
         Err(failure) => panic!("numbers run, terms do not: {failure}\n{case}"),

@@ -37,8 +37,9 @@ pub(super) fn execute(
     let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, ValueResult::Unknown))];
     if let Some(runs) = &answers.terms {
         let mut terms = prepared.answer(evidence, &answers, runs);
-        if answers.looked && !question.agree {
-            terms.excuse_values("terms differ, which equal values may");
+        // What terms say of races, unwritten memory and failures stands.
+        if !question.agree {
+            terms.excuse_values("terms differ, which those of equal values may");
         }
         results.push((ValueMethod::Terms, terms));
     }

@@ -122,23 +122,7 @@ impl ValueEvidence {
             let question = Question { open: !is_known, both: asked.both, agree: asked.agree };
             this.results.extend(executed::execute(evidence, asked.element_limit, question));
         }
-        if !asked.agree {
-            this.trust_proofs();
-        }
         this
-    }
-
-    /// Terms that differ may still be equal values; where a proof says that they are, it counts. What terms say of
-    /// races, unwritten memory and failures stands.
-    fn trust_proofs(&mut self) {
-        let proved = self.results.iter().any(|(method, result)| {
-            *method == ValueMethod::Extents && matches!(result, ValueResult::Equal(_))
-        });
-        for (method, result) in &mut self.results {
-            if *method == ValueMethod::Terms && proved {
-                result.excuse_values("terms differ that are proved to be equal values");
-            }
-        }
     }
 
     /// A line for each way: what it compared, or why it did not.

@@ -96,25 +96,7 @@ impl PartitionValues {
             let question = Question { open, both: asked.both, agree: asked.agree };
             this.results.extend(execute(pair, (&ops.0, &ops.1), asked.element_limit, question));
         }
-        if !asked.agree {
-            this.trust_proofs();
-        }
         this
-    }
-
-    /// Terms that differ may still be equal values; where a proof says that they are, it counts.
-    fn trust_proofs(&mut self) {
-        let is_equal = |compared: &Compared| matches!(compared, Compared::Equal(_));
-        let proved = self.structure.as_ref().is_some_and(is_equal)
-            || self
-                .results
-                .iter()
-                .any(|(method, result)| *method == ValueMethod::Extents && is_equal(result));
-        for (method, result) in &mut self.results {
-            if *method == ValueMethod::Terms && proved && matches!(result, Compared::Different(_)) {
-                *result = Compared::Unknown("terms differ that are proved to be equal values".into());
-            }
-        }
     }
 
     /// What structure or extents prove: that all is equal, or what extents prove to differ, or nothing.
@@ -316,8 +298,8 @@ fn execute(
     let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, Compared::Unknown))];
     if let Some(runs) = &answers.terms {
         let terms = match answer(pair.1, &answers, runs) {
-            Compared::Different(_) if answers.looked && !question.agree => {
-                Compared::Unknown("terms differ, which equal values may".into())
+            Compared::Different(_) if !question.agree && runs.is_ok() => {
+                Compared::Unknown("terms differ, which those of equal values may".into())
             }
             terms => terms,
         };

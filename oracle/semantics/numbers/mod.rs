@@ -16,8 +16,9 @@
 //! that: the values that bf16, f16 and f32 have to round. [`Numbers::large_every`] changes the share, 0 is never.
 //!
 //! Such numbers find what is rounded too early or added in another order, but leave every float's range within some
-//! layers of a network. [`Numbers::near`] gives floats of one magnitude and few bits, as trained networks have: they
-//! stay finite and distinct through deep chains, and functions such as the exponential do not saturate.
+//! layers of a network. [`Numbers::near`] gives floats of one magnitude, as trained networks have, with as many bits as
+//! the dtype holds: they stay finite and distinct through deep chains, functions such as the exponential do not
+//! saturate, and roundings show.
 //!
 //! # Operators without kernel
 //!
@@ -124,8 +125,13 @@ impl Numbers {
         };
         let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
         let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
-        // Every float dtype holds them exactly, and f32 products and short sums of them.
-        let steps = if matches!(dtype, Dtype::F8E4M3 | Dtype::F8E5M2) { 4 } else { 64 };
+        let steps = match dtype {
+            Dtype::F8E5M2 => 1 << 2,
+            Dtype::F8E4M3 => 1 << 3,
+            Dtype::BF16 => 1 << 7,
+            Dtype::F16 => 1 << 10,
+            _ => 1 << 23,
+        };
         sign * (steps + (hash >> 32) % steps) as f64 / (2 * steps) as f64 * 2f64.powi(near)
     }
 
