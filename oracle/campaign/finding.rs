@@ -82,20 +82,24 @@ impl Distinct {
 
 /// A case that expects the reference to be sound, if it is, and the candidate to violate the rule.
 pub fn expecting(rule: &str, case: &Case, candidate: &dyn Candidate, options: &Options) -> Case {
-    let mut expectations = Vec::new();
-    let subject = match candidate.name() {
+    let mut case = breaking(rule, case, candidate.name());
+    if candidate.name() != Reference.name()
+        && judge::judge(&case, &Reference, options).is_ok_and(|j| j.verdict == Verdict::Sound)
+    {
+        let sound = Expectation::Verdict { of: Subject::Reference, is: Expected::Sound };
+        case.expectations.insert(0, sound);
+    }
+    case
+}
+
+/// A case that expects a candidate to violate the rule. Nothing is judged.
+pub fn breaking(rule: &str, case: &Case, candidate: &str) -> Case {
+    let of = match candidate {
         name if name == Reference.name() => Subject::Reference,
-        name => {
-            let sound = judge::judge(case, &Reference, options).is_ok_and(|j| j.verdict == Verdict::Sound);
-            if sound {
-                expectations.push(Expectation::Verdict { of: Subject::Reference, is: Expected::Sound });
-            }
-            Subject::Candidate(name.to_string())
-        }
+        name => Subject::Candidate(name.to_string()),
     };
     let is = Expected::Violates(vec![rule.to_string()]);
-    expectations.push(Expectation::Verdict { of: subject, is });
-    Case { expectations, ..case.clone() }
+    Case { expectations: vec![Expectation::Verdict { of, is }], ..case.clone() }
 }
 
 /// The shape of a graph.

@@ -34,7 +34,7 @@ mod summary;
 mod tests;
 
 pub use diff::{Change, Diff};
-pub use finding::{Distinct, expecting};
+pub use finding::{Distinct, breaking, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
 pub use score::{Reduction, Score, reductions, score};

@@ -16,6 +16,17 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Threads at most. Each has a stack and a case of its own, and more of them than cores make nothing faster.
+const MOST_JOBS: usize = 1024;
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(jobs) if jobs <= MOST_JOBS => Ok(jobs),
+        Ok(jobs) => Err(format!("{jobs} threads are too many: at most {MOST_JOBS}")),
+        Err(_) => Err("not a number of threads".to_string()),
+    }
+}
+
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
     /// The pass: bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's own
@@ -47,8 +58,8 @@ pub(super) struct Fuzz {
     /// The seed: the same seed gives the same cases and findings.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Threads; 0: one per core. What is found does not depend on it.
-    #[arg(long, value_name = "J", default_value_t = 0)]
+    /// Threads, at most 1024; 0: one per core. What is found does not depend on it.
+    #[arg(long, value_name = "J", default_value_t = 0, value_parser = jobs)]
     jobs: usize,
     /// Run part I of N (from 0), so that several machines share a campaign.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]

@@ -196,7 +196,7 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), CouldNotRun> {
 }
 
 /// Options that a pass takes, as `key=value`.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 struct PassOptions {
     /// An option of the pass, as in a case file: kind=all_gather, cap=64MiB, mode=custom_ops, ... (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -1,12 +1,15 @@
 //! `graph-oracle reduce`: the smallest case that breaks the same rule.
+//!
+//! The work is done by a thread of its own, which says what it has found so far. When time is up, the program ends with
+//! that, whatever the thread is at: a single judgement of a large case may take longer than all the time there is.
 
 use super::check::ValuesArgument;
 use super::files::{self, Input};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, Status, print};
-use crate::campaign::expecting;
+use crate::campaign::{breaking, expecting};
 use crate::case::{Case, Expectation, Subject};
-use crate::judge::{self, CannotJudge, Options, Verdict};
+use crate::judge::{self, CannotJudge, Judgement, Options};
 use crate::limits::{Limit, Limits};
 use crate::reduce::{self, Budget, Pin};
 use crate::report;
@@ -14,9 +17,10 @@ use crate::rules;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct Reduce {
     /// The case: a .graph file, or a graph as exchange JSON with --pass.
     case: PathBuf,
@@ -36,12 +40,38 @@ pub(super) struct Reduce {
     /// How values are compared.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
-    /// Seconds at most; the best case so far is the result.
+    /// Seconds at most, the first judgement included; the best case so far is the result.
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
     /// Where to write the reduced case; default: standard output, followed by the explanation.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// The stack of the thread that does the work, bytes: as much as a main thread has. Rules follow chains of nodes.
+const STACK: usize = 8 << 20;
+
+/// A year: more is no limit, and would not fit the clock.
+const MOST_SECONDS: u64 = 365 * 24 * 3600;
+
+/// What the thread that does the work says.
+enum News {
+    /// This candidate breaks this rule on the case.
+    Breaks { rule: &'static str, candidate: String, case: Box<Case> },
+    /// A smaller case that does.
+    Smaller(Box<Case>),
+    /// It is done: what to print, or why it could not be done.
+    Done(Result<Done, CouldNotRun>),
+}
+
+/// The end of a reduction.
+struct Done {
+    /// The smallest case, with what it expects.
+    case: Case,
+    /// Why it breaks the rule, as comments.
+    explanation: String,
+    /// Whether nothing was left to try.
+    finished: bool,
 }
 
 impl Reduce {
@@ -51,6 +81,75 @@ impl Reduce {
         out: &mut dyn Write,
         complain: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
+        let deadline = Instant::now() + Duration::from_secs(self.seconds.min(MOST_SECONDS));
+        let (news, told) = mpsc::channel();
+        let (own, limits) = (self.clone(), limits.clone());
+        let work = move || {
+            let done = own.work(&limits, deadline, &news);
+            // Nobody listens any more where time was up.
+            let _ = news.send(News::Done(done));
+        };
+        let name = self.case.display();
+        // Judges go deep: the thread gets as much as the main one has.
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(work);
+        drop(thread.map_err(|error| CouldNotRun::new(format_args!("{name}: no thread: {error}")))?);
+        let mut first: Option<(&str, String, Case)> = None;
+        let (mut best, mut shown) = (None, usize::MAX);
+        let done = loop {
+            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(News::Breaks { rule, candidate, case }) => {
+                    shown = case.graph.len();
+                    first = Some((rule, candidate, *case));
+                }
+                Ok(News::Smaller(case)) => {
+                    // A progress line would disturb what is piped; the size goes to standard error, a line for each
+                    // halving.
+                    if case.graph.len() * 2 <= shown {
+                        shown = case.graph.len();
+                        let _ = writeln!(complain, "{shown} nodes");
+                    }
+                    best = Some(*case);
+                }
+                Ok(News::Done(done)) => break Some(done?),
+                Err(_) => break None,
+            }
+        };
+        let Some((rule, candidate, case)) = first else {
+            let seconds = self.seconds;
+            return Err(CouldNotRun::new(format_args!(
+                "{name}: not judged within {seconds} seconds; --seconds gives more"
+            )));
+        };
+        let before = case.graph.len();
+        let done = done.unwrap_or_else(|| Done {
+            case: breaking(rule, &best.unwrap_or(case), &candidate),
+            explanation: String::new(),
+            finished: false,
+        });
+        if !done.finished {
+            let _ = writeln!(complain, "time is up: the best so far; --seconds gives more");
+        }
+        let text = done.case.to_string();
+        match &self.output {
+            Some(path) => {
+                std::fs::write(path, &text)
+                    .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
+                let after = done.case.graph.len();
+                print(out, &format!("{rule}: {before} nodes before, {after} after; {}\n", path.display()))?;
+            }
+            None => print(out, &format!("{text}\n{}", done.explanation))?,
+        }
+        Ok(Status::Violated)
+    }
+
+    /// Judges the case, reduces it and explains what is left.
+    fn work(
+        &self,
+        limits: &Limits,
+        deadline: Instant,
+        news: &mpsc::Sender<News>,
+    ) -> Result<Done, CouldNotRun> {
+        let started = Instant::now();
         let name = self.case.display().to_string();
         let case = match files::read(&self.case, limits)? {
             Input::Case(case) => *case,
@@ -70,35 +169,20 @@ impl Reduce {
         let options = Options { values: self.values.values(), element_limit, ..Options::default() };
         let explain = |error: CannotJudge| CouldNotRun::judging(&name, error);
         let judgement = judge::judge(&case, candidate.as_ref(), &options).map_err(explain)?;
-        let violated = judgement.violated_rules();
-        let rule = match &self.rule {
-            None => violated.first().copied().ok_or_else(|| {
-                CouldNotRun::new(format_args!("{name}: {} violates no rule on it", candidate.name()))
-            })?,
-            Some(id) => {
-                let rule = rules::statement(id).ok_or_else(|| {
-                    CouldNotRun::new(format_args!("unknown rule {id:?} (graph-oracle rules)"))
-                })?;
-                if !violated.contains(&rule.id) {
-                    let found = if violated.is_empty() { "nothing".into() } else { violated.join(", ") };
-                    return Err(CouldNotRun::new(format_args!(
-                        "{name}: {} does not violate {id} on it; it violates {found}",
-                        candidate.name()
-                    )));
-                }
-                rule.id
-            }
-        };
-        let budget = Budget { time: Duration::from_secs(self.seconds), questions: usize::MAX };
+        let rule = self.rule_of(&judgement, candidate.name())?;
+        let _ = news.send(News::Breaks {
+            rule,
+            candidate: candidate.name().to_string(),
+            case: Box::new(case.clone()),
+        });
+        // The explanation at the end takes about as long as the first judgements did.
+        let kept_back = started.elapsed() * 2;
+        let time = deadline.saturating_duration_since(Instant::now()).saturating_sub(kept_back);
+        let budget = Budget { time, questions: usize::MAX };
         let pin = Pin::of(&judgement, rule);
         let mut shows = |case: &Case| reduce::violates(case, candidate.as_ref(), &options, &pin);
-        // A progress line would disturb what is piped; the size goes to standard error, a line for each halving.
-        let mut told = case.graph.len();
         let mut progress = |best: &Case| {
-            if best.graph.len() * 2 <= told {
-                told = best.graph.len();
-                let _ = writeln!(complain, "{told} nodes");
-            }
+            let _ = news.send(News::Smaller(Box::new(best.clone())));
         };
         let reduced = reduce::reduce(&case, budget, &mut shows, &mut progress).map_err(|guard| {
             let why = match guard {
@@ -109,33 +193,36 @@ impl Reduce {
             };
             CouldNotRun::new(format_args!("{name}: {why}"))
         })?;
-        if !reduced.finished {
-            let _ = writeln!(complain, "time is up: the best so far; --seconds gives more");
+        let mut explanation = String::new();
+        if self.output.is_none() {
+            let judgement = judge::judge(&reduced.case, candidate.as_ref(), &options).map_err(explain)?;
+            let subject = format!("{pass} of {name}, reduced, by {}", candidate.name());
+            let report = report::text(&judgement, &subject, None, false);
+            explanation =
+                report.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
         }
-        let text = expecting(rule, &reduced.case, candidate.as_ref(), &options).to_string();
-        match &self.output {
-            Some(path) => {
-                std::fs::write(path, &text)
-                    .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
-                let nodes = (case.graph.len(), reduced.case.graph.len());
-                print(
-                    out,
-                    &format!("{rule}: {} nodes before, {} after; {}\n", nodes.0, nodes.1, path.display()),
-                )?;
-            }
-            None => {
-                let judgement = judge::judge(&reduced.case, candidate.as_ref(), &options).map_err(explain)?;
-                let subject = format!("{pass} of {name}, reduced, by {}", candidate.name());
-                let report = report::text(&judgement, &subject, None, false);
-                let commented: String =
-                    report.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
-                print(out, &format!("{}\n{commented}", text))?;
-            }
+        let case = expecting(rule, &reduced.case, candidate.as_ref(), &options);
+        Ok(Done { case, explanation, finished: reduced.finished })
+    }
+
+    /// The rule that must stay broken.
+    fn rule_of(&self, judgement: &Judgement, candidate: &str) -> Result<&'static str, CouldNotRun> {
+        let (name, violated) = (self.case.display(), judgement.violated_rules());
+        let Some(id) = &self.rule else {
+            return violated
+                .first()
+                .copied()
+                .ok_or_else(|| CouldNotRun::new(format_args!("{name}: {candidate} violates no rule on it")));
+        };
+        let rule = rules::statement(id)
+            .ok_or_else(|| CouldNotRun::new(format_args!("unknown rule {id:?} (graph-oracle rules)")))?;
+        if violated.contains(&rule.id) {
+            return Ok(rule.id);
         }
-        match judgement.verdict {
-            Verdict::Violated(_) => Ok(Status::Violated),
-            _ => Ok(Status::Sound),
-        }
+        let found = if violated.is_empty() { "nothing".into() } else { violated.join(", ") };
+        Err(CouldNotRun::new(format_args!(
+            "{name}: {candidate} does not violate {id} on it; it violates {found}"
+        )))
     }
 }
 

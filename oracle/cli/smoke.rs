@@ -14,6 +14,10 @@ use std::path::PathBuf;
 /// How a run begins that is left out because there is no GPU.
 const SKIPPED: &str = "skipped";
 
+/// Replays of a kind at most. A small plan takes a millisecond for each, so this is minutes; what a thousand did not show
+/// is seldom shown by more.
+const MOST_RUNS: u64 = 100_000;
+
 #[derive(Args, Debug)]
 pub(super) struct Smoke {
     /// Cases (.graph or exchange JSON), or names of built-in ones; none: the built-in suite.
@@ -27,11 +31,11 @@ pub(super) struct Smoke {
     /// Where values, interleavings, delays and the place of a fault are drawn from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Interleavings of the replay on the host.
-    #[arg(long, default_value_t = 20)]
+    /// Interleavings of the replay on the host, at most 100,000.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=MOST_RUNS))]
     interleavings: u64,
-    /// Repetitions with delayed streams.
-    #[arg(long, default_value_t = 10)]
+    /// Repetitions with delayed streams, at most 100,000.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=MOST_RUNS))]
     repetitions: u64,
     /// The most elements that the ranks of a case may have together: the same as --limit smoke=N; default: 1048576.
     #[arg(long, value_name = "N")]

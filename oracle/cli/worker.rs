@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// An implementation in another process.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct WorkerOptions {
     /// The implementation to judge, a command for a shell that speaks the worker protocol (docs/protocol.md), instead of a
     /// candidate.
@@ -20,7 +20,7 @@ pub(super) struct WorkerOptions {
 }
 
 /// What a worker may use.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct LimitOptions {
     /// Seconds that a worker may take for an answer.
     #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]

@@ -37,7 +37,7 @@ pub use value::{NodeId, Span, Value};
 pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
 
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::num::NonZeroU32;
 
 /// What a node is.
@@ -597,9 +597,16 @@ impl Graph {
 
     /// The distinct nodes that `id` refers to, in order of first appearance.
     pub fn inputs(&self, id: NodeId) -> Vec<NodeId> {
+        // A short list is searched faster than a set.
+        const SHORT: usize = 16;
         let mut inputs = Vec::new();
+        let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         self.for_each_input(id, &mut |input| {
-            if !inputs.contains(&input) {
+            if inputs.len() == SHORT {
+                seen.extend(&inputs);
+            }
+            let is_new = if inputs.len() < SHORT { !inputs.contains(&input) } else { seen.insert(input) };
+            if is_new {
                 inputs.push(input);
             }
         });

@@ -70,6 +70,8 @@ pub fn reduce(
         expectations: Vec::new(),
         ..case.clone()
     };
+    // The guards ask too, and count.
+    let started = Instant::now();
     if !shows(&best) {
         return Err(Guard::NotShown);
     }
@@ -83,7 +85,7 @@ pub fn reduce(
         seen: FxHashSet::default(),
         questions: 2,
         budget,
-        started: Instant::now(),
+        started,
         shows,
         progress,
     };
@@ -304,7 +306,7 @@ impl Search<'_> {
     /// Keeps graphs if they are smaller, valid and still show the thing.
     fn take(&mut self, graph: Graph, programs: Vec<case::Program>) -> bool {
         let size = total(&graph, &programs);
-        if size >= self.size || !self.validity.holds(&graph) {
+        if size >= self.size || !self.validity.holds(&graph) || self.is_spent() {
             return false;
         }
         let case = Case { graph, programs, ..self.best.clone() };

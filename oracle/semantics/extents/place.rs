@@ -271,7 +271,8 @@ impl Places {
         if let Some(&known) = self.beside.get(&group) {
             return known;
         }
-        let all = (0..self.groups.len() as u32).map(GroupId);
+        // Later groups are in no set.
+        let all = (0..(self.groups.len() as u32).min(u64::BITS)).map(GroupId);
         let found = all
             .filter(|&other| self.axes(group, other))
             .fold(GroupSet::NONE, |set, other| set.or(GroupSet::of(other)));
