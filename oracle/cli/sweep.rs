@@ -5,7 +5,8 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
 use crate::candidates::{Candidate, Outcome, Reference};
 use crate::case::Case;
 use crate::edits::{self, Edited, Given, Limits, Ranks};
-use crate::judge::Options;
+use crate::graph::Graph;
+use crate::judge::{self, Options};
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -28,7 +29,7 @@ pub(super) enum Show {
 pub(super) struct Sweep {
     /// Judge small edits of a right outcome instead of planted bugs. The files are BEFORE and AFTER: several AFTERs where
     /// the implementation bakes the rank in, in rank order; JOINT FORWARD BACKWARD of a partition. Without AFTER the
-    /// reference makes it.
+    /// outcome that BEFORE records is edited, or else what the reference makes.
     #[arg(long)]
     pub(super) edits: bool,
     /// The pass: bucketing, repair, partition or schedule.
@@ -54,6 +55,9 @@ pub(super) struct Sweep {
     /// Only this edit (repeatable).
     #[arg(long, value_name = "EDIT", requires = "edits")]
     edit: Vec<String>,
+    /// Not this edit (repeatable).
+    #[arg(long, value_name = "EDIT", requires = "edits")]
+    without: Vec<String>,
     /// Verdicts at the same time. Times mean most with one.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "edits")]
     jobs: usize,
@@ -87,6 +91,7 @@ impl Sweep {
             jobs: self.jobs,
             ranks: self.one_rank.map_or(Ranks::All, Ranks::One),
             only: self.edit.clone(),
+            without: self.without.clone(),
         };
         if let Some(folder) = &self.keep {
             std::fs::create_dir_all(folder)
@@ -135,9 +140,15 @@ impl Sweep {
             }
         };
         let pass = self.options.config(&self.pass, case.pass.as_ref())?;
-        let outcomes = match after.is_empty() {
-            true => self.made(&case, &pass)?,
-            false => read_outcomes(after)?,
+        let unrepaired =
+            |(rank, outcome): (Option<u32>, Outcome)| (rank, Outcome { unrepaired: None, ..outcome });
+        let outcomes = match (after, &case.outcome, &case.parts) {
+            ([], Some(recorded), _) => {
+                judge::recorded_outcomes(recorded).into_iter().map(unrepaired).collect()
+            }
+            ([], None, Some(parts)) => vec![whole(parts.forward.clone()), whole(parts.backward.clone())],
+            ([], None, None) => self.made(&case, &pass)?,
+            (after, ..) => read_outcomes(after)?,
         };
         Ok(Given { before: case.graph, pass, outcomes })
     }
@@ -153,8 +164,7 @@ impl Sweep {
         if kind == PassKind::Partition {
             let (forward, backward) =
                 Reference.partition(&case.graph, pass, Default::default()).map_err(declined)?;
-            let outcome = |repaired| (None, Outcome { unrepaired: None, repaired });
-            return Ok(vec![outcome(forward), outcome(backward)]);
+            return Ok(vec![whole(forward), whole(backward)]);
         }
         let world = case.graph.world.ranks.filter(|_| case.graph.world.is_explicit()).unwrap_or(1);
         let bakes = Reference.capabilities().bakes_rank && kind == PassKind::Bucketing;
@@ -169,13 +179,20 @@ impl Sweep {
     }
 }
 
+/// One graph for all ranks.
+fn whole(repaired: Graph) -> (Option<u32>, Outcome) {
+    (None, Outcome { unrepaired: None, repaired })
+}
+
 /// Outcomes as `check` reads them: one graph for all ranks, several in rank order.
 fn read_outcomes(files: &[String]) -> Result<Vec<(Option<u32>, Outcome)>, CouldNotRun> {
     let mut outcomes = Vec::new();
     for (index, path) in files.iter().enumerate() {
         let rank = (files.len() > 1).then_some(index as u32);
         match files::read(Path::new(path))? {
-            Input::Graph(repaired) => outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired })),
+            Input::Graph(repaired) => {
+                outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }))
+            }
             Input::Case(case) => outcomes.push((rank, Outcome { unrepaired: None, repaired: case.graph })),
             Input::Outcomes(recorded) => outcomes.extend(recorded),
         }

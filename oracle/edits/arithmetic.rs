@@ -1,9 +1,9 @@
 //! Wrong edits of what a call computes: another number, fewer digits, another draw.
 
+use super::Places;
 use super::operands::set_argument;
 use super::reading::Reading;
-use super::Places;
-use crate::graph::{DtypeClass, Dtype, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Dtype, DtypeClass, NodeId, Op, Out, Tensor, Value};
 use crate::ops::{Binary, Kind};
 
 /// A number that is added, multiplied, ... is another one.
@@ -11,7 +11,8 @@ pub(super) fn constant(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, info) in reading.calls() {
-        let Kind::Binary(Binary::Add | Binary::Sub | Binary::Rsub | Binary::Mul | Binary::Div | Binary::Pow) = info.kind
+        let Kind::Binary(Binary::Add | Binary::Sub | Binary::Rsub | Binary::Mul | Binary::Div | Binary::Pow) =
+            info.kind
         else {
             continue;
         };
@@ -62,18 +63,32 @@ pub(super) fn rounded(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, info) in reading.calls() {
-        let computes = matches!(info.kind, Kind::Matmul(_) | Kind::Binary(Binary::Mul | Binary::Add | Binary::Sub | Binary::Div));
+        let computes = matches!(
+            info.kind,
+            Kind::Matmul(_) | Kind::Binary(Binary::Mul | Binary::Add | Binary::Sub | Binary::Div)
+        );
         if !computes || !reading.is_arithmetic(id) || !reading.is_live(id) {
             continue;
         }
         for operand in reading.operands(id) {
-            let Some(&tensor) = graph.tensor_of(operand).filter(|tensor| tensor.dtype == Dtype::F32) else { continue };
+            let Some(&tensor) = graph.tensor_of(operand).filter(|tensor| tensor.dtype == Dtype::F32) else {
+                continue;
+            };
             let inexact = graph.node(operand).op == Op::Placeholder
                 || reading.call(operand).is_some_and(|info| {
-                    matches!(info.kind, Kind::Matmul(_) | Kind::Binary(Binary::Add | Binary::Mul | Binary::Div) | Kind::Unary(_))
+                    matches!(
+                        info.kind,
+                        Kind::Matmul(_)
+                            | Kind::Binary(Binary::Add | Binary::Mul | Binary::Div)
+                            | Kind::Unary(_)
+                    )
                 });
             let kept = graph.tensor_of(id).is_some_and(|result| result.dtype == Dtype::F32);
-            if !inexact || !kept || !reading.is_settled(operand) || reading.sources.certain(operand).is_clear() {
+            if !inexact
+                || !kept
+                || !reading.is_settled(operand)
+                || reading.sources.certain(operand).is_clear()
+            {
                 places.left_out += 1;
                 continue;
             }
@@ -95,7 +110,8 @@ pub(super) fn drawn_again(reading: &Reading) -> Places {
     for (id, info) in reading.calls() {
         let users = reading.edges.users(id);
         let settled = info.mutated().next().is_none() && !info.effect;
-        let floats = |id: NodeId| graph.tensor_at(id, 0).is_some_and(|t| t.dtype.class() == DtypeClass::Float);
+        let floats =
+            |id: NodeId| graph.tensor_at(id, 0).is_some_and(|t| t.dtype.class() == DtypeClass::Float);
         if !reading.ops.draws(graph, id) || !settled || !floats(id) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Wrong edits of what goes in and comes out: both are bound by position.
 
-use super::reading::{Part, Reading};
 use super::Places;
+use super::reading::{Part, Reading};
 use crate::graph::{Editor, NodeId, Op, Value};
 use crate::ops::{Kind, Move};
 use std::ops::Range;
@@ -42,7 +42,8 @@ fn trade(reading: &Reading, range: Range<usize>) -> Places {
             places.left_out += 1;
             continue;
         }
-        let what = format!("outputs {first} and {second}, {} and {}, trade places", graph.name(a), graph.name(b));
+        let what =
+            format!("outputs {first} and {second}, {} and {}, trade places", graph.name(a), graph.name(b));
         places.add(output, what, move |editor| exchange_outputs(editor, output, first, second));
     }
     places
@@ -77,14 +78,16 @@ pub(super) fn inputs(reading: &Reading) -> Places {
         .collect();
     // Inputs that some output certainly depends on while it cannot depend on the other.
     let told_apart = |a: NodeId, b: NodeId| {
-        let (Some(of_a), Some(of_b)) = (reading.own.certain(a).ones().next(), reading.own.certain(b).ones().next())
+        let (Some(of_a), Some(of_b)) =
+            (reading.own.certain(a).ones().next(), reading.own.certain(b).ones().next())
         else {
             return false;
         };
         of_a != of_b
             && returned.iter().any(|&output| {
                 let (certain, possible) = reading.own.of(output);
-                certain.contains(of_a) && !possible.contains(of_b) || certain.contains(of_b) && !possible.contains(of_a)
+                certain.contains(of_a) && !possible.contains(of_b)
+                    || certain.contains(of_b) && !possible.contains(of_a)
             })
     };
     for (index, &a) in inputs.iter().enumerate() {
@@ -95,7 +98,9 @@ pub(super) fn inputs(reading: &Reading) -> Places {
             continue;
         }
         // A bucket hides which of its members an output depends on; then the graph before the pass says it.
-        let Some(b) = alike.take(8).find(|&b| told_apart(a, b) || before_tells_apart(reading, &returned, a, b)) else {
+        let Some(b) =
+            alike.take(8).find(|&b| told_apart(a, b) || before_tells_apart(reading, &returned, a, b))
+        else {
             places.left_out += 1;
             continue;
         };
@@ -124,7 +129,8 @@ fn before_tells_apart(reading: &Reading, outputs: &[NodeId], a: NodeId, b: NodeI
         && reading.part != Part::Backward
         && outputs.iter().any(|&output| {
             let (certain, possible) = reading.sources.of(output);
-            certain.contains(of_a) && !possible.contains(of_b) || certain.contains(of_b) && !possible.contains(of_a)
+            certain.contains(of_a) && !possible.contains(of_b)
+                || certain.contains(of_b) && !possible.contains(of_a)
         })
 }
 

@@ -1,7 +1,7 @@
 //! Wrong edits of communication: waits, groups, reductions, launches.
 
-use super::reading::Reading;
 use super::Places;
+use super::reading::Reading;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::Kind;
 
@@ -21,7 +21,8 @@ fn waits<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Vec<
 pub(super) fn wait_dropped(reading: &Reading) -> Places {
     let mut places = Places::default();
     for (wait, value, _) in waits(reading) {
-        let what = format!("{} is gone: its readers take {}", reading.graph.name(wait), reading.graph.name(value));
+        let what =
+            format!("{} is gone: its readers take {}", reading.graph.name(wait), reading.graph.name(value));
         places.add(wait, what, move |editor| {
             editor.replace_uses(wait, value);
             editor.erase(wait);
@@ -55,9 +56,13 @@ pub(super) fn group(reading: &Reading) -> Places {
     let mut places = Places::default();
     for call in &reading.collectives.calls {
         let launch = call.node;
-        let Some(index) = parameter(reading, launch, "group_name").filter(|_| reading.is_live(launch)) else { continue };
+        let Some(index) = parameter(reading, launch, "group_name").filter(|_| reading.is_live(launch)) else {
+            continue;
+        };
         let Some(Value::Str(name)) = graph.arg(launch, index) else { continue };
-        let Some(own) = graph.world.groups.iter().find(|group| group.name == graph.text(name)) else { continue };
+        let Some(own) = graph.world.groups.iter().find(|group| group.name == graph.text(name)) else {
+            continue;
+        };
         let Some(other) = graph.world.groups.iter().find(|group| is_other(group, own)) else {
             places.left_out += usize::from(graph.world.groups.len() > 1);
             continue;
@@ -89,9 +94,13 @@ pub(super) fn reduction(reading: &Reading) -> Places {
     let mut places = Places::default();
     for call in &reading.collectives.calls {
         let (launch, Some(old)) = (call.node, call.reduce_op) else { continue };
-        let Some(index) = parameter(reading, launch, "reduce_op").filter(|_| reading.is_live(launch)) else { continue };
+        let Some(index) = parameter(reading, launch, "reduce_op").filter(|_| reading.is_live(launch)) else {
+            continue;
+        };
         let alone = group_size(graph, call.group_size, launch).is_none_or(|size| size < 2);
-        let floats = graph.tensor_at(launch, 0).is_some_and(|tensor| tensor.dtype.class() == crate::graph::DtypeClass::Float);
+        let floats = graph
+            .tensor_at(launch, 0)
+            .is_some_and(|tensor| tensor.dtype.class() == crate::graph::DtypeClass::Float);
         if alone || !floats {
             places.left_out += 1;
             continue;
@@ -112,6 +121,30 @@ fn group_size(graph: &Graph, stated: Option<i64>, launch: NodeId) -> Option<i64>
         _ => None,
     });
     stated.or(named.map(|group| i64::from(group.size)))
+}
+
+/// On one rank only, two launches on one group, one right after the other, are made in the other order. On all ranks that
+/// would be as good.
+pub(super) fn out_of_step(reading: &Reading) -> Places {
+    let (graph, mut places) = (reading.graph, Places::default());
+    let calls = &reading.collectives.calls;
+    for (at, first) in calls.iter().enumerate().filter(|_| reading.alone) {
+        let Some(second) = calls[at + 1..].iter().find(|call| call.group == first.group) else { continue };
+        let (a, b) = (first.node, second.node);
+        let alone = group_size(graph, first.group_size, a).is_none_or(|size| size < 2);
+        // The same operation on the same record with equal values cannot be told apart.
+        let differ = first.kind != second.kind
+            || first.inputs.iter().zip(&second.inputs).any(|(&x, &y)| reading.sources.differ(x, y));
+        let can_move = graph.inputs(b).iter().all(|&input| input < a)
+            && !reading.edges.ordered_before(b).iter().any(|&before| before >= a);
+        if alone || !differ || !can_move {
+            places.left_out += 1;
+            continue;
+        }
+        let what = format!("{} is launched before {}", graph.name(b), graph.name(a));
+        places.add(b, what, move |editor| editor.move_before(Some(a), b));
+    }
+    places
 }
 
 /// A launch is made twice.

@@ -18,7 +18,8 @@ pub(super) fn insert_copy(editor: &mut Editor, id: NodeId, reader: NodeId) -> No
 pub(super) fn insert_copy_at(editor: &mut Editor, id: NodeId, anchor: Option<NodeId>) -> NodeId {
     let graph = editor.graph();
     let (target, args) = (graph.target(id).to_string(), graph.args(id).to_vec());
-    let kwargs: Vec<(String, Value)> = graph.kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
+    let kwargs: Vec<(String, Value)> =
+        graph.kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
     let kwargs: Vec<(&str, Value)> = kwargs.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     let (name, tags) = (graph.name(id).to_string(), graph.node(id).tags);
     let out = unrecorded(editor.graph_mut(), id);
@@ -91,12 +92,20 @@ pub(super) fn inputs_renamed(reading: &Reading) -> Places {
 
 fn dependences(reading: &Reading) -> Dependences {
     let options = Options { uncertain: true, communication_order: true };
-    Dependences::new(reading.graph, &reading.ops, &reading.edges, &reading.storages, &reading.collectives, options)
+    Dependences::new(
+        reading.graph,
+        &reading.ops,
+        &reading.edges,
+        &reading.storages,
+        &reading.collectives,
+        options,
+    )
 }
 
 /// Whether a node starts or ends communication. Their order stays: other ranks follow it.
 fn communicates(reading: &Reading, id: NodeId) -> bool {
-    reading.collectives.launch_at(id).is_some() || reading.call(id).is_some_and(|info| info.kind == Kind::Wait)
+    reading.collectives.launch_at(id).is_some()
+        || reading.call(id).is_some_and(|info| info.kind == Kind::Wait)
 }
 
 /// Orders made of one graph.
@@ -127,7 +136,12 @@ pub(super) fn reordered(reading: &Reading) -> Places {
 }
 
 /// A random order of all nodes but the output that keeps dependences and the order of `chain`.
-fn extension(graph: &Graph, dependences: &Dependences, chain: &[NodeId], source: &mut impl Source) -> Vec<NodeId> {
+fn extension(
+    graph: &Graph,
+    dependences: &Dependences,
+    chain: &[NodeId],
+    source: &mut impl Source,
+) -> Vec<NodeId> {
     let mut waiting: Vec<usize> = graph.ids().map(|id| dependences.before(id).len()).collect();
     let mut follows: Vec<Option<NodeId>> = vec![None; graph.len()];
     for pair in chain.windows(2) {
@@ -251,7 +265,8 @@ pub(super) fn commuted(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, info) in reading.calls() {
-        let commutes = matches!(info.kind, Kind::Binary(Binary::Add | Binary::Mul)) && reading.is_arithmetic(id);
+        let commutes =
+            matches!(info.kind, Kind::Binary(Binary::Add | Binary::Mul)) && reading.is_arithmetic(id);
         let [Value::Node(a), Value::Node(b)] = *graph.args(id) else { continue };
         if !commutes || a == b || graph.kwargs(id).len() > 0 {
             continue;
@@ -286,7 +301,8 @@ pub(super) fn twice(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, operand, _) in operands(reading) {
-        let settled = reading.is_arithmetic(operand) && graph.inputs(operand).iter().all(|&input| reading.is_settled(input));
+        let settled = reading.is_arithmetic(operand)
+            && graph.inputs(operand).iter().all(|&input| reading.is_settled(input));
         if !settled || !reading.is_settled(operand) {
             continue;
         }
@@ -305,7 +321,8 @@ pub(super) fn merged(reading: &Reading) -> Places {
     let mut places = Places::default();
     let mut seen: FxHashMap<_, Vec<NodeId>> = FxHashMap::default();
     for id in graph.ids().filter(|&id| reading.is_arithmetic(id)) {
-        let settled = reading.is_settled(id) && graph.inputs(id).iter().all(|&input| reading.is_settled(input));
+        let settled =
+            reading.is_settled(id) && graph.inputs(id).iter().all(|&input| reading.is_settled(input));
         let users = reading.edges.users(id);
         let plain = !users.is_empty() && users.iter().all(|&user| reading.is_arithmetic(user));
         if !settled || !plain {

@@ -1,8 +1,8 @@
 //! Wrong edits of order and of writes.
 
+use super::Places;
 use super::reading::Reading;
 use super::sources::Made;
-use super::Places;
 use crate::analysis::conflicts::conflicts;
 use crate::analysis::origin::Hazard;
 use crate::analysis::storages::Access;
@@ -28,7 +28,9 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
             Hazard::WriteAfterRead => {
                 (conflict.landed || reading.is_live(first)) && says_something(reading, second)
             }
-            Hazard::WriteAfterWrite => external && says_something(reading, first) && says_something(reading, second),
+            Hazard::WriteAfterWrite => {
+                external && says_something(reading, first) && says_something(reading, second)
+            }
         };
         if !seen {
             places.left_out += 1;
@@ -40,13 +42,43 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
     places
 }
 
+/// A collective is launched before its input is written: it takes the memory, not what the write hands on.
+pub(super) fn early(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for call in &reading.collectives.calls {
+        let launch = call.node;
+        for &write in &call.inputs {
+            let writes = reading.call(write).is_some_and(|info| info.mutated().eq([0]));
+            let Some(crate::graph::Value::Node(memory)) = graph.arg(write, 0).filter(|_| writes) else {
+                continue;
+            };
+            let others = graph.inputs(launch).into_iter().filter(|&input| input != write);
+            let can_move = others.into_iter().all(|input| input < write)
+                && !reading.edges.ordered_before(launch).iter().any(|&before| before >= write);
+            if !can_move || !reading.is_live(launch) || !says_something(reading, write) {
+                places.left_out += 1;
+                continue;
+            }
+            let what =
+                format!("{} sends {} before {}", graph.name(launch), graph.name(memory), graph.name(write));
+            places.add(launch, what, move |editor| {
+                editor.replace_input(launch, write, memory);
+                editor.move_before(Some(write), launch);
+            });
+        }
+    }
+    places
+}
+
 /// Whether a node that writes, writes what depends on inputs; a wait hands over what a collective brings.
 fn says_something(reading: &Reading, id: NodeId) -> bool {
     match super::sources::made(reading.graph, &reading.ops, id) {
         Made::Unknown => false,
-        of => of.operands().iter().any(|&operand| {
-            !reading.sources.certain(operand).is_clear() || !reading.is_settled(operand)
-        }),
+        of => of
+            .operands()
+            .iter()
+            .any(|&operand| !reading.sources.certain(operand).is_clear() || !reading.is_settled(operand)),
     }
 }
 
@@ -92,7 +124,9 @@ pub(super) fn doubled(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, _) in last_writes(reading) {
-        let known = reading.call(id).is_some_and(|info| matches!(info.kind, Kind::Binary(_) | Kind::Move(Move::Copy)));
+        let known = reading
+            .call(id)
+            .is_some_and(|info| matches!(info.kind, Kind::Binary(_) | Kind::Move(Move::Copy)));
         if !known {
             places.left_out += 1;
             continue;

@@ -88,8 +88,7 @@ pub struct Edit {
     pub places: fn(&Reading) -> Places,
 }
 
-const ALL: &[PassKind] =
-    &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition, PassKind::Schedule];
+const ALL: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition, PassKind::Schedule];
 /// Passes that may put other nodes in the place of those that they are given.
 const REWRITING: &[PassKind] = &[PassKind::Bucketing, PassKind::Partition];
 const BUCKETING: &[PassKind] = &[PassKind::Bucketing];
@@ -104,7 +103,12 @@ pub fn catalogue() -> Vec<Edit> {
     vec![
         wrong("operand", "a call takes another value of the same record", ALL, operands::other),
         wrong("operands-exchanged", "the operands of sub, div, ... trade places", ALL, operands::exchanged),
-        wrong("untransposed", "a reader takes a square matrix before it is transposed", ALL, operands::untransposed),
+        wrong(
+            "untransposed",
+            "a reader takes a square matrix before it is transposed",
+            ALL,
+            operands::untransposed,
+        ),
         wrong("piece", "an item of a split is another one of the same record", ALL, operands::piece),
         wrong("window", "a slice or select is off by one", ALL, operands::window),
         wrong("constant", "a number of add, mul, ... is another one", ALL, arithmetic::constant),
@@ -113,38 +117,115 @@ pub fn catalogue() -> Vec<Edit> {
         wrong("outputs-exchanged", "two outputs trade places", ALL, boundary::outputs),
         wrong("inputs-exchanged", "two inputs trade places", ALL, boundary::inputs),
         wrong("output-is-input", "an output that was a copy is the input itself", ALL, boundary::aliased),
-        wrong("saved-exchanged", "two saved values trade places in forward's outputs", PARTITION, boundary::saved),
-        wrong("wait-dropped", "the readers of a wait take the launch's value, and the wait is gone", ALL, communication::wait_dropped),
-        wrong("wait-bypassed", "one reader of a wait takes the launch's value", ALL, communication::wait_bypassed),
+        wrong(
+            "saved-exchanged",
+            "two saved values trade places in forward's outputs",
+            PARTITION,
+            boundary::saved,
+        ),
+        wrong(
+            "wait-dropped",
+            "the readers of a wait take the launch's value, and the wait is gone",
+            ALL,
+            communication::wait_dropped,
+        ),
+        wrong(
+            "wait-bypassed",
+            "one reader of a wait takes the launch's value",
+            ALL,
+            communication::wait_bypassed,
+        ),
         wrong("group", "a collective runs on another process group", ALL, communication::group),
         wrong("reduction", "a collective reduces by another operation", ALL, communication::reduction),
         wrong("launched-twice", "a collective is launched a second time", ALL, communication::twice),
+        wrong(
+            "launch-order",
+            "one rank alone makes two launches of a group in the other order",
+            ALL,
+            communication::out_of_step,
+        ),
         wrong("members-exchanged", "two members of a packed buffer trade places", ALL, packing::exchanged),
-        wrong("member-transposed", "a member of a packed buffer is flattened by columns", BUCKETING, packing::transposed),
-        wrong("not-interleaved", "members of a merged reduce-scatter stand one after another", BUCKETING, packing::in_sequence),
-        wrong("next-rank", "each rank's chunk of a packed buffer is the next rank's", BUCKETING, packing::next_rank),
+        wrong(
+            "member-transposed",
+            "a member of a packed buffer is flattened by columns",
+            BUCKETING,
+            packing::transposed,
+        ),
+        wrong(
+            "not-interleaved",
+            "members of a merged reduce-scatter stand one after another",
+            BUCKETING,
+            packing::in_sequence,
+        ),
+        wrong(
+            "next-rank",
+            "each rank's chunk of a packed buffer is the next rank's",
+            BUCKETING,
+            packing::next_rank,
+        ),
         wrong("other-slot", "a gather in place has another rank's slot", BUCKETING, packing::other_slot),
-        wrong("conflict-exchanged", "of two accesses of the same bytes the later one runs first", ALL, memory::exchanged),
+        wrong(
+            "conflict-exchanged",
+            "of two accesses of the same bytes the later one runs first",
+            ALL,
+            memory::exchanged,
+        ),
+        wrong(
+            "launched-early",
+            "a collective sends memory before what it is to send is written there",
+            ALL,
+            memory::early,
+        ),
         wrong("write-dropped", "a write to an input is gone", ALL, memory::dropped),
         wrong("write-doubled", "a write to an input that adds to it is made twice", ALL, memory::doubled),
-        wrong("ordering-dropped", "an ordering edge is gone that nothing else implies", ALL, memory::ordering),
+        wrong(
+            "ordering-dropped",
+            "an ordering edge is gone that nothing else implies",
+            ALL,
+            memory::ordering,
+        ),
         wrong("record-shape", "the record of a result has another size", ALL, records::shape),
         wrong("record-stride", "the record of a result has other strides", ALL, records::stride),
         wrong("record-dtype", "the record of a result has another dtype", ALL, records::dtype),
-        wrong("record-storage", "the record of a new tensor names another tensor's storage", ALL, records::storage),
+        wrong(
+            "record-storage",
+            "the record of a new tensor names another tensor's storage",
+            ALL,
+            records::storage,
+        ),
         wrong("record-offset", "the record of a view has another offset", ALL, records::offset),
         right("renamed", "calls have other names", REWRITING, kept::renamed),
         right("names-permuted", "calls have one another's names", REWRITING, kept::permuted),
         right("inputs-renamed", "inputs have other names", REWRITING, kept::inputs_renamed),
-        right("reordered", "another legal order; launches and waits stay in theirs", ORDERING, kept::reordered),
-        right("neighbours", "two neighbours that do not depend on one another trade places", ORDERING, kept::neighbours),
+        right(
+            "reordered",
+            "another legal order; launches and waits stay in theirs",
+            ORDERING,
+            kept::reordered,
+        ),
+        right(
+            "neighbours",
+            "two neighbours that do not depend on one another trade places",
+            ORDERING,
+            kept::neighbours,
+        ),
         right("cloned", "a reader takes a clone", REWRITING, kept::cloned),
         right("exact-cast", "a reader takes a value cast to a wider dtype and back", REWRITING, kept::cast),
         right("dead-call", "a call that nobody reads is added", REWRITING, kept::dead),
         right("commuted", "the operands of add or mul trade places", REWRITING, kept::commuted),
         right("times-one", "a reader takes a value times 1", REWRITING, kept::times_one),
-        right("computed-twice", "a reader takes a second call with the same arguments", REWRITING, kept::twice),
+        right(
+            "computed-twice",
+            "a reader takes a second call with the same arguments",
+            REWRITING,
+            kept::twice,
+        ),
         right("calls-merged", "two equal calls are one", REWRITING, kept::merged),
-        right("padded", "a bucket has some elements more, which are cut off again", BUCKETING, packing::padded),
+        right(
+            "padded",
+            "a bucket has some elements more, which are cut off again",
+            BUCKETING,
+            packing::padded,
+        ),
     ]
 }

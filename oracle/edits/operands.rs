@@ -1,7 +1,7 @@
 //! Wrong edits of what a call takes: another value, another piece, another window.
 
-use super::reading::Reading;
 use super::Places;
+use super::reading::Reading;
 use crate::graph::{Editor, NodeId, Op, Value};
 use crate::ops::{Binary, Bound, Kind, View};
 use rustc_hash::FxHashMap;
@@ -25,7 +25,8 @@ pub(super) fn other(reading: &Reading) -> Places {
     let mut alike: FxHashMap<_, Vec<NodeId>> = FxHashMap::default();
     for id in graph.ids() {
         for (number, operand) in reading.operands(id).into_iter().enumerate() {
-            let takes = reading.is_pure(id) && !matches!(reading.call(id).map(|info| info.kind), Some(Kind::GetItem));
+            let takes =
+                reading.is_pure(id) && !matches!(reading.call(id).map(|info| info.kind), Some(Kind::GetItem));
             if !takes || !reading.is_live(id) || !reading.is_settled(operand) {
                 continue;
             }
@@ -42,7 +43,8 @@ pub(super) fn other(reading: &Reading) -> Places {
                 places.left_out += usize::from(partners.len() > 1);
                 continue;
             };
-            let what = format!("{} takes {} for {}", graph.name(id), graph.name(partner), graph.name(operand));
+            let what =
+                format!("{} takes {} for {}", graph.name(id), graph.name(partner), graph.name(operand));
             places.add(id, what, move |editor| editor.replace_input(id, operand, partner));
         }
         if reading.is_settled(id)
@@ -61,7 +63,17 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
     for (id, info) in reading.calls() {
         let ordered = matches!(
             info.kind,
-            Kind::Binary(Binary::Sub | Binary::Rsub | Binary::Div | Binary::Pow | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::ThresholdBackward)
+            Kind::Binary(
+                Binary::Sub
+                    | Binary::Rsub
+                    | Binary::Div
+                    | Binary::Pow
+                    | Binary::Lt
+                    | Binary::Le
+                    | Binary::Gt
+                    | Binary::Ge
+                    | Binary::ThresholdBackward
+            )
         );
         let square = matches!(info.kind, Kind::Matmul(_));
         let [Value::Node(a), Value::Node(b), ..] = *graph.args(id) else { continue };
@@ -92,13 +104,15 @@ pub(super) fn untransposed(reading: &Reading) -> Places {
         let swaps = match info.kind {
             Kind::View(View::T | View::Transpose) => true,
             Kind::View(View::Permute) => {
-                let dims = info.schema.as_ref().and_then(|schema| Bound::new(graph, id, schema).ok()?.ints("dims"));
+                let dims =
+                    info.schema.as_ref().and_then(|schema| Bound::new(graph, id, schema).ok()?.ints("dims"));
                 dims.is_some_and(|dims| dims == [1, 0])
             }
             _ => false,
         };
         let [matrix] = graph.inputs(id)[..] else { continue };
-        let Some([rows, columns]) = reading.sizes(matrix).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok()) else {
+        let Some([rows, columns]) = reading.sizes(matrix).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok())
+        else {
             continue;
         };
         if !swaps || rows != columns || rows < 2 {
@@ -107,7 +121,8 @@ pub(super) fn untransposed(reading: &Reading) -> Places {
         for &user in reading.edges.users(id) {
             // A product with the matrix itself could be symmetric.
             let reads_matrix = graph.inputs(user).contains(&matrix);
-            let reads = matches!(reading.call(user).map(|info| info.kind), Some(Kind::Matmul(_) | Kind::Binary(_)));
+            let reads =
+                matches!(reading.call(user).map(|info| info.kind), Some(Kind::Matmul(_) | Kind::Binary(_)));
             if !reads || reads_matrix || !reading.is_live(user) {
                 continue;
             }
@@ -132,7 +147,9 @@ pub(super) fn piece(reading: &Reading) -> Places {
         if info.kind != Kind::GetItem || !is_split || !reading.is_live(id) {
             continue;
         }
-        let of_other = |&&other: &&NodeId| other != id && is_item_of(reading, other, of) && reading.sizes(other) == reading.sizes(id);
+        let of_other = |&&other: &&NodeId| {
+            other != id && is_item_of(reading, other, of) && reading.sizes(other) == reading.sizes(id)
+        };
         let Some(&other) = reading.edges.users(of).iter().find(of_other) else { continue };
         let Some(Value::Int(instead)) = graph.arg(other, 1) else { continue };
         if instead == index || !reading.is_varied(id) {
@@ -146,7 +163,8 @@ pub(super) fn piece(reading: &Reading) -> Places {
 }
 
 fn is_item_of(reading: &Reading, id: NodeId, of: NodeId) -> bool {
-    reading.call(id).is_some_and(|info| info.kind == Kind::GetItem) && reading.graph.arg(id, 0) == Some(Value::Node(of))
+    reading.call(id).is_some_and(|info| info.kind == Kind::GetItem)
+        && reading.graph.arg(id, 0) == Some(Value::Node(of))
 }
 
 /// A slice begins and ends one further, or one earlier; a select takes the neighbour.
@@ -154,11 +172,15 @@ pub(super) fn window(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, info) in reading.calls() {
-        let (Kind::View(View::Slice | View::Select), Some(schema)) = (info.kind, &info.schema) else { continue };
+        let (Kind::View(View::Slice | View::Select), Some(schema)) = (info.kind, &info.schema) else {
+            continue;
+        };
         let Ok(bound) = Bound::new(graph, id, schema) else { continue };
         let [base] = graph.inputs(id)[..] else { continue };
         let Some(sizes) = reading.sizes(base).filter(|_| reading.is_live(id)) else { continue };
-        let Some(dim) = bound.int("dim").and_then(|dim| usize::try_from(dim.rem_euclid(sizes.len().max(1) as i64)).ok()) else {
+        let Some(dim) =
+            bound.int("dim").and_then(|dim| usize::try_from(dim.rem_euclid(sizes.len().max(1) as i64)).ok())
+        else {
             continue;
         };
         let Some(&size) = sizes.get(dim) else { continue };
@@ -184,7 +206,9 @@ pub(super) fn window(reading: &Reading) -> Places {
                 _ => None,
             },
         };
-        let Some(changed) = changed.filter(|changed| changed.iter().all(|&(at, _)| at < graph.args(id).len())) else {
+        let Some(changed) =
+            changed.filter(|changed| changed.iter().all(|&(at, _)| at < graph.args(id).len()))
+        else {
             continue;
         };
         let numbers: Vec<String> = changed.iter().map(|(_, n)| n.to_string()).collect();

@@ -1,7 +1,7 @@
 //! Edits of packed buffers: members, chunks of ranks, slots.
 
-use super::reading::Reading;
 use super::Places;
+use super::reading::Reading;
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, Value};
 use crate::ops::{Collective, Fill, Kind, Move, View};
 
@@ -19,16 +19,17 @@ fn packed<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, usize, Vec<
                     | Move::AllGatherCopyIn
             ) | Kind::Collective(_)
         );
-        let (index, members) = reading.graph.args(id).iter().enumerate().find_map(|(index, value)| match value {
-            Value::List(span) => {
-                let members = reading.graph.values(*span).iter().map(|value| match value {
-                    Value::Node(node) => Some(*node),
-                    _ => None,
-                });
-                Some((index, members.collect::<Option<Vec<NodeId>>>()?))
-            }
-            _ => None,
-        })?;
+        let (index, members) =
+            reading.graph.args(id).iter().enumerate().find_map(|(index, value)| match value {
+                Value::List(span) => {
+                    let members = reading.graph.values(*span).iter().map(|value| match value {
+                        Value::Node(node) => Some(*node),
+                        _ => None,
+                    });
+                    Some((index, members.collect::<Option<Vec<NodeId>>>()?))
+                }
+                _ => None,
+            })?;
         (packs && members.len() > 1).then_some((id, index, members))
     })
 }
@@ -46,14 +47,20 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
         for (first, &a) in members.iter().enumerate() {
             let record = reading.record(a);
             let rest = members.iter().enumerate().skip(first + 1);
-            let alike = |&(_, &b): &(usize, &NodeId)| b != a && record.is_some() && reading.record(b) == record;
+            let alike =
+                |&(_, &b): &(usize, &NodeId)| b != a && record.is_some() && reading.record(b) == record;
             let Some((second, &b)) = rest.into_iter().find(alike) else { continue };
             let certain = is_read(reading, a) && is_read(reading, b) && reading.sources.differ(a, b);
             if !certain {
                 places.left_out += 1;
                 continue;
             }
-            let what = format!("{}: members {first} and {second}, {} and {}, trade places", graph.name(id), graph.name(a), graph.name(b));
+            let what = format!(
+                "{}: members {first} and {second}, {} and {}, trade places",
+                graph.name(id),
+                graph.name(a),
+                graph.name(b)
+            );
             places.add(id, what, move |editor| {
                 let mut members: Vec<Value> = members_of(editor.graph(), id, index);
                 if first < members.len() && second < members.len() {
@@ -85,7 +92,14 @@ fn contiguous_like(editor: &mut Editor, id: NodeId, sizes: &[i64]) -> Option<Out
 }
 
 /// Inserts the call of an operator that takes a tensor and sizes.
-fn insert_sized(editor: &mut Editor, before: NodeId, target: &str, of: NodeId, argument: &[i64], sizes: &[i64]) -> NodeId {
+fn insert_sized(
+    editor: &mut Editor,
+    before: NodeId,
+    target: &str,
+    of: NodeId,
+    argument: &[i64],
+    sizes: &[i64],
+) -> NodeId {
     let out = contiguous_like(editor, of, sizes).unwrap_or(Out::Absent);
     let list = editor.graph_mut().int_list(argument);
     editor.insert_before(Some(before), "edited", target, &[Value::Node(of), list], &[], out)
@@ -97,18 +111,23 @@ pub(super) fn transposed(reading: &Reading) -> Places {
     let mut places = Places::default();
     for (id, index, members) in packed(reading).filter(|(id, ..)| reading.is_live(*id)) {
         for (at, &member) in members.iter().enumerate() {
-            let is_view = reading.call(member).is_some_and(|info| matches!(info.kind, Kind::View(View::Sizes)));
+            let is_view =
+                reading.call(member).is_some_and(|info| matches!(info.kind, Kind::View(View::Sizes)));
             let [matrix] = graph.inputs(member)[..] else { continue };
             let sizes = reading.sizes(matrix).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok());
             let (Some([rows, columns]), Some(flat)) = (sizes, reading.sizes(member)) else { continue };
             if !is_view || rows < 2 || columns < 2 {
                 continue;
             }
-            if !is_read(reading, member) || !reading.is_varied(matrix) || reading.sources.certain(matrix).is_clear() {
+            if !is_read(reading, member)
+                || !reading.is_varied(matrix)
+                || reading.sources.certain(matrix).is_clear()
+            {
                 places.left_out += 1;
                 continue;
             }
-            let what = format!("{}: member {at}, {}, is packed transposed", graph.name(id), graph.name(matrix));
+            let what =
+                format!("{}: member {at}, {}, is packed transposed", graph.name(id), graph.name(matrix));
             places.add(id, what, move |editor| {
                 let out = contiguous_like(editor, matrix, &[columns, rows]);
                 let stride = editor.graph_mut().intern_sizes(&[1, columns]);
@@ -140,7 +159,8 @@ fn interleaved<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId
     packed(reading).filter_map(|(cat, index, members)| {
         let graph = reading.graph;
         let is_cat = index == 0 && reading.call(cat)?.kind == Kind::Move(Move::Cat);
-        let by_column = graph.arg(cat, 1) == Some(Value::Int(1)) || graph.kwarg(cat, "dim") == Some(Value::Int(1));
+        let by_column =
+            graph.arg(cat, 1) == Some(Value::Int(1)) || graph.kwarg(cat, "dim") == Some(Value::Int(1));
         let [flat] = reading.edges.users(cat) else { return None };
         let [launch] = reading.edges.users(*flat) else { return None };
         let is_flat = reading.sizes(*flat)?.len() == 1 && reading.sizes(cat)?.len() == 2;
@@ -168,7 +188,8 @@ pub(super) fn in_sequence(reading: &Reading) -> Places {
         let numbers: Option<Vec<i64>> =
             members.iter().map(|&member| graph.numel(graph.tensor_of(member)?)).collect();
         let Some(numbers) = numbers else { continue };
-        let what = format!("{}: the members of {} stand one after another", graph.name(launch), graph.name(cat));
+        let what =
+            format!("{}: the members of {} stand one after another", graph.name(launch), graph.name(cat));
         places.add(cat, what, move |editor| {
             let mut list = Vec::new();
             for (&member, &number) in members.iter().zip(&numbers) {
@@ -178,8 +199,14 @@ pub(super) fn in_sequence(reading: &Reading) -> Places {
             let list = editor.graph_mut().list(&list);
             let total: i64 = numbers.iter().sum();
             let out = contiguous_like(editor, flat, &[total]).unwrap_or(Out::Absent);
-            let joined =
-                editor.insert_before(Some(cat), "edited", "aten.cat.default", &[list, Value::Int(0)], &[], out);
+            let joined = editor.insert_before(
+                Some(cat),
+                "edited",
+                "aten.cat.default",
+                &[list, Value::Int(0)],
+                &[],
+                out,
+            );
             editor.replace_uses(flat, joined);
             editor.erase_all(&[flat, cat]);
         });
@@ -198,7 +225,8 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
         if !(gathered || scattered.contains(&id)) {
             continue;
         }
-        let Some([rows, columns]) = reading.sizes(id).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok()) else {
+        let Some([rows, columns]) = reading.sizes(id).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok())
+        else {
             continue;
         };
         let readers: Vec<NodeId> = reading.edges.users(id).to_vec();
@@ -231,14 +259,20 @@ pub(super) fn other_slot(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
     for (id, info) in reading.calls() {
-        let [Value::Node(buffer), dim, Value::Int(start), Value::Int(end), ..] = *graph.args(id) else { continue };
+        let [Value::Node(buffer), dim, Value::Int(start), Value::Int(end), ..] = *graph.args(id) else {
+            continue;
+        };
         let is_buffer = reading.call(buffer).is_some_and(|info| info.kind == Kind::Fill(Fill::Empty));
         let size = reading.sizes(buffer).and_then(|sizes| sizes.first().copied());
-        let (true, true, Value::Int(0), Some(size)) = (info.kind == Kind::View(View::Slice), is_buffer, dim, size) else {
+        let (true, true, Value::Int(0), Some(size)) =
+            (info.kind == Kind::View(View::Slice), is_buffer, dim, size)
+        else {
             continue;
         };
         let (end, length) = (end.min(size), end.min(size) - start);
-        if length <= 0 || start < 0 || !reading.is_live(id) {
+        // The slot itself says nothing; what is written into it does.
+        let is_filled = reading.edges.users(id).iter().any(|&user| reading.is_live(user));
+        if length <= 0 || start < 0 || !is_filled {
             places.left_out += 1;
             continue;
         }

@@ -3,21 +3,30 @@
 //! Only results of operators whose record follows from their operands are changed, and only where the graph before the
 //! pass records the same.
 
-use super::reading::{Part, Reading};
 use super::Places;
+use super::reading::{Part, Reading};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Op, Out, StorageId, Tensor};
 use crate::ops::{Fill, Kind};
 
 /// Calls with a twin whose result is one tensor that follows from the operands.
 fn recorded<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, Tensor)> + 'r {
     reading.calls().filter_map(|(id, info)| {
-        let follows = !matches!(info.kind, Kind::Opaque | Kind::Unknown | Kind::Effect | Kind::Random(_) | Kind::GetItem);
+        let follows = !matches!(
+            info.kind,
+            Kind::Opaque | Kind::Unknown | Kind::Effect | Kind::Random(_) | Kind::GetItem
+        );
         let tensor = *reading.graph.tensor_of(id)?;
         (follows && reading.twins[id.index()].is_some() && reading.is_live(id)).then_some((id, tensor))
     })
 }
 
-fn change(places: &mut Places, graph: &Graph, id: NodeId, what: String, change: impl Fn(&mut Graph, &mut Tensor) + Send + Sync + 'static) {
+fn change(
+    places: &mut Places,
+    graph: &Graph,
+    id: NodeId,
+    what: String,
+    change: impl Fn(&mut Graph, &mut Tensor) + Send + Sync + 'static,
+) {
     let what = format!("{}: {what}", graph.name(id));
     places.add(id, what, move |editor| {
         let Some(&old) = editor.graph().tensor_of(id) else { return };
@@ -34,11 +43,17 @@ pub(super) fn shape(reading: &Reading) -> Places {
     let mut places = Places::default();
     for (id, tensor) in recorded(reading) {
         let Some(sizes) = graph.sizes(tensor.shape).filter(|sizes| !sizes.is_empty()) else { continue };
-        change(&mut places, graph, id, format!("size {} for {}", sizes[0] + 1, sizes[0]), move |graph, tensor| {
-            let mut dims = graph.dims(tensor.shape).to_vec();
-            dims[0] = Dim::Static(sizes[0] + 1);
-            tensor.shape = graph.intern_dims(&dims);
-        });
+        change(
+            &mut places,
+            graph,
+            id,
+            format!("size {} for {}", sizes[0] + 1, sizes[0]),
+            move |graph, tensor| {
+                let mut dims = graph.dims(tensor.shape).to_vec();
+                dims[0] = Dim::Static(sizes[0] + 1);
+                tensor.shape = graph.intern_dims(&dims);
+            },
+        );
     }
     places
 }
@@ -52,7 +67,9 @@ pub(super) fn stride(reading: &Reading) -> Places {
     });
     let inputs = inputs.filter_map(|id| Some((id, *graph.tensor_of(id)?)));
     for (id, tensor) in recorded(reading).chain(inputs) {
-        let (Some(sizes), Some(strides)) = (graph.sizes(tensor.shape), graph.sizes(tensor.stride)) else { continue };
+        let (Some(sizes), Some(strides)) = (graph.sizes(tensor.shape), graph.sizes(tensor.stride)) else {
+            continue;
+        };
         let Some(dim) = sizes.iter().position(|&size| size > 1) else { continue };
         if graph.numel(&tensor).is_none_or(|count| count == 0) || dim >= strides.len() {
             continue;
@@ -93,7 +110,9 @@ pub(super) fn storage(reading: &Reading) -> Places {
         let Some(storage) = reading.storages.storage_of(id) else { continue };
         let allocates = reading.storages.storage(storage).by == id;
         let plain = !reading.call(id).is_some_and(|info| info.kind == Kind::Fill(Fill::Empty));
-        let (true, true, Some(own)) = (allocates, plain && reading.is_settled(id), tensor.storage) else { continue };
+        let (true, true, Some(own)) = (allocates, plain && reading.is_settled(id), tensor.storage) else {
+            continue;
+        };
         if let Some((other, theirs)) = last.filter(|&(_, theirs)| theirs != own) {
             // An operand of this very call is alive when its result is made.
             let what = format!("the storage of {}", graph.name(other));

@@ -73,7 +73,11 @@ pub(super) fn made(graph: &Graph, ops: &Ops, id: NodeId) -> Made {
         Kind::Move(Move::SliceScatter | Move::SelectScatter) => Made::PartOf(first(1)),
         Kind::Move(Move::Pad) => Made::PartOf(first(0)),
         Kind::Collective(
-            Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce | Collective::AllToAll,
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::AllReduce
+            | Collective::AllToAll
+            | Collective::ShardDimAllToAll,
         ) => match &info.schema {
             // Of what is sent; a buffer to be filled says nothing, and of several tensors each gives its own result.
             Some(schema) if schema.params.first().is_some_and(|param| param.ty == "Tensor") => {
@@ -129,7 +133,9 @@ impl Sources {
             graph.for_each_input(id, &mut |input: NodeId| {
                 if let Some(set) = sets.possible.get(input.index()) {
                     possible.union_with(set);
-                    storages.all_parts(input).for_each(|part| possible.union_with(&written[part.storage.index()]));
+                    storages
+                        .all_parts(input)
+                        .for_each(|part| possible.union_with(&written[part.storage.index()]));
                 }
             });
             for access in storages.accesses_by(id).iter().filter(|access| access.touch.writes()) {
@@ -145,7 +151,14 @@ impl Sources {
         sets
     }
 
-    fn certainly(&self, graph: &Graph, ops: &Ops, storages: &Storages, id: NodeId, count: usize) -> FixedBitSet {
+    fn certainly(
+        &self,
+        graph: &Graph,
+        ops: &Ops,
+        storages: &Storages,
+        id: NodeId,
+        count: usize,
+    ) -> FixedBitSet {
         let of = |input: NodeId| match is_written(storages, input) {
             true => FixedBitSet::with_capacity(count),
             false => self.certain[input.index()].clone(),
