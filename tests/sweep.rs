@@ -114,6 +114,15 @@ fn names_are_distinct() {
     assert_eq!(names.len(), count);
 }
 
+#[test]
+fn every_edit_is_in_the_docs() {
+    let docs = std::fs::read_to_string("docs/score.md").unwrap();
+    for edit in catalogue() {
+        let row = format!("| {} | {} |", edit.name, edit.about);
+        assert!(docs.contains(&row), "docs/score.md lacks {row:?}");
+    }
+}
+
 fn score(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
         .args(["score", "--edits"])

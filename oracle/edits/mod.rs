@@ -177,7 +177,7 @@ pub fn catalogue() -> Vec<Edit> {
             memory::early,
         ),
         wrong("write-dropped", "a write to an input is gone", ALL, memory::dropped),
-        wrong("write-doubled", "a write to an input that adds to it is made twice", ALL, memory::doubled),
+        wrong("write-doubled", "a write to an input is made twice", ALL, memory::doubled),
         wrong(
             "ordering-dropped",
             "an ordering edge is gone that nothing else implies",
