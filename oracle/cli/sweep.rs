@@ -5,7 +5,8 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
 use crate::candidates::{Candidate, Outcome, Reference};
 use crate::case::Case;
 use crate::edits::{self, Edited, Given, Ranks};
-use crate::judge::Options;
+use crate::graph::Graph;
+use crate::judge::{self, Options};
 use crate::limits::Limits;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
@@ -29,7 +30,7 @@ pub(super) enum Show {
 pub(super) struct Sweep {
     /// Judge small edits of a right outcome instead of planted bugs. The files are BEFORE and AFTER: several AFTERs where
     /// the implementation bakes the rank in, in rank order; JOINT FORWARD BACKWARD of a partition. Without AFTER the
-    /// reference makes it.
+    /// outcome that BEFORE records is edited, or else what the reference makes.
     #[arg(long)]
     pub(super) edits: bool,
     /// The pass: bucketing, repair, partition or schedule.
@@ -55,6 +56,9 @@ pub(super) struct Sweep {
     /// Only this edit (repeatable).
     #[arg(long, value_name = "EDIT", requires = "edits")]
     edit: Vec<String>,
+    /// Not this edit (repeatable).
+    #[arg(long, value_name = "EDIT", requires = "edits")]
+    without: Vec<String>,
     /// Verdicts at the same time. Times mean most with one.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "edits")]
     jobs: usize,
@@ -93,6 +97,7 @@ impl Sweep {
             jobs: self.jobs,
             ranks: self.one_rank.map_or(Ranks::All, Ranks::One),
             only: self.edit.clone(),
+            without: self.without.clone(),
         };
         if let Some(folder) = &self.keep {
             std::fs::create_dir_all(folder)
@@ -141,9 +146,15 @@ impl Sweep {
             }
         };
         let pass = self.options.config(&self.pass, case.pass.as_ref())?;
-        let outcomes = match after.is_empty() {
-            true => self.made(&case, &pass)?,
-            false => read_outcomes(after, limits)?,
+        let unrepaired =
+            |(rank, outcome): (Option<u32>, Outcome)| (rank, Outcome { unrepaired: None, ..outcome });
+        let outcomes = match (after, &case.outcome, &case.parts) {
+            ([], Some(recorded), _) => {
+                judge::recorded_outcomes(recorded).into_iter().map(unrepaired).collect()
+            }
+            ([], None, Some(parts)) => vec![whole(parts.forward.clone()), whole(parts.backward.clone())],
+            ([], None, None) => self.made(&case, &pass)?,
+            (after, ..) => read_outcomes(after, limits)?,
         };
         Ok(Given { before: case.graph, pass, outcomes })
     }
@@ -159,8 +170,7 @@ impl Sweep {
         if kind == PassKind::Partition {
             let (forward, backward) =
                 Reference.partition(&case.graph, pass, Default::default()).map_err(declined)?;
-            let outcome = |repaired| (None, Outcome { unrepaired: None, repaired });
-            return Ok(vec![outcome(forward), outcome(backward)]);
+            return Ok(vec![whole(forward), whole(backward)]);
         }
         let world = case.graph.world.ranks.filter(|_| case.graph.world.is_explicit()).unwrap_or(1);
         let bakes = Reference.capabilities().bakes_rank && kind == PassKind::Bucketing;
@@ -173,6 +183,11 @@ impl Sweep {
         let named = ranks.iter().zip(outcomes).map(|(&rank, outcome)| (named.then_some(rank), outcome));
         Ok(named.map(|(rank, outcome)| (rank, Outcome { unrepaired: None, ..outcome })).collect())
     }
+}
+
+/// One graph for all ranks.
+fn whole(repaired: Graph) -> (Option<u32>, Outcome) {
+    (None, Outcome { unrepaired: None, repaired })
 }
 
 /// Outcomes as `check` reads them: one graph for all ranks, several in rank order.

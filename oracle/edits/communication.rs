@@ -123,6 +123,30 @@ fn group_size(graph: &Graph, stated: Option<i64>, launch: NodeId) -> Option<i64>
     stated.or(named.map(|group| i64::from(group.size)))
 }
 
+/// On one rank only, two launches on one group, one right after the other, are made in the other order. On all ranks that
+/// would be as good.
+pub(super) fn out_of_step(reading: &Reading) -> Places {
+    let (graph, mut places) = (reading.graph, Places::default());
+    let calls = &reading.collectives.calls;
+    for (at, first) in calls.iter().enumerate().filter(|_| reading.alone) {
+        let Some(second) = calls[at + 1..].iter().find(|call| call.group == first.group) else { continue };
+        let (a, b) = (first.node, second.node);
+        let alone = group_size(graph, first.group_size, a).is_none_or(|size| size < 2);
+        // The same operation on the same record with equal values cannot be told apart.
+        let differ = first.kind != second.kind
+            || first.inputs.iter().zip(&second.inputs).any(|(&x, &y)| reading.sources.differ(x, y));
+        let can_move = graph.inputs(b).iter().all(|&input| input < a)
+            && !reading.edges.ordered_before(b).iter().any(|&before| before >= a);
+        if alone || !differ || !can_move {
+            places.left_out += 1;
+            continue;
+        }
+        let what = format!("{} is launched before {}", graph.name(b), graph.name(a));
+        places.add(b, what, move |editor| editor.move_before(Some(a), b));
+    }
+    places
+}
+
 /// A launch is made twice.
 pub(super) fn twice(reading: &Reading) -> Places {
     let mut places = Places::default();

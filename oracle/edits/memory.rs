@@ -42,6 +42,35 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
     places
 }
 
+/// A collective is launched before its input is written: it takes the memory, not what the write hands on.
+pub(super) fn early(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for call in &reading.collectives.calls {
+        let launch = call.node;
+        for &write in &call.inputs {
+            let writes = reading.call(write).is_some_and(|info| info.mutated().eq([0]));
+            let Some(crate::graph::Value::Node(memory)) = graph.arg(write, 0).filter(|_| writes) else {
+                continue;
+            };
+            let others = graph.inputs(launch).into_iter().filter(|&input| input != write);
+            let can_move = others.into_iter().all(|input| input < write)
+                && !reading.edges.ordered_before(launch).iter().any(|&before| before >= write);
+            if !can_move || !reading.is_live(launch) || !says_something(reading, write) {
+                places.left_out += 1;
+                continue;
+            }
+            let what =
+                format!("{} sends {} before {}", graph.name(launch), graph.name(memory), graph.name(write));
+            places.add(launch, what, move |editor| {
+                editor.replace_input(launch, write, memory);
+                editor.move_before(Some(write), launch);
+            });
+        }
+    }
+    places
+}
+
 /// Whether a node that writes, writes what depends on inputs; a wait hands over what a collective brings.
 fn says_something(reading: &Reading, id: NodeId) -> bool {
     match super::sources::made(reading.graph, &reading.ops, id) {

@@ -138,6 +138,12 @@ pub fn catalogue() -> Vec<Edit> {
         wrong("group", "a collective runs on another process group", ALL, communication::group),
         wrong("reduction", "a collective reduces by another operation", ALL, communication::reduction),
         wrong("launched-twice", "a collective is launched a second time", ALL, communication::twice),
+        wrong(
+            "launch-order",
+            "one rank alone makes two launches of a group in the other order",
+            ALL,
+            communication::out_of_step,
+        ),
         wrong("members-exchanged", "two members of a packed buffer trade places", ALL, packing::exchanged),
         wrong(
             "member-transposed",
@@ -164,8 +170,14 @@ pub fn catalogue() -> Vec<Edit> {
             ALL,
             memory::exchanged,
         ),
+        wrong(
+            "launched-early",
+            "a collective sends memory before what it is to send is written there",
+            ALL,
+            memory::early,
+        ),
         wrong("write-dropped", "a write to an input is gone", ALL, memory::dropped),
-        wrong("write-doubled", "a write to an input that adds to it is made twice", ALL, memory::doubled),
+        wrong("write-doubled", "a write to an input is made twice", ALL, memory::doubled),
         wrong(
             "ordering-dropped",
             "an ordering edge is gone that nothing else implies",

@@ -270,7 +270,9 @@ pub(super) fn other_slot(reading: &Reading) -> Places {
             continue;
         };
         let (end, length) = (end.min(size), end.min(size) - start);
-        if length <= 0 || start < 0 || !reading.is_live(id) {
+        // The slot itself says nothing; what is written into it does.
+        let is_filled = reading.edges.users(id).iter().any(|&user| reading.is_live(user));
+        if length <= 0 || start < 0 || !is_filled {
             places.left_out += 1;
             continue;
         }
@@ -337,6 +339,7 @@ pub(super) fn padded(reading: &Reading) -> Places {
             {
                 resize(editor, node, &sizes);
             }
+            forget_bytes(editor, wait);
             let list = editor.graph_mut().int_list(&[rows * wide]);
             super::operands::set_argument(editor, flat, 1, list);
             let mut pieces = pieces.clone();
@@ -348,6 +351,7 @@ pub(super) fn padded(reading: &Reading) -> Places {
                 if let Some(&Out::Tensor(last)) = outs.last() {
                     let mut piece = *editor.graph().tensor(last);
                     piece.offset = columns;
+                    piece.storage_bytes = None;
                     piece.shape = editor.graph_mut().intern_dims(&[Dim::Static(PADDING)]);
                     piece.stride = editor.graph_mut().intern_sizes(&[1]);
                     outs.push(Out::Tensor(editor.graph_mut().push_tensor(piece)));
@@ -376,4 +380,24 @@ fn resize(editor: &mut Editor, id: NodeId, sizes: &[i64]) {
     tensor.storage = old.storage;
     tensor.requires_grad = old.requires_grad;
     editor.graph_mut().node_mut(id).out = Out::Tensor(new);
+}
+
+/// The size of the storage that `id` shows is no longer recorded: it has changed.
+fn forget_bytes(editor: &mut Editor, id: NodeId) {
+    let Some(storage) = editor.graph().tensor_of(id).and_then(|tensor| tensor.storage) else { return };
+    let graph = editor.graph_mut();
+    let outs: Vec<Out> = graph.nodes().iter().map(|node| node.out).collect();
+    for out in outs {
+        let tensors: Vec<Out> = match out {
+            Out::Tuple(span) => graph.outs(span).to_vec(),
+            out => vec![out],
+        };
+        for out in tensors {
+            if let Out::Tensor(tensor) = out
+                && graph.tensor(tensor).storage == Some(storage)
+            {
+                graph.tensor_mut(tensor).storage_bytes = None;
+            }
+        }
+    }
 }

@@ -30,6 +30,8 @@ pub struct Reading<'a> {
     pub graph: &'a Graph,
     /// Which one of the outcome.
     pub part: Part,
+    /// Whether other ranks have graphs of their own, which are not edited.
+    pub alone: bool,
     /// Its operators.
     pub ops: Ops,
     /// Its edges.
@@ -48,8 +50,8 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Looks at a graph that came of `before`.
-    pub fn new(before: &Graph, graph: &'a Graph, part: Part) -> Reading<'a> {
+    /// Looks at a graph that came of `before`; `alone` if other ranks have theirs and keep it.
+    pub fn new(before: &Graph, graph: &'a Graph, part: Part, alone: bool) -> Reading<'a> {
         let (ops, edges) = (Ops::of(graph), Edges::new(graph));
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
@@ -59,8 +61,19 @@ impl<'a> Reading<'a> {
         let known = |id: NodeId| values[id.index()].map(|value| old.sources.of(value));
         let sources = Sources::new(graph, &ops, &storages, old.count, &known);
         let own = own(graph, &ops, &storages);
-        let mut reading =
-            Reading { graph, part, ops, edges, collectives, storages, twins, sources, own, live: Vec::new() };
+        let mut reading = Reading {
+            graph,
+            part,
+            alone,
+            ops,
+            edges,
+            collectives,
+            storages,
+            twins,
+            sources,
+            own,
+            live: Vec::new(),
+        };
         reading.live = reading.live();
         // What was dead before the pass is dead after it, even if a bucket joined it with something that is not.
         let live_before = |id: NodeId| reading.twins[id.index()].is_none_or(|twin| old.live[twin.index()]);
@@ -160,16 +173,11 @@ impl<'a> Reading<'a> {
 
     /// The elements of the tuple that the graph returns.
     pub fn outputs(&self) -> Vec<Value> {
-        outputs(self.graph)
-    }
-}
-
-/// The elements of the tuple that a graph returns.
-fn outputs(graph: &Graph) -> Vec<Value> {
-    let Some(output) = graph.output() else { return Vec::new() };
-    match graph.args(output) {
-        [Value::List(span)] => graph.values(*span).to_vec(),
-        args => args.to_vec(),
+        let Some(output) = self.graph.output() else { return Vec::new() };
+        match self.graph.args(output) {
+            [Value::List(span)] => self.graph.values(*span).to_vec(),
+            args => args.to_vec(),
+        }
     }
 }
 
@@ -269,10 +277,8 @@ fn read_in_place(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> Vec
 /// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it.
 fn live(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<bool> {
     let mut live = vec![false; graph.len()];
-    for value in outputs(graph) {
-        if let Value::Node(node) = value {
-            live[node.index()] = true;
-        }
+    if let Some(output) = graph.output() {
+        graph.for_each_input(output, &mut |returned: NodeId| live[returned.index()] = true);
     }
     for id in graph.ids().rev().filter(|&id| graph.node(id).op == Op::Call) {
         let writes =

@@ -73,7 +73,11 @@ pub(super) fn made(graph: &Graph, ops: &Ops, id: NodeId) -> Made {
         Kind::Move(Move::SliceScatter | Move::SelectScatter) => Made::PartOf(first(1)),
         Kind::Move(Move::Pad) => Made::PartOf(first(0)),
         Kind::Collective(
-            Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce | Collective::AllToAll,
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::AllReduce
+            | Collective::AllToAll
+            | Collective::ShardDimAllToAll,
         ) => match &info.schema {
             // Of what is sent; a buffer to be filled says nothing, and of several tensors each gives its own result.
             Some(schema) if schema.params.first().is_some_and(|param| param.ty == "Tensor") => {

@@ -49,6 +49,8 @@ pub struct Limits {
     pub ranks: Ranks,
     /// Names of edits; empty: all of them.
     pub only: Vec<String>,
+    /// Names of edits that are not made.
+    pub without: Vec<String>,
 }
 
 /// What the oracle said of one edit.
@@ -128,7 +130,12 @@ pub fn sweep(
 ) -> Result<Sweep, CannotJudge> {
     let pass = PassKind::named(&given.pass.name).map_err(CannotJudge::Pass)?;
     let catalogue = catalogue();
-    if let Some(unknown) = limits.only.iter().find(|name| !catalogue.iter().any(|edit| edit.name == **name)) {
+    if let Some(unknown) = limits
+        .only
+        .iter()
+        .chain(&limits.without)
+        .find(|name| !catalogue.iter().any(|edit| edit.name == **name))
+    {
         let names: Vec<&str> = catalogue.iter().map(|edit| edit.name).collect();
         return Err(CannotJudge::Pass(format!(
             "there is no edit {unknown:?}; there are: {}",
@@ -208,9 +215,11 @@ fn tasks(
     (sweep.places, sweep.left_out) = (vec![0; catalogue.len()], vec![0; catalogue.len()]);
     for (graph, part) in graphs {
         let Some((_, outcome)) = given.outcomes.get(graph) else { continue };
-        let reading = Reading::new(&given.before, &outcome.repaired, part);
+        let alone = limits.ranks != Ranks::All && given.outcomes.len() > 1;
+        let reading = Reading::new(&given.before, &outcome.repaired, part, alone);
         for (number, edit) in catalogue.iter().enumerate() {
-            let wanted = limits.only.is_empty() || limits.only.iter().any(|name| name == edit.name);
+            let named = |names: &[String]| names.iter().any(|name| name == edit.name);
+            let wanted = (limits.only.is_empty() || named(&limits.only)) && !named(&limits.without);
             if !wanted || !edit.passes.contains(&pass) {
                 continue;
             }

@@ -1,0 +1,171 @@
+//! The edits of `score --edits`, held against execution: what is called wrong shows when all ranks run, what is called right
+//! does not. The judge, which the sweep measures, has no part in it.
+
+#![allow(missing_docs)]
+
+use graph_oracle::candidates::{Candidate, Reference};
+use graph_oracle::case::Case;
+use graph_oracle::edits::{Edit, Part, Reading, catalogue};
+use graph_oracle::format::text;
+use graph_oracle::generate::{self, Config};
+use graph_oracle::graph::{Graph, World};
+use graph_oracle::ops::Ops;
+use graph_oracle::semantics::{Domain, Numbers, Options, Program, Run, Terms, compare, run};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Edits of what values do not show: records, waits and launches that are idle, memory that is shared, and inputs, which
+/// execution binds by name.
+const UNSEEN: &[&str] = &[
+    "record-shape",
+    "record-stride",
+    "record-dtype",
+    "record-storage",
+    "record-offset",
+    "wait-bypassed",
+    "launched-twice",
+    "write-doubled",
+    "output-is-input",
+    "inputs-exchanged",
+    "ordering-dropped",
+];
+
+fn executed<D: Domain>(graphs: &[Graph], world: &World, domain: &D) -> Option<Run> {
+    let ops: Vec<Ops> = graphs.iter().map(Ops::of).collect();
+    let programs = graphs.iter().zip(&ops).map(|(graph, ops)| Program::new(graph, ops, world).ok());
+    let programs: Vec<Program> = programs.collect::<Option<_>>()?;
+    run(&programs, world, domain, &Options { max_elements: 1 << 22, ..Options::default() }).ok()
+}
+
+/// The same edit on every rank.
+fn edited(outcomes: &[Graph], edit: &Edit, place: &graph_oracle::edits::Place) -> Option<Vec<Graph>> {
+    let _ = edit;
+    let first = outcomes.first()?;
+    let alike =
+        |graph: &Graph| graph.len() == first.len() && graph.ids().all(|id| graph.name(id) == first.name(id));
+    outcomes.iter().all(alike).then(|| outcomes.iter().map(|graph| (place.change)(graph)).collect())
+}
+
+/// Makes up to `most` edits of each kind to what the reference makes of a case; counts them by name.
+fn hold_against_execution(case: &Case, most: usize, made: &mut BTreeMap<&'static str, usize>) {
+    let Some(pass) = &case.pass else { return };
+    let world = &case.graph.world;
+    let Some(count) = world.ranks.filter(|&ranks| ranks <= 4) else { return };
+    let ranks: Vec<u32> = (0..count).collect();
+    let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) else { return };
+    let graphs: Vec<Graph> = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
+    let Some(numbers) = executed(&graphs, world, &Numbers::default()) else { return };
+    let Some(terms) = executed(&graphs, world, &Terms::default()) else { return };
+    let reading = Reading::new(&case.graph, &graphs[0], Part::Whole, false);
+    for edit in catalogue() {
+        for place in (edit.places)(&reading).found.iter().take(most) {
+            let Some(after) = edited(&graphs, &edit, place) else { continue };
+            let subject = || format!("{}: {}\n{}", edit.name, place.what, text::print_graph(&graphs[0]));
+            if edit.keeps {
+                let run = executed(&after, world, &Numbers::default());
+                let run = run.unwrap_or_else(|| panic!("cannot be executed: {}", subject()));
+                let differences = compare(&numbers, &run);
+                assert!(differences.is_empty(), "{differences:?}: {}", subject());
+            } else if !UNSEEN.contains(&edit.name) {
+                // What can no longer be executed is wrong, too.
+                if let Some(run) = executed(&after, world, &Terms::default()) {
+                    let seen = !compare(&terms, &run).is_empty() || run.hazards.len() > terms.hazards.len();
+                    assert!(seen, "nothing differs: {}", subject());
+                }
+            }
+            *made.entry(edit.name).or_insert(0) += 1;
+        }
+    }
+}
+
+#[test]
+fn what_is_called_wrong_is_wrong_and_what_is_called_right_is_right() {
+    let mut made = BTreeMap::new();
+    for number in 0..120 {
+        let case = generate::case(&Config::default(), 27, number).into_case();
+        hold_against_execution(&case, 2, &mut made);
+    }
+    for name in ["corpus/all_gather_pair.graph", "corpus/reduce_scatter_pair.graph"] {
+        let case = text::parse(std::fs::read(name).unwrap()).unwrap();
+        hold_against_execution(&case, 4, &mut made);
+    }
+    println!("{made:?}");
+    for name in [
+        "operand",
+        "wait-dropped",
+        "members-exchanged",
+        "reduction",
+        "group",
+        "not-interleaved",
+        "cloned",
+        "reordered",
+        "padded",
+    ] {
+        assert!(made.contains_key(name), "{name} was made nowhere: {made:?}");
+    }
+}
+
+#[test]
+fn names_are_distinct() {
+    let mut names: Vec<&str> = catalogue().iter().map(|edit| edit.name).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn every_edit_is_in_the_docs() {
+    let docs = std::fs::read_to_string("docs/score.md").unwrap();
+    for edit in catalogue() {
+        let row = format!("| {} | {} |", edit.name, edit.about);
+        assert!(docs.contains(&row), "docs/score.md lacks {row:?}");
+    }
+}
+
+fn score(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
+        .args(["score", "--edits"])
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_command_prints_a_row_for_each_edit_and_each_rule() {
+    let (status, out, complaint) =
+        score(&["corpus/reduce_scatter_pair.graph", "--edit", "reduction", "--edit", "cloned"]);
+    assert_eq!((status, complaint.as_str()), (0, ""), "{out}");
+    assert!(out.contains("| reduction | 1 | 0 | 1 | 1 | 0 | 0 | 0 |"), "{out}");
+    assert!(out.contains("| cloned |"), "{out}");
+    assert!(out.contains("1 of 1 wrong edits convicted (100.0%), 0 slept"), "{out}");
+    let (_, json, _) =
+        score(&["corpus/reduce_scatter_pair.graph", "--edit", "reduction", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["made"][0]["said"], "violated");
+    assert_eq!(json["edits"][0]["convicted"], 1);
+}
+
+#[test]
+fn what_cannot_be_swept_is_said_so() {
+    for (arguments, words) in [
+        (&[][..], "--edits needs the graph before the pass"),
+        (&["corpus/reduce_scatter_pair.graph", "--edit", "nope"][..], "there is no edit \"nope\""),
+        (&["corpus/reduce_scatter_pair.graph", "--seconds", "0"][..], "--seconds is a positive number"),
+        (
+            &["corpus/reduce_scatter_pair.graph", "--edit", "ordering-dropped"][..],
+            "there is no place for any edit",
+        ),
+        (&["corpus/nope.graph"][..], "nope.graph"),
+    ] {
+        let (status, out, complaint) = score(arguments);
+        assert_eq!((status, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(complaint.contains(words), "{arguments:?}: {complaint}");
+    }
+    // An outcome that is not right cannot be measured by its edits.
+    let (status, _, complaint) = score(&["corpus/historic_h1_missing_edge.graph", "corpus/out_buffer.graph"]);
+    assert_eq!(status, 2, "{complaint}");
+}
