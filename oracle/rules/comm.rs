@@ -176,6 +176,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                     Stage::After,
                     format!("ranks {} and {} chose different buckets", first.rank, other.rank),
                 )
+                .across_ranks()
                 .before_nodes(evidence, nodes)
                 .then(format!("rank {} has {mine}", first.rank))
                 .however(format!("rank {} has {theirs}", other.rank)),
@@ -216,6 +217,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                         Stage::After,
                         format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
                     )
+                    .across_ranks()
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
                     .then(tell(first.rank, expected.get(at), &first.side))
                     .however(format!(
@@ -306,7 +308,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
             finding = finding.after_nodes(evidence, [node]);
         }
     }
-    Some(finding.then("each goes on when the other does").however("none can go on"))
+    Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
 }
 
 fn program(side: &Side, world: &crate::graph::World) -> Vec<(bool, usize, usize, NodeId)> {

@@ -33,6 +33,7 @@ pub mod partition;
 mod policies;
 mod policy;
 mod proved;
+mod ranks;
 pub mod schedule;
 mod side;
 mod unread;
@@ -48,6 +49,7 @@ pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use proved::Evaluated;
+pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
 pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};
 
@@ -465,11 +467,18 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way. `evaluated`:
-/// both graphs, where they have been evaluated already.
-pub fn compare_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) -> Vec<String> {
-    evidence.values = ValueEvidence::gather(evidence, asked, evaluated);
-    evidence.values.notes()
+/// Proves what both graphs compute, where that is asked for. `evaluated`: both graphs, where they have been evaluated
+/// already.
+pub fn prove_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) {
+    evidence.values = ValueEvidence::prove(evidence, asked, evaluated);
+}
+
+/// Executes all ranks where that is asked for, after the values of each distinct graph have been proved; a line for each
+/// way.
+pub fn execute_values(all: &mut [Evidence], asked: Asked) -> Vec<String> {
+    ValueEvidence::execute(all, asked);
+    let executed = all.iter().take(1).flat_map(|first| first.values.notes_of_execution());
+    proved::note(all).into_iter().chain(executed).collect()
 }
 
 /// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.
