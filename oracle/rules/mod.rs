@@ -19,6 +19,7 @@
 
 mod agreement;
 mod bucket;
+mod cause;
 mod comm;
 mod correspondence;
 pub mod eager;
@@ -495,6 +496,7 @@ fn check_where(
     for rule in CATALOGUE.iter().filter(|rule| wanted(rule)) {
         statuses.push((rule.id, (rule.check)(evidence).settle(&mut findings)));
     }
+    by_weight(&mut findings);
     (arrange(findings), statuses)
 }
 
@@ -505,6 +507,21 @@ pub fn check_only(
     id: &str,
 ) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
     check_where(evidence, &|rule| rule.id == id && rule.passes.contains(&pass))
+}
+
+/// Sorts findings by the catalogue. Where values first part comes before what is counted of collectives, since an account
+/// that does not add up is often only what a wrong reader looks like; but not before what keeps a graph from being
+/// executed at all.
+fn by_weight(findings: &mut [Finding]) {
+    let place = |id: &str| CATALOGUE.iter().position(|rule| rule.id == id).unwrap_or(CATALOGUE.len());
+    let counted = place("comm/moved-exactly-once");
+    let has_cause = findings.iter().any(|finding| finding.is_cause);
+    let weight = |finding: &Finding| match finding.rule {
+        "order/acyclic" | "order/list-topological" | "comm/wait-before-use" if has_cause => (counted, 0),
+        _ if finding.is_cause => (counted, 1),
+        rule => (place(rule), 2),
+    };
+    findings.sort_by_key(weight);
 }
 
 /// Puts the most fundamental findings first and each consequence under its cause.

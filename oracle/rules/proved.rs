@@ -4,7 +4,7 @@ use super::correspondence::Rewire;
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
-use super::{Evidence, Side};
+use super::{Evidence, Side, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
@@ -89,16 +89,13 @@ pub(super) fn prove(
                 .collect();
             // Where values first part is the cause; it is told first, and names the node.
             if let Some(first) = first {
-                let name = after.graph.name(first.after).to_string();
-                let cause = ValueDifference {
-                    title: format!("values part at {name}"),
-                    nodes: vec![name],
-                    expected: format!("there it comes from {}", first.expected),
-                    found: first.text.clone(),
-                    about: About::Values,
-                    is_cause: true,
+                let is_known = |hazard: &&Hazard| {
+                    let name = after.graph.name(hazard.node);
+                    let mut known = old.hazards.iter();
+                    known.any(|h| before.graph.name(h.node) == name && h.kind.name() == hazard.kind.name())
                 };
-                told.insert(0, cause);
+                let hazards: Vec<&Hazard> = new.hazards.iter().filter(|hazard| !is_known(hazard)).collect();
+                told.insert(0, cause::cause(evidence, first, &hazards));
             }
             ValueResult::Different(told)
         }

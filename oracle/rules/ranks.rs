@@ -8,7 +8,7 @@
 //! on several ranks is one finding that names them.
 
 use super::evidence::same_evidence;
-use super::{CATALOGUE, Finding, RuleStatus, Side};
+use super::{Finding, RuleStatus, Side, by_weight};
 use crate::graph::{Graph, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
@@ -146,8 +146,7 @@ pub fn join(parts: Vec<OnRanks>) -> (Vec<Finding>, Vec<(&'static str, RuleStatus
         }
     }
     // The rules come in catalogue order in each part; joined they do again.
-    let place = |finding: &Finding| CATALOGUE.iter().position(|rule| rule.id == finding.rule);
-    findings.sort_by_key(|finding| (!finding.is_cause, place(finding)));
+    by_weight(&mut findings);
     (findings, rules)
 }
 
