@@ -6,8 +6,35 @@
 //! are both NaN.
 
 use super::{DimsId, ExprId, Graph, NodeId, Out, Span, Str, Tensor, Value};
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
 
 impl Graph {
+    /// A number that graphs without a difference share; others hardly ever do. Linear.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.len().hash(&mut hasher);
+        for id in self.ids() {
+            self.name(id).hash(&mut hasher);
+            self.target(id).hash(&mut hasher);
+            self.hash_span(self.node(id).args, &mut hasher);
+            self.hash_span(self.node(id).kwargs, &mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn hash_span(&self, span: Span, hasher: &mut FxHasher) {
+        for &value in self.values(span) {
+            match value {
+                Value::Int(n) => n.hash(hasher),
+                Value::Node(node) => node.0.hash(hasher),
+                Value::Str(text) => self.text(text).hash(hasher),
+                Value::List(inner) => self.hash_span(inner, hasher),
+                _ => {}
+            }
+        }
+    }
+
     /// The first difference to `other`, in words; `None` if they are the same graph.
     pub fn difference(&self, other: &Graph) -> Option<String> {
         differ("name", &self.name, &other.name)

@@ -21,8 +21,10 @@ use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::Failure;
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
-use crate::rules::{Asked, Evaluated, Severity};
+use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph, Severity};
+use rayon::prelude::*;
 use remarks::remarked;
+use std::sync::Arc;
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -197,7 +199,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     let again = options.run_again.then(|| again(case, config, candidate, first));
     let after = Side::new(&first.repaired);
     let again = again.unwrap_or_default();
-    Ok(judge_outcomes_with(before, after, pass, policies, first, &of_ranks, options, again))
+    Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -262,7 +264,7 @@ fn judge_pair(
     both(&before, || before.faults(), || after.storages());
     check_input(&before, pass)?;
     let policies = policies(config, false)?;
-    Ok(judge_outcomes_with(before, after, pass, policies, first, &outcomes, options, Again::default()))
+    Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
 }
 
 /// Judges the outcome recorded in a case.
@@ -490,57 +492,87 @@ fn judge_outcomes_with<'a>(
     after: Side<'a>,
     pass: PassKind,
     policies: Policies,
-    first: &'a Outcome,
     outcomes: &[(Option<u32>, &'a Outcome)],
     options: &Options,
     again: Again,
 ) -> Judgement {
-    let before = side.graph;
-    let in_order = |graph: &Graph, edges: &Edges| topological::violations(graph, edges).is_empty();
-    let before_in_order = in_order(before, &side.edges);
+    let before_in_order = in_order(side.graph, &side.edges);
     let asked = match before_in_order {
         true => asked(options),
         // Nothing executes a list that is not in order: what it means is defined by its repair.
         false => Asked { prove: false, execute: false, ..asked(options) },
     };
-    let rank = outcomes.first().and_then(|(rank, _)| *rank);
-    let mut evidence =
-        Evidence { rank, ..Evidence::of_sides(side, first.unrepaired.as_ref(), after, policies) };
-    let (side, after, nodes) = (&evidence.before, &*evidence.after, &*evidence.correspondence);
-    // The proof takes as long as all other evidence together.
-    let mut evaluated = None;
-    both(
-        side,
-        || evaluated = asked.prove.then(|| Evaluated::new(side, after, rank)),
-        || (side.dependences(), after.faults_given(side, nodes)),
-    );
-    for (rank, outcome) in outcomes.iter().filter(|_| outcomes.len() > 1) {
-        evidence.add_rank(rank.unwrap_or(0), &outcome.repaired);
-    }
-    if evidence.policies.exact_order {
-        // What is in order stays as it is.
-        let unsorted = match (pass, &evidence.unrepaired) {
-            (PassKind::Repair, _) => Some((before, before_in_order)),
-            (_, Some(unrepaired)) => Some((unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges))),
-            _ => None,
-        };
-        evidence.expected_order = unsorted.and_then(|(graph, in_order)| {
-            let order = if in_order { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
-            Some(order.into_iter().map(|id| graph.name(id)).collect())
-        });
-    }
-    evidence.again = if pass == PassKind::Repair { again.on_result } else { None };
-    evidence.renamed_plan = again.renamed_plan;
-    let mut notes = rules::compare_values(&mut evidence, asked, evaluated);
-    notes.extend(rules::contradicting_records(&evidence.before));
-    let acted = !evidence.correspondence.merges.is_empty() || has_moved(before, &first.repaired);
+    let given: Vec<Given> = outcomes
+        .iter()
+        .map(|&(rank, outcome)| Given {
+            rank: rank.or((outcomes.len() > 1).then_some(0)),
+            unrepaired: outcome.unrepaired.as_ref(),
+            after: &outcome.repaired,
+        })
+        .collect();
+    let before = Arc::new(side);
+    let evidence = |graph: RankGraph<'a>| {
+        let mut evidence = Evidence::of_ranks(before.clone(), graph, policies.clone());
+        let (side, after, nodes) = (&*evidence.before, &*evidence.after, &*evidence.correspondence);
+        // The proof takes as long as all other evidence together.
+        let mut evaluated = None;
+        both(
+            side,
+            || evaluated = asked.prove.then(|| Evaluated::new(side, after, &evidence.own)),
+            || (side.dependences(), after.faults_given(side, nodes)),
+        );
+        evidence.expected_order = expected_order(&evidence, pass, before_in_order);
+        rules::prove_values(&mut evidence, asked, evaluated);
+        evidence
+    };
+    let graphs = rules::distinct(&given, Arc::new(after));
+    let mut all: Vec<Evidence> = graphs.into_par_iter().map(evidence).collect();
+    let mut notes = rules::execute_values(&mut all, asked);
+    notes.extend(rules::contradicting_records(&before));
+    let Some((first, _)) = all.split_first_mut() else { return refused("there is no outcome".to_string()) };
+    first.again = if pass == PassKind::Repair { again.on_result } else { None };
+    first.renamed_plan = again.renamed_plan;
     if asked.agree {
-        let (findings, unknown) = rules::contradictions(&evidence);
+        let (findings, unknown) = rules::contradictions(first);
+        let acted = has_acted(first);
         return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };
     }
-    let (findings, rules) = rules::check_all(&evidence, pass);
+    let check = |evidence: &Evidence| {
+        let (findings, rules) = rules::check_all(evidence, pass);
+        OnRanks { ranks: evidence.own_ranks.clone(), findings, rules }
+    };
+    let (findings, rules) = rules::join(all.par_iter().map(check).collect());
     let undecided = undecided(&rules, |id| rules::find(id).map(|rule| rule.severity));
+    let acted = all.iter().any(has_acted);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
+}
+
+/// Whether the pass made a bucket, or moved a node.
+fn has_acted(evidence: &Evidence) -> bool {
+    !evidence.correspondence.merges.is_empty() || has_moved(evidence.before.graph, evidence.after.graph)
+}
+
+/// The order that a stable sort gives, where the pass promises it.
+fn expected_order<'a>(
+    evidence: &Evidence<'a>,
+    pass: PassKind,
+    before_in_order: bool,
+) -> Option<Vec<&'a str>> {
+    if !evidence.policies.exact_order {
+        return None;
+    }
+    // What is in order stays as it is.
+    let (graph, in_order) = match (pass, &evidence.unrepaired) {
+        (PassKind::Repair, _) => (evidence.before.graph, before_in_order),
+        (_, Some(unrepaired)) => (unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges)),
+        _ => return None,
+    };
+    let order = if in_order { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
+    Some(order.into_iter().map(|id| graph.name(id)).collect())
+}
+
+fn in_order(graph: &Graph, edges: &Edges) -> bool {
+    topological::violations(graph, edges).is_empty()
 }
 
 /// The soundness rules that could not be decided, each with its reason.

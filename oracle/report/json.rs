@@ -56,6 +56,7 @@ fn finding(finding: &Finding) -> Value {
         "severity": severity,
         "stage": finding.stage.name(),
         "title": finding.title,
+        "ranks": finding.ranks,
         "nodes": finding.nodes.iter().map(node).collect::<Vec<Value>>(),
         "let": finding.facts,
         "then": finding.then,

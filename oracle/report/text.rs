@@ -2,7 +2,7 @@
 //! checked, and last the command that repeats it.
 
 use crate::judge::{Judgement, Verdict};
-use crate::rules::{Finding, RuleStatus, Severity};
+use crate::rules::{Finding, RuleStatus, Severity, name_ranks};
 use std::fmt::Write;
 
 /// Findings told in full before the rest is only listed, unless asked for.
@@ -21,7 +21,7 @@ pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose:
                 out.push('\n');
                 tell(&mut out, finding, i + 1, 0, verbose);
             } else {
-                let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, finding.title);
+                let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, titled(finding));
             }
         }
         if findings.len() > IN_FULL && !verbose {
@@ -57,13 +57,22 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
     };
 }
 
+/// The title, with the ranks that it is about where others have graphs without it.
+fn titled(finding: &Finding) -> String {
+    match &finding.ranks[..] {
+        [] => finding.title.clone(),
+        ranks => format!("on {}: {}", name_ranks(ranks), finding.title),
+    }
+}
+
 fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
     let pad = "  ".repeat(depth);
     let severity = match finding.severity {
         Severity::Soundness => "",
         Severity::Policy => " (policy)",
     };
-    let _ = writeln!(out, "{pad}{number}. {}{severity}: {}", finding.rule, finding.title);
+    let title = titled(finding);
+    let _ = writeln!(out, "{pad}{number}. {}{severity}: {title}", finding.rule);
     if !finding.nodes.is_empty() {
         const SHOWN: usize = 8;
         let mut nodes: Vec<String> = finding.nodes.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -95,7 +104,7 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbos
             if i < CONSEQUENCES || verbose {
                 tell(out, consequence, i + 1, depth + 2, verbose);
             } else {
-                let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, consequence.title);
+                let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
             }
         }
     }

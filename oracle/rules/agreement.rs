@@ -58,6 +58,7 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
                     expected: String::new(),
                     found: text.clone(),
                     about: About::Values,
+                    is_cause: false,
                 })
                 .collect(),
         ),

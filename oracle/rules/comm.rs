@@ -8,7 +8,7 @@ use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::Kind;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Every launch before survives or is carried by exactly one new launch, which carries nothing else.
 pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
@@ -208,6 +208,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                     Stage::After,
                     format!("ranks {} and {} chose different buckets", first.rank, other.rank),
                 )
+                .across_ranks()
                 .before_nodes(evidence, nodes)
                 .then(format!("rank {} has {mine}", first.rank))
                 .however(format!("rank {} has {theirs}", other.rank)),
@@ -227,10 +228,10 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         return Checked::Undecided("the world has too many ranks".into());
     };
     // Ranks with one graph share what it launches.
-    let mut distinct: Vec<(&Rc<Side>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
+    let mut distinct: Vec<(&Arc<Side>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
     let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for (i, outcome) in evidence.ranks.iter().enumerate() {
-        let known = distinct.iter().position(|(side, _)| Rc::ptr_eq(side, &outcome.side));
+        let known = distinct.iter().position(|(side, _)| Arc::ptr_eq(side, &outcome.side));
         let known = known.unwrap_or_else(|| {
             distinct.push((&outcome.side, sequences(&outcome.side)));
             distinct.len() - 1
@@ -268,6 +269,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                         Stage::After,
                         format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
                     )
+                    .across_ranks()
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
                     .then(tell(first.rank, expected.get(at), &first.side))
                     .however(match elsewhere {
@@ -385,7 +387,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
             finding = finding.after_nodes(evidence, [node]);
         }
     }
-    Some(finding.then("each goes on when the other does").however("none can go on"))
+    Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
 }
 
 fn program(side: &Side, places: &Places) -> Vec<(bool, usize, usize, NodeId)> {

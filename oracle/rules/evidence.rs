@@ -1,36 +1,39 @@
 //! What rules see: the graphs, and what follows from them, computed once and shared.
 
+use super::ranks::RankGraph;
 use super::values::ValueEvidence;
 use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Side, Stage};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::graph::{Graph, NodeId};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The outcome on one rank.
 pub struct RankOutcome<'a> {
     /// The global rank.
     pub rank: u32,
     /// Its graph after repair. Ranks with the same graph share it.
-    pub side: Rc<Side<'a>>,
+    pub side: Arc<Side<'a>>,
     /// What became of what on this rank.
-    pub correspondence: Rc<Correspondence>,
+    pub correspondence: Arc<Correspondence>,
 }
 
 /// Everything that rules see.
 pub struct Evidence<'a> {
     /// The graph before.
-    pub before: Side<'a>,
+    pub before: Arc<Side<'a>>,
     /// The graph after the pass, not yet repaired, where it is known and another one than `after`.
     pub unrepaired: Option<Side<'a>>,
     /// Whether it is known that there was nothing to repair.
     pub needed_no_repair: bool,
     /// The graph after repair, on the first rank.
-    pub after: Rc<Side<'a>>,
+    pub after: Arc<Side<'a>>,
     /// What became of what.
-    pub correspondence: Rc<Correspondence>,
-    /// The global rank whose graph `after` is, where that is known.
-    pub rank: Option<u32>,
-    /// The outcome on each rank, where several are known.
+    pub correspondence: Arc<Correspondence>,
+    /// The global ranks whose graph `after` is; none where it is for all.
+    pub own_ranks: Vec<u32>,
+    /// The index of these ranks in process groups, by name, where it is known.
+    pub own: Vec<(String, u32)>,
+    /// The outcome on each rank, where several are known: for the rules that compare ranks, and for execution.
     pub ranks: Vec<RankOutcome<'a>>,
     /// What the pass promises.
     pub policies: Policies,
@@ -55,25 +58,24 @@ impl<'a> Evidence<'a> {
         after: &'a Graph,
         policies: Policies,
     ) -> Evidence<'a> {
-        Evidence::of_sides(Side::new(before), unrepaired, Side::new(after), policies)
+        let after = Arc::new(Side::new(after));
+        let graph = RankGraph { ranks: Vec::new(), own: Vec::new(), unrepaired, after };
+        Evidence::of_ranks(Arc::new(Side::new(before)), graph, policies)
     }
 
-    /// The same from what is known of the graphs before and after.
-    pub fn of_sides(
-        before: Side<'a>,
-        unrepaired: Option<&'a Graph>,
-        after: Side<'a>,
-        policies: Policies,
-    ) -> Evidence<'a> {
+    /// The same of the graph that some ranks have.
+    pub fn of_ranks(before: Arc<Side<'a>>, graph: RankGraph<'a>, policies: Policies) -> Evidence<'a> {
+        let RankGraph { ranks, own, unrepaired, after } = graph;
         let correspondence = Correspondence::new(&before, &after);
         let needed_no_repair = unrepaired.is_some_and(|graph| same_evidence(graph, after.graph));
         Evidence {
             before,
             unrepaired: unrepaired.filter(|_| !needed_no_repair).map(Side::new),
             needed_no_repair,
-            after: Rc::new(after),
-            correspondence: Rc::new(correspondence),
-            rank: None,
+            after,
+            correspondence: Arc::new(correspondence),
+            own_ranks: ranks,
+            own,
             ranks: Vec::new(),
             policies,
             values: ValueEvidence::none("no values were compared"),
@@ -84,21 +86,14 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Adds the graph after on one more rank, the first rank's included.
-    pub fn add_rank(&mut self, rank: u32, graph: &'a Graph) {
-        let known = self.ranks.iter().find(|other| same_evidence(other.side.graph, graph));
-        let (side, correspondence) = match known {
-            Some(other) => (other.side.clone(), other.correspondence.clone()),
-            None if same_evidence(self.after.graph, graph) => {
-                (self.after.clone(), self.correspondence.clone())
-            }
-            None => {
-                let side = Side::new(graph);
-                let correspondence = Correspondence::new(&self.before, &side);
-                (Rc::new(side), Rc::new(correspondence))
-            }
+    /// What is known of the graph after on each of its ranks.
+    pub fn outcomes(&self) -> impl Iterator<Item = RankOutcome<'a>> {
+        let outcome = |&rank: &u32| RankOutcome {
+            rank,
+            side: self.after.clone(),
+            correspondence: self.correspondence.clone(),
         };
-        self.ranks.push(RankOutcome { rank, side, correspondence });
+        self.own_ranks.iter().map(outcome)
     }
 
     /// The distinct graphs after the pass: unrepaired, if known, then repaired.
@@ -179,7 +174,7 @@ impl<'a> Evidence<'a> {
     /// A finding without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
-        Finding::new(rule, severity, stage, title)
+        Finding { ranks: self.own_ranks.clone(), ..Finding::new(rule, severity, stage, title) }
     }
 
     pub(super) fn mention(&self, name: &str) -> NodeMention {
@@ -239,7 +234,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// Whether two graphs are the same to every rule.
-fn same_evidence(a: &Graph, b: &Graph) -> bool {
+pub(super) fn same_evidence(a: &Graph, b: &Graph) -> bool {
     std::ptr::eq(a, b) || (a.facts == b.facts && a.difference(b).is_none())
 }
 
@@ -253,6 +248,11 @@ impl Finding {
     pub(super) fn facts(mut self, facts: Vec<String>) -> Finding {
         self.facts.extend(facts);
         self
+    }
+
+    /// A finding that holds several ranks against each other, and says of which it speaks.
+    pub(super) fn across_ranks(self) -> Finding {
+        Finding { ranks: Vec::new(), ..self }
     }
 
     pub(super) fn then(mut self, then: impl Into<String>) -> Finding {

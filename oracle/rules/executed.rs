@@ -124,7 +124,7 @@ impl<'e> Prepared<'e> {
 
 /// Whether the graph after holds an index of the rank that it was made for: a slot in a gathered buffer, or a packing
 /// operator that takes the rank.
-fn bakes_rank(evidence: &Evidence) -> bool {
+pub(super) fn bakes_rank(evidence: &Evidence) -> bool {
     let after = &evidence.after;
     let slots = after.collectives.calls.iter().any(|call| {
         let is_new = evidence.correspondence.before_of[call.node.index()].is_none();
@@ -159,6 +159,7 @@ fn failed(after: &Graph, failure: &Failure, graphs: usize) -> ValueResult {
             Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
             _ => About::Execution,
         },
+        is_cause: false,
     }])
 }
 
@@ -230,6 +231,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
                 (HazardKind::ViewNeedsCopy, _) => About::Arguments,
                 _ => About::Execution,
             },
+            is_cause: false,
         });
     }
     told
@@ -273,7 +275,7 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         Aspect::Dtype { .. } | Aspect::Shape { .. } => About::Types,
         Aspect::Existence { .. } | Aspect::Value { .. } => About::Values,
     };
-    ValueDifference { title, nodes, expected, found, about }
+    ValueDifference { title, nodes, expected, found, about, is_cause: false }
 }
 
 /// The node at a path of the output's nested lists.

@@ -79,6 +79,10 @@ pub struct Finding {
     pub then: Option<String>,
     /// What holds on the other side.
     pub however: Option<String>,
+    /// The global ranks whose graphs show it; none where all that are known do, or where there is one graph.
+    pub ranks: Vec<u32>,
+    /// Whether this is where values first part: the cause of what else differs.
+    pub is_cause: bool,
     /// Findings that follow from this one.
     pub consequences: Vec<Finding>,
 }
@@ -95,6 +99,8 @@ impl Finding {
             facts: Vec::new(),
             then: None,
             however: None,
+            ranks: Vec::new(),
+            is_cause: false,
             consequences: Vec::new(),
         }
     }

@@ -19,6 +19,7 @@
 
 mod agreement;
 mod bucket;
+mod cause;
 mod comm;
 mod correspondence;
 pub mod eager;
@@ -33,6 +34,7 @@ pub mod partition;
 mod policies;
 mod policy;
 mod proved;
+mod ranks;
 pub mod schedule;
 mod side;
 mod unread;
@@ -49,6 +51,7 @@ pub(crate) use graph::contradicting_records;
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use proved::Evaluated;
+pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
 pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};
 
@@ -468,11 +471,18 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// Compares values in the ways that are asked, and adds what they say to the evidence; a line for each way. `evaluated`:
-/// both graphs, where they have been evaluated already.
-pub fn compare_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) -> Vec<String> {
-    evidence.values = ValueEvidence::gather(evidence, asked, evaluated);
-    evidence.values.notes()
+/// Proves what both graphs compute, where that is asked for. `evaluated`: both graphs, where they have been evaluated
+/// already.
+pub fn prove_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) {
+    evidence.values = ValueEvidence::prove(evidence, asked, evaluated);
+}
+
+/// Executes all ranks where that is asked for, after the values of each distinct graph have been proved; a line for each
+/// way.
+pub fn execute_values(all: &mut [Evidence], asked: Asked) -> Vec<String> {
+    ValueEvidence::execute(all, asked);
+    let executed = all.iter().take(1).flat_map(|first| first.values.notes_of_execution());
+    proved::note(all).into_iter().chain(executed).collect()
 }
 
 /// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.
@@ -489,6 +499,7 @@ fn check_where(
     for rule in CATALOGUE.iter().filter(|rule| wanted(rule)) {
         statuses.push((rule.id, (rule.check)(evidence).settle(&mut findings)));
     }
+    by_weight(&mut findings);
     (arrange(findings), statuses)
 }
 
@@ -499,6 +510,21 @@ pub fn check_only(
     id: &str,
 ) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
     check_where(evidence, &|rule| rule.id == id && rule.passes.contains(&pass))
+}
+
+/// Sorts findings by the catalogue. Where values first part comes before what is counted of collectives, since an account
+/// that does not add up is often only what a wrong reader looks like; but not before what keeps a graph from being
+/// executed at all.
+fn by_weight(findings: &mut [Finding]) {
+    let place = |id: &str| CATALOGUE.iter().position(|rule| rule.id == id).unwrap_or(CATALOGUE.len());
+    let counted = place("comm/moved-exactly-once");
+    let has_cause = findings.iter().any(|finding| finding.is_cause);
+    let weight = |finding: &Finding| match finding.rule {
+        "order/acyclic" | "order/list-topological" | "comm/wait-before-use" if has_cause => (counted, 0),
+        _ if finding.is_cause => (counted, 1),
+        rule => (place(rule), 2),
+    };
+    findings.sort_by_key(weight);
 }
 
 /// Puts the most fundamental findings first and each consequence under its cause.

@@ -1,8 +1,10 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
 use super::correspondence::Rewire;
+use super::executed::bakes_rank;
+use super::ranks::name_ranks;
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
-use super::{Evidence, Merge, Side};
+use super::{Evidence, Merge, Side, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
@@ -24,11 +26,11 @@ pub struct Evaluated<'a> {
 }
 
 impl<'a> Evaluated<'a> {
-    /// Evaluates the graph before and the graph after; `rank` is the global rank that they are those of, where that
-    /// is known: it says which slot of a buffer is the own one.
-    pub fn new(before: &Side<'a>, after: &Side<'a>, rank: Option<u32>) -> Evaluated<'a> {
+    /// Evaluates the graph before and the graph after; `own` is the index in process groups of the rank that they are
+    /// those of, where it is known: it says which slot of a buffer is the own one.
+    pub fn new(before: &Side<'a>, after: &Side<'a>, own: &[(String, u32)]) -> Evaluated<'a> {
         let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
-        let start = Start { rank, ..Start::default() };
+        let start = Start { own: own.to_vec(), ..Start::default() };
         let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
         let new = evaluate_from(&mut arena, after.graph, &after.ops, &start);
         Evaluated { arena, old, new }
@@ -38,7 +40,7 @@ impl<'a> Evaluated<'a> {
 /// Whether a new launch carries each of its members once and beside them nothing but padding.
 pub(super) fn is_padded(evidence: &Evidence, merge: &Merge) -> bool {
     let (before, after) = (&evidence.before, &evidence.after);
-    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, evidence.rank);
+    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &evidence.own);
     let payloads = payload_members(&mut arena, &old, &new);
     let place =
         |evaluation: &Evaluation, node| evaluation.launches.iter().position(|launch| launch.node == node);
@@ -73,8 +75,7 @@ pub(super) fn prove(
     }
     let result = match compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => ValueResult::Equal(format!(
-            "proved at full size for every rank: {} outputs, {} inputs and {} effects are equal ({} runs before, {} \
-             after)",
+            "{} outputs, {} inputs and {} effects are equal ({} runs before, {} after)",
             counts.outputs, counts.mutations, counts.effects, counts.runs_before, counts.runs_after
         )),
         Comparison::Unknown(why) => ValueResult::Unknown(why),
@@ -102,20 +103,19 @@ pub(super) fn prove(
                         expected: expected.to_string(),
                         found: difference.text.clone(),
                         about: About::Values,
+                        is_cause: false,
                     }
                 })
                 .collect();
             // Where values first part is the cause; it is told first, and names the node.
             if let Some(first) = first {
-                let name = after.graph.name(first.after).to_string();
-                let cause = ValueDifference {
-                    title: format!("values part at {name}"),
-                    nodes: vec![name],
-                    expected: format!("there it comes from {}", first.expected),
-                    found: first.text.clone(),
-                    about: About::Values,
+                let is_known = |hazard: &&Hazard| {
+                    let name = after.graph.name(hazard.node);
+                    let mut known = old.hazards.iter();
+                    known.any(|h| before.graph.name(h.node) == name && h.kind.name() == hazard.kind.name())
                 };
-                told.insert(0, cause);
+                let hazards: Vec<&Hazard> = new.hazards.iter().filter(|hazard| !is_known(hazard)).collect();
+                told.insert(0, cause::cause(evidence, first, &hazards));
             }
             let follow = certain().count().saturating_sub(shown);
             if let (Some(cause), true) = (told.first_mut(), follow > 0) {
@@ -130,6 +130,55 @@ pub(super) fn prove(
         }
     };
     ((ValueMethod::Extents, result), wrong)
+}
+
+/// What the proofs of all distinct graphs say, in one line: of which ranks, and no more.
+pub(super) fn note(all: &[Evidence]) -> Option<String> {
+    let proofs: Vec<(&Evidence, &ValueResult)> =
+        all.iter().filter_map(|evidence| Some((evidence, evidence.values.proof()?))).collect();
+    let (first, result) = *proofs.first()?;
+    let ranks = |wanted: fn(&ValueResult) -> bool| -> Vec<u32> {
+        let of = proofs.iter().filter(|(_, result)| wanted(result));
+        of.flat_map(|(evidence, _)| evidence.own_ranks.iter().copied()).collect()
+    };
+    let on = |ranks: &[u32]| match all.len() {
+        1 => String::new(),
+        _ => format!(" on {}", name_ranks(ranks)),
+    };
+    let different = proofs.iter().map(|(_, result)| match result {
+        ValueResult::Different(all) => all.len(),
+        _ => 0,
+    });
+    let different: usize = different.sum();
+    let unknown = proofs.iter().find_map(|(evidence, result)| match result {
+        ValueResult::Unknown(why) => Some((evidence, why)),
+        _ => None,
+    });
+    let text = match (different, unknown, result) {
+        (0, None, ValueResult::Equal(what)) => {
+            format!("proved at full size {}: {what}", proved_for(all, first))
+        }
+        (0, Some((of, why)), _) => format!("not known{}: {why}", on(&of.own_ranks)),
+        _ => format!("{different} differences{}", on(&ranks(|r| matches!(r, ValueResult::Different(_))))),
+    };
+    Some(format!("values by {}: {text}", ValueMethod::Extents))
+}
+
+/// For whom something is proved.
+fn proved_for(all: &[Evidence], first: &Evidence) -> String {
+    let given: usize = all.iter().map(|evidence| evidence.own_ranks.len()).sum();
+    let world = first.before.graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1) as usize;
+    let others = "the graphs of the other ranks were not given";
+    match all {
+        [_] if world == 1 || !bakes_rank(first) => "for every rank that runs this graph".to_string(),
+        [one] if given < world => match &one.own_ranks[..] {
+            [] => format!("for the rank whose slots it fills; {others}"),
+            ranks => format!("for {}, whose slots it fills; {others}", name_ranks(ranks)),
+        },
+        [_] => "for every rank".to_string(),
+        graphs if given < world => format!("for {given} ranks with {} graphs; {others}", graphs.len()),
+        graphs => format!("for every rank, {given} of them with {} graphs", graphs.len()),
+    }
 }
 
 /// Whether a node touches no memory, and only shows it.

@@ -7,7 +7,7 @@
 
 use super::correspondence::Rewire;
 use super::proved::Evaluated;
-use super::{Checked, Evidence, Stage, executed, proved};
+use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
 use crate::semantics::Question;
 use std::fmt;
 
@@ -60,6 +60,8 @@ pub struct ValueDifference {
     pub found: String,
     /// What it is about.
     pub about: About,
+    /// Whether this is where values first part.
+    pub is_cause: bool,
 }
 
 /// What one way of knowing says.
@@ -102,8 +104,8 @@ impl ValueEvidence {
         ValueEvidence { not_asked: Some(why.to_string()), ..ValueEvidence::default() }
     }
 
-    /// Asks the ways that `asked` names. What is `evaluated` already is not evaluated again.
-    pub(super) fn gather(evidence: &Evidence, asked: Asked, evaluated: Option<Evaluated>) -> ValueEvidence {
+    /// What the proof says; `evaluated`: both graphs, where they have been evaluated already.
+    pub(super) fn prove(evidence: &Evidence, asked: Asked, evaluated: Option<Evaluated>) -> ValueEvidence {
         if !asked.prove && !asked.execute {
             return ValueEvidence::none(
                 "values were not asked for, or the list before is not in an executable order",
@@ -112,33 +114,49 @@ impl ValueEvidence {
         let mut this = ValueEvidence::default();
         if asked.prove {
             let evaluated =
-                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, evidence.rank));
+                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
             let (result, wrong_contents) = proved::prove(evidence, evaluated);
             this.results.push(result);
             this.wrong_contents = wrong_contents;
         }
-        let is_known = this.results.iter().any(|(_, result)| !matches!(result, ValueResult::Unknown(_)));
-        if asked.execute && !(asked.only_in_doubt && is_known) {
-            let question = Question { open: !is_known, both: asked.both, agree: asked.agree };
-            this.results.extend(executed::execute(evidence, asked.element_limit, question));
-        }
         this
     }
 
-    /// A line for each way: what it compared, or why it did not.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let line = |(method, result): &(ValueMethod, ValueResult)| match result {
+    /// Adds what execution says of all graphs together, the first of which holds the answers.
+    pub(super) fn execute(all: &mut [Evidence], asked: Asked) {
+        let is_known = all.iter().all(|evidence| {
+            let mut results = evidence.values.results.iter();
+            results.any(|(_, result)| !matches!(result, ValueResult::Unknown(_)))
+        });
+        let several = all.iter().map(|evidence| evidence.own_ranks.len()).sum::<usize>() > 1;
+        let mut ranks: Vec<RankOutcome> =
+            all.iter().filter(|_| several).flat_map(Evidence::outcomes).collect();
+        ranks.sort_by_key(|outcome| outcome.rank);
+        let Some((first, others)) = all.split_first_mut() else { return };
+        first.ranks = ranks;
+        if asked.execute && !(asked.only_in_doubt && is_known) {
+            let question = Question { open: !is_known, both: asked.both, agree: asked.agree };
+            let results = executed::execute(first, asked.element_limit, question);
+            // All ranks were executed, each with its own graph.
+            let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
+            others.iter_mut().for_each(|other| other.values.results.extend(equal().cloned()));
+            first.values.results.extend(results);
+        }
+    }
+
+    /// What the proof says.
+    pub(super) fn proof(&self) -> Option<&ValueResult> {
+        self.results.iter().find(|(method, _)| *method == ValueMethod::Extents).map(|(_, result)| result)
+    }
+
+    /// A line for each way but the proof: what it compared, or why it did not.
+    pub(super) fn notes_of_execution(&self) -> impl Iterator<Item = String> {
+        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Extents);
+        executed.map(|(method, result)| match result {
             ValueResult::Equal(what) => format!("values by {method}: {what}"),
             ValueResult::Different(all) => format!("values by {method}: {} differences", all.len()),
             ValueResult::Unknown(why) => format!("values by {method}: not known: {why}"),
-        };
-        self.results.iter().map(line).collect()
-    }
-
-    /// What a proof says, where one was asked for.
-    pub(super) fn proof(&self) -> Option<&ValueResult> {
-        let proof = self.results.iter().find(|(method, _)| *method == ValueMethod::Extents);
-        proof.map(|(_, result)| result)
+        })
     }
 
     /// What is wrong with the contents that a rewired reference reads.
@@ -166,6 +184,10 @@ pub(super) fn rank_semantics_equal(evidence: &Evidence) -> Checked {
                         .finding("bucket/rank-semantics-equal", Stage::After, difference.title.clone())
                         .then(format!("before, {}", difference.expected))
                         .however(format!("after, {} (by {method})", difference.found));
+                    if *method != ValueMethod::Extents {
+                        finding = finding.across_ranks();
+                    }
+                    finding.is_cause = difference.is_cause;
                     finding.nodes = difference.nodes.iter().map(|name| evidence.mention(name)).collect();
                     if !findings.iter().any(|f| f.title == finding.title) {
                         findings.push(finding);

@@ -176,12 +176,8 @@ impl<'a> Pair<'a> {
 
     /// Runs both with numbers, and with terms as far as that is needed (see the module).
     pub fn ask(&self, question: Question) -> Answers {
-        let mut answers = Answers {
-            numbers: self.run(&Numbers::of_trial(0)),
-            trials: 1,
-            unmoved: Vec::new(),
-            terms: None,
-        };
+        let mut answers =
+            Answers { numbers: self.run(&Numbers::of_trial(0)), trials: 1, unmoved: Vec::new(), terms: None };
         if question.agree
             && answers.is_equal()
             && let Ok(second) = self.run(&Numbers::of_trial(1))
@@ -438,9 +434,8 @@ mod tests {
 
     #[test]
     fn what_overflows_with_large_numbers_is_told_apart_by_small_ones() {
-        let text = |last: &str| {
-            format!("x = input : f32[4]\ny = mul(x, x)\nw = exp(y)\nz = {last}\noutput (z)\n")
-        };
+        let text =
+            |last: &str| format!("x = input : f32[4]\ny = mul(x, x)\nw = exp(y)\nz = {last}\noutput (z)\n");
         let found = resolve(&text("clone(w)"), &text("flip(w, [0])"));
         assert!(matches!(found, Found::Witness(_)), "{found:?}");
     }
@@ -459,7 +454,8 @@ mod tests {
 
     #[test]
     fn what_depends_on_no_input_need_not_move() {
-        let text = |two: &str| format!("x = input : f32[4]\none = full([4], 1.0)\ny = {two}\noutput (x, y)\n");
+        let text =
+            |two: &str| format!("x = input : f32[4]\none = full([4], 1.0)\ny = {two}\noutput (x, y)\n");
         let found = resolve(&text("add(one, one)"), &text("mul(one, 2.0)"));
         assert!(matches!(found, Found::Equal(_)), "{found:?}");
     }

@@ -275,9 +275,9 @@ impl Machine<'_, '_> {
         let width = i64::from(input.dtype.itemsize());
         let found = (from - low) / width;
         let len = ((to - from) / width).max(1);
-        let ranks = self.graph.world.group(self.arena.group_name(group));
-        let own = || Some(ranks?.instance_of(self.rank?)?.1 as u32);
-        let rank = ranks.and_then(|ranks| ranks.recorded_rank).or_else(own);
+        let name = self.arena.group_name(group);
+        let known = self.own.iter().find(|(group, _)| group == name).map(|&(_, index)| index);
+        let rank = known.or_else(|| self.graph.world.group(name)?.recorded_rank);
         if let Some(rank) = rank {
             self.arena.places.own.insert((group, rank));
         }

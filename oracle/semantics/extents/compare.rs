@@ -136,10 +136,11 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
         all.sort_by_key(|d| (!d.certain, d.derived));
         return Comparison::Different(Differences { all, first, outputs_equal });
     }
+    let first = comparer.first_unknown(before, after).map_or(String::new(), |what| what + "; so ");
     let count = comparer.all.len();
     Comparison::Unknown(match &comparer.all[..] {
-        [one] => one.text.clone(),
-        all => format!("{} (and {} more that are not certain)", all[0].text, count - 1),
+        [one] => first + &one.text,
+        all => format!("{first}{} (and {} more that are not certain)", all[0].text, count - 1),
     })
 }
 
@@ -425,6 +426,35 @@ impl Comparer<'_> {
             let Some(twin) = twin.filter(|&t| after.graph.node(t).op == old.op) else { continue };
             if let Some(found) = self.divergence(before, after, node, twin) {
                 return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The first node of `before`, in list order, that `after` has too and of whose value it is not known whether it is
+    /// the same, with its operator, and why where that is known.
+    fn first_unknown(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) -> Option<String> {
+        for node in before.graph.ids().filter(|&node| before.graph.node(node).op == Op::Call) {
+            let Some(twin) = after.graph.find(before.graph.name(node)) else { continue };
+            if after.graph.node(twin).op != Op::Call {
+                continue;
+            }
+            for index in 0..before.results(node).min(after.results(twin)) {
+                let old = before.value(self.judge.arena, node, index);
+                let new = after.value(self.judge.arena, twin, index);
+                let why = match (old, new) {
+                    (Some(Ok(old)), Some(Ok(new))) if old.value == new.value => continue,
+                    (Some(Ok(old)), Some(Ok(new))) => match self.judge.values(old.value, new.value) {
+                        Verdict::Unknown => String::new(),
+                        _ => continue,
+                    },
+                    (Some(Err(why)), _) | (_, Some(Err(why))) => format!(": {why}"),
+                    _ => continue,
+                };
+                let (name, target) = (after.graph.name(twin), after.graph.target(twin));
+                return Some(format!(
+                    "{name} ({target}) is the first node whose value is not known to be the same{why}"
+                ));
             }
         }
         None

@@ -33,8 +33,8 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// Random draws made before.
     pub draws: u32,
-    /// The global rank that the graph was made for, where it holds one and that is known.
-    pub rank: Option<u32>,
+    /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
+    pub own: Vec<(String, u32)>,
 }
 
 /// Evaluates `graph` for one generic rank. Inputs are told apart by position.
@@ -78,7 +78,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         unknown_calls: 0,
         received: 0,
         in_flight: Vec::new(),
-        rank: start.rank,
+        own: &start.own,
         has_own_slots: false,
     };
     machine.run(start);

@@ -65,8 +65,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) received: u32,
     /// What each flight will write, with the launch's node.
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
-    /// The global rank that the graph was made for, where that is known.
-    pub(super) rank: Option<u32>,
+    /// The index of the rank that the graph was made for in process groups, where it is known.
+    pub(super) own: &'a [(String, u32)],
     /// Whether a gather into the buffer that holds its input was met: a graph that is another one on each rank.
     pub(super) has_own_slots: bool,
 }

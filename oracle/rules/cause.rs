@@ -1,0 +1,155 @@
+//! Where values first part, in the words that name the culprit.
+//!
+//! A proof finds the first node that both graphs have and whose value differs. Often that node only reads what a bucket
+//! delivers, and the fault lies among the nodes that the pass made: memory that is read before it is written, or a packing
+//! operator whose parts stand in another order than readers take them. So the new nodes behind the value are looked at:
+//! for hazards, for the bucket's collective, and for what packs it.
+//!
+//! It explains a difference that is certain already, and convicts nobody.
+
+use super::values::{About, ValueDifference};
+use super::{Evidence, Side};
+use crate::graph::{NodeId, Op, Value};
+use crate::ops::Kind;
+use crate::semantics::extents::{Divergence, Hazard};
+use std::collections::BTreeSet;
+
+/// The difference at the first node whose value is another; `hazards` are those that the graph after has and the graph
+/// before has not.
+pub(super) fn cause(evidence: &Evidence, first: &Divergence, hazards: &[&Hazard]) -> ValueDifference {
+    let after = &*evidence.after;
+    let graph = after.graph;
+    let reader = graph.name(first.after);
+    let read = first.input.and_then(|place| reference(after, first.after, place));
+    let made = read.map(|read| behind(after, read, &|id| is_new(evidence, id))).unwrap_or_default();
+    let hazard =
+        hazards.iter().filter(|h| made.contains(&h.node) || h.node == first.after).min_by_key(|h| h.node);
+    let mut nodes = vec![first.after];
+    let place = match (graph.node(first.after).op, read) {
+        (Op::Output, Some(read)) => {
+            nodes[0] = read;
+            format!("values part at the output: it returns {}", graph.name(read))
+        }
+        _ => format!("values part at {reader}"),
+    };
+    nodes.extend(read.filter(|read| !nodes.contains(read)));
+    let bucket = Bucket::find(after, &made);
+    let title = match (hazard, &bucket, read) {
+        (Some(hazard), ..) => {
+            nodes.insert(0, hazard.node);
+            format!("{place}, since {}", hazard.tell(graph))
+        }
+        (None, Some(bucket), Some(read)) => match bucket.disorder(evidence, first, read) {
+            Some((sent, taken)) => format!(
+                "{place}: {} packs what it needs as part {sent}, and it reads part {taken} of {} (the first part is 0)",
+                graph.name(bucket.pack),
+                graph.name(bucket.launch)
+            ),
+            None => place,
+        },
+        _ => place,
+    };
+    nodes.extend(bucket.iter().flat_map(|bucket| [bucket.pack, bucket.launch]));
+    let mut names: Vec<String> = Vec::new();
+    for node in nodes {
+        let name = graph.name(node).to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    ValueDifference {
+        title,
+        nodes: names,
+        expected: format!("there it comes from {}", first.expected),
+        found: first.text.clone(),
+        about: About::Values,
+        is_cause: true,
+    }
+}
+
+/// A new collective, and the new node that packs what it sends.
+struct Bucket {
+    launch: NodeId,
+    pack: NodeId,
+}
+
+impl Bucket {
+    /// The nearest new collective among nodes, and of the nodes before it the one that takes the most.
+    fn find(after: &Side, made: &BTreeSet<NodeId>) -> Option<Bucket> {
+        let is_launch = |id: &&NodeId| after.collectives.launch_at(**id).is_some();
+        let launch = *made.iter().rev().find(is_launch)?;
+        let parts = |&&id: &&NodeId| after.edges.inputs(id).len();
+        let pack = *made.range(..launch).rev().max_by_key(parts)?;
+        (after.edges.inputs(pack).len() > 1).then_some(Bucket { launch, pack })
+    }
+
+    /// The part of the packed tensor that holds what the reader is to get, and the part that it reads; `None` where they
+    /// agree, or where that is not plain.
+    fn disorder(&self, evidence: &Evidence, first: &Divergence, read: NodeId) -> Option<(usize, i64)> {
+        let (before, after) = (&*evidence.before, &*evidence.after);
+        let was_read = reference(before, first.before, first.input?)?;
+        let is_gone = |id: NodeId| evidence.correspondence.after_of[id.index()].is_none();
+        let gone = behind(before, was_read, &is_gone);
+        let member = gone.iter().rev().find_map(|&id| before.collectives.launch_at(id))?;
+        let &[input] = &before.collectives.calls[member].inputs[..] else { return None };
+        let sent: BTreeSet<NodeId> = sources(before, input, &is_gone)
+            .into_iter()
+            .filter_map(|id| evidence.correspondence.after_of[id.index()])
+            .collect();
+        let mut parts = Vec::new();
+        after.graph.for_each_input(self.pack, &mut |part| parts.push(part));
+        let holds = |part: &NodeId| !sources(after, *part, &|id| is_new(evidence, id)).is_disjoint(&sent);
+        let mut holding = parts.iter().enumerate().filter(|(_, part)| holds(part));
+        let (Some((part, _)), None) = (holding.next(), holding.next()) else { return None };
+        let taken = taken(after, read, self.launch)?;
+        (taken != part as i64).then_some((part, taken))
+    }
+}
+
+/// The number of the item that a value is taken as from what a collective gives.
+fn taken(after: &Side, read: NodeId, launch: NodeId) -> Option<i64> {
+    let mut at = read;
+    while at > launch {
+        let kind = after.ops.call(after.graph, at).map(|info| info.kind);
+        if let (Some(Kind::GetItem), Some(Value::Int(item))) = (kind, after.graph.arg(at, 1)) {
+            return Some(item);
+        }
+        at = *after.edges.inputs(at).first().filter(|&&input| input < at)?;
+    }
+    None
+}
+
+fn is_new(evidence: &Evidence, id: NodeId) -> bool {
+    evidence.correspondence.before_of[id.index()].is_none()
+}
+
+/// The `place`-th reference of a node, repeated ones counted.
+fn reference(side: &Side, node: NodeId, place: usize) -> Option<NodeId> {
+    let mut references = Vec::new();
+    side.graph.for_each_input(node, &mut |input| references.push(input));
+    references.get(place).copied()
+}
+
+/// A node and those that its value is made of, as far back as `wanted` ones lead.
+fn behind(side: &Side, node: NodeId, wanted: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![node];
+    while let Some(id) = open.pop() {
+        if wanted(id) && found.insert(id) {
+            open.extend(side.edges.inputs(id));
+        }
+    }
+    found
+}
+
+/// The nodes that a value is made of through `passed` nodes, these aside.
+fn sources(side: &Side, node: NodeId, passed: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
+    match passed(node) {
+        false => BTreeSet::from([node]),
+        true => {
+            let passed_by = behind(side, node, passed);
+            let inputs = passed_by.iter().flat_map(|&id| side.edges.inputs(id).iter().copied());
+            inputs.filter(|&id| !passed(id)).collect()
+        }
+    }
+}
