@@ -163,7 +163,7 @@ fn known_findings_are_counted_and_not_told() {
     assert!(again.total.known > 0, "{}", again.text());
     assert!(!again.total.found.iter().any(|finding| found.iter().any(|f| f.is_same(finding))));
     assert!(KnownList::parse("{\"rule\": \"x\"}").unwrap_err().starts_with("line 1: "));
-    let both = r#"{"rule": "x", "shape": "y", "words": ["z"], "link": "l"}"#;
+    let both = r#"{"rule": "worker/crash", "shape": "y", "words": ["z"], "link": "l"}"#;
     assert!(KnownList::parse(both).unwrap_err().starts_with("line 1: words are looked at"));
 }
 

@@ -429,10 +429,21 @@ fn order_is_broken(judgement: &Judgement) -> bool {
 /// The command line, quoted for a shell where needed.
 fn replay(arguments: &[OsString]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    let quote = |argument: std::borrow::Cow<str>| match !argument.is_empty() && argument.chars().all(plain) {
-        true => argument.into_owned(),
-        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    let quote = |argument: &OsString| match argument.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_string(),
+        Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+        // Bytes that are no text, as bash takes them.
+        None => {
+            let bytes = argument.as_encoded_bytes().iter();
+            let text: String = bytes
+                .map(|&byte| match char::from(byte) {
+                    c if plain(c) => c.to_string(),
+                    _ => format!("\\x{byte:02x}"),
+                })
+                .collect();
+            format!("$'{text}'")
+        }
     };
-    let rest = arguments.iter().skip(1).map(|argument| quote(argument.to_string_lossy()));
+    let rest = arguments.iter().skip(1).map(quote);
     std::iter::once("graph-oracle".to_string()).chain(rest).collect::<Vec<_>>().join(" ")
 }

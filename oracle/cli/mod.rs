@@ -132,8 +132,7 @@ fn limit(text: &str) -> Result<(Limit, u64), String> {
         let raised: Vec<String> = raised.map(ToString::to_string).collect();
         format!("no limit is called {name:?}; these can be set: {}", raised.join(", "))
     })?;
-    let value =
-        crate::case::Setting::Text(value.to_string()).size().and_then(|size| u64::try_from(size).ok());
+    let value = crate::case::Setting::Text(value.to_string()).size();
     let value = value.ok_or("expected a number, or a size such as 64MiB")?;
     Limits::default().with(limit, value).map_err(|error| error.to_string())?;
     Ok((limit, value))

@@ -133,6 +133,8 @@ output x",
             "!negative-size: x (position 0): size -4 is negative",
             "!negative-size: y (position 1): stride -1 is negative",
             "!too-large: big (position 2): float32[4611686018427387904] holds, or is recorded to reach over, more than 1125899906842624 bytes",
+            // It has no elements, but sizes of it are multiplied all the same.
+            "!too-large: huge (position 3): float32[4611686018427387904, 0] holds, or is recorded to reach over, more than 1125899906842624 bytes",
             "outside-storage: part (position 4): reaches to byte 80 of a storage of 64 bytes",
         ],
     );
@@ -202,6 +204,6 @@ fn states_that_only_a_program_can_make() {
 }
 
 #[test]
-fn an_empty_graph_has_no_output() {
-    assert_eq!(told(&Graph::new("empty")), ["outputs: the graph has no output"]);
+fn an_empty_graph_has_no_nodes() {
+    assert_eq!(told(&Graph::new("empty")), ["!empty: the graph has no nodes"]);
 }
