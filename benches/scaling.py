@@ -18,11 +18,6 @@ import tempfile
 PAIR = "world 2 ranks, groups dp = [0 1]\n"
 
 
-def gathers(n, waits=1):
-    for i in range(n):
-        yield f"g{i} = all_gather(x, dp) : f32[8]"
-
-
 def ranks(n):
     return f"world {n} ranks, groups dp = [{' '.join(map(str, range(n)))}]\n" + BODY
 
@@ -92,19 +87,10 @@ def waits(n):
     return f"{PAIR}x = input : f32[4]\na = all_gather(x, dp) : f32[8]\n{lines}\noutput w{n - 1}\n"
 
 
-def pieces(n):
-    lines = "\n".join(f"p{i} = getitem(s, {i})" for i in range(n))
-    return f"{PAIR}x = input : f32[{n}]\ns = split(x, 1)\n{lines}\noutput p{n - 1}\n"
-
-
 def packed(n):
     lines = "\n".join(f"a{i} = relu(x)" for i in range(n))
     names = ", ".join(f"a{i}" for i in range(n))
     return f"{PAIR}x = input : f32[4]\n{lines}\nc = cat([{names}])\noutput c\n"
-
-
-def symbols(n):
-    return f"{PAIR}x = input : f32[4]\n" + "\n".join(f"a{i} = add(x, {i})" for i in range(n)) + f"\noutput a{n - 1}\n"
 
 
 def ordering(n):
@@ -131,7 +117,6 @@ GRAPHS = {
     "writes": (writes, 5_000),
     "reads_between_writes": (reads_between_writes, 5_000),
     "waits": (waits, 5_000),
-    "pieces": (pieces, 5_000),
     "packed": (packed, 5_000),
     "ordering": (ordering, 5_000),
     "messages": (messages, 5_000),
@@ -150,9 +135,6 @@ COMMANDS = {
     "run schedule": ["run", "schedule", "A", "-o", os.devnull + ".graph"],
 }
 
-
-def event(**fields):
-    return "{" + ",".join(f'"{k}":{v if isinstance(v, (int, list)) else v}' for k, v in fields.items()) + "}"
 
 
 def alloc(name, size):

@@ -517,6 +517,22 @@ fn ranks_that_wait_for_each_other_do_not_finish() {
 }
 
 #[test]
+fn time_and_threads_have_limits() {
+    // A reduction ends with its time, also where that is over before the first judgement.
+    let reduce = program(&["reduce", "corpus/schedule_scored/00.graph", "--seconds", "0"]);
+    assert_eq!(status(&reduce), 2, "{}{}", text(&reduce.stdout), text(&reduce.stderr));
+    assert!(text(&reduce.stderr).contains("not judged within 0 seconds"), "{}", text(&reduce.stderr));
+    for (arguments, why) in [
+        (["fuzz", "bucketing", "--jobs", "5000"], "at most 1024"),
+        (["smoke", "--device=host", "--interleavings", "99999999999"], "100000"),
+    ] {
+        let output = program(&arguments);
+        assert_eq!(status(&output), 2, "{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn memory_is_counted_and_events_are_judged() {
     let scratch = Scratch::new("memory");
     let graph = "corpus/real/small_fsdp12_joint.json.gz";
