@@ -61,7 +61,7 @@ pub enum Kind {
     /// Acts on something that is no tensor of the graph (a stream, an event, an assertion on data); has no
     /// value to compute.
     Effect,
-    /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted.
+    /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted, Numbers draw it.
     Opaque,
     /// Nothing is known: assume an effect.
     Unknown,

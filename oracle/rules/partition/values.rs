@@ -55,7 +55,7 @@ pub struct AskedValues {
     pub execute: bool,
     /// Execution only where the proof cannot tell.
     pub only_in_doubt: bool,
-    /// With numbers and with terms, rather than with terms only where numbers refuse.
+    /// With numbers and with terms, rather than with terms only where numbers cannot tell.
     pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.
     pub agree: bool,
