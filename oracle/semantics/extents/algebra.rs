@@ -1,7 +1,7 @@
 //! Calls that are written differently and may still compute the same.
 //!
-//! Floats commute under addition and multiplication, bit for bit up to the payload of a NaN: such a call is written in one
-//! order. All other laws hold of numbers and not of their bits, or only for some numbers (`x * 1.0`, `addmm` for `mm` and
+//! Floats commute under addition and multiplication, bit for bit up to the payload of a NaN: such a call is written as it was
+//! before. All other laws hold of numbers and not of their bits, or only for some numbers (`x * 1.0`, `addmm` for `mm` and
 //! `add`, a sum in another order). So where one operator takes the place of another of its [`Family`], it is not known whether
 //! they compute the same.
 
@@ -93,21 +93,17 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
 }
 
 impl Arena {
-    /// Puts the operands of a call that commutes in order.
+    /// Writes a call that commutes as it was written before, be it with exchanged operands.
     pub(super) fn order_operands(&self, words: &mut Words) {
         let commutes = target(&words.0).is_some_and(|target| commutes(self.text(target)));
-        if !commutes {
+        if !commutes || self.has_key(words) {
             return;
         }
         let Some([first, second]) = operands(&words.0) else { return };
-        let one = words.0[first..second - 1].to_vec();
-        let other = words.0[second..].to_vec();
-        if other < one {
-            let between = words.0[second - 1];
-            words.0.truncate(first);
-            words.0.extend(other);
-            words.0.push(between);
-            words.0.extend(one);
+        let (one, other) = (&words.0[first..second - 1], &words.0[second..]);
+        let exchanged = Words([&words.0[..first], other, &words.0[second - 1..second], one].concat());
+        if self.has_key(&exchanged) {
+            *words = exchanged;
         }
     }
 
@@ -156,7 +152,7 @@ mod tests {
     use crate::semantics::extents::Limits;
 
     #[test]
-    fn operands_are_put_in_order() {
+    fn operands_are_written_as_before() {
         let mut arena = Arena::new(&World::default(), Limits::DEFAULT);
         let mut call = |name: &str, values: [u32; 2], alpha: bool| {
             let mut words = Words::default();
@@ -164,20 +160,26 @@ mod tests {
             words.symbol(Tag::Target, name);
             for (index, value) in values.into_iter().enumerate() {
                 words.put(Tag::Argument, index as u32);
-                words.tensor(ValueId(value), Dtype::F32, &[2; 3][..1 + index]);
+                words.tensor(ValueId(value), Dtype::F32, &[2; 8][..value as usize]);
             }
             if alpha {
                 words.put(Tag::Argument, 2);
                 words.int(2);
             }
             arena.order_operands(&mut words);
+            arena.key(&words);
             let sizes: Vec<(u32, usize)> = tensors(&words.0).map(|(v, sizes)| (v.0, sizes.len())).collect();
             assert_eq!(super::super::key::tokens(&words.0).count(), 5 + 2 * usize::from(alpha));
             sizes
         };
-        assert_eq!(call("aten.add.Tensor", [3, 4], false), [(3, 1), (4, 2)]);
-        assert_eq!(call("aten.mul.Tensor", [4, 3], false), [(4, 1), (3, 2)], "sizes count first");
-        assert_eq!(call("aten.sub.Tensor", [4, 3], false), [(4, 1), (3, 2)]);
-        assert_eq!(call("aten.add.Tensor", [4, 3], true), [(4, 1), (3, 2)]);
+        for name in ["aten.add.Tensor", "aten.mul.Tensor"] {
+            assert_eq!(call(name, [4, 3], false), [(4, 4), (3, 3)]);
+            assert_eq!(call(name, [3, 4], false), [(4, 4), (3, 3)]);
+            assert_eq!(call(name, [3, 5], false), [(3, 3), (5, 5)]);
+        }
+        for (name, alpha) in [("aten.sub.Tensor", false), ("aten.add.Tensor", true)] {
+            assert_eq!(call(name, [4, 3], alpha), [(4, 4), (3, 3)]);
+            assert_eq!(call(name, [3, 4], alpha), [(3, 3), (4, 4)]);
+        }
     }
 }

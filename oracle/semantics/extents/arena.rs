@@ -6,12 +6,13 @@ use super::key::{Tag, Words, tag, tokens};
 use super::place::{GroupSet, HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
-use super::same::{Pair, Verdict};
+use super::same::{Element, Pair, Verdict};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::sync::Arc;
 
 /// Bounds on the work of an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +61,10 @@ pub struct Arena {
     /// Pairs of which it is known whether they are the same.
     pub(super) settled: FxHashMap<Pair, Verdict>,
     pub(super) dependences: Dependences,
+    /// How many elements of two sums were taken apart.
+    pub(super) tried: FxHashMap<(SourceId, SourceId), u32>,
+    /// What elements are made of, by sums of one operator or by all functions of elements.
+    pub(super) parts: FxHashMap<(Element, Option<Symbol>), Option<Arc<[Element]>>>,
 }
 
 /// The value of a tensor without elements.
@@ -88,6 +93,8 @@ impl Arena {
             spare: Vec::new(),
             settled: FxHashMap::default(),
             dependences: Dependences::default(),
+            parts: FxHashMap::default(),
+            tried: FxHashMap::default(),
         };
         for group in &world.groups {
             arena.places.group(&group.name);
@@ -128,6 +135,10 @@ impl Arena {
 
     pub(super) fn key(&mut self, words: &Words) -> KeyId {
         KeyId(self.keys.intern(&words.0))
+    }
+
+    pub(super) fn has_key(&self, words: &Words) -> bool {
+        self.keys.find(&words.0).is_some()
     }
 
     pub(super) fn words(&self, key: KeyId) -> &[u64] {

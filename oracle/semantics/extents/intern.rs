@@ -24,6 +24,17 @@ impl<T> Default for Slices<T> {
 }
 
 impl<T: Copy + Eq + Hash> Slices<T> {
+    /// The id of `slice`, if it is stored.
+    pub(super) fn find(&self, slice: &[T]) -> Option<u32> {
+        let mut hasher = FxHasher::default();
+        slice.hash(&mut hasher);
+        let mut at = self.first.get(&hasher.finish()).copied()?;
+        while at != NONE && self.get(at) != slice {
+            at = self.next[at as usize];
+        }
+        (at != NONE).then_some(at)
+    }
+
     /// The id of `slice`, which is stored if it is new.
     pub(super) fn intern(&mut self, slice: &[T]) -> u32 {
         let mut hasher = FxHasher::default();

@@ -17,9 +17,11 @@ use super::key::{self, KeyDifference, difference};
 use super::layout;
 use super::place::{GroupSet, HERE, PlaceId};
 use super::run::Piece;
-use super::source::{KeyId, Source, SourceId, Traits, ValueId};
+use super::source::{KeyId, Source, SourceId, Symbol, Traits, ValueId};
 use crate::ops;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Elements of a window up to which they are looked at one by one.
 const ALL_ELEMENTS: i64 = 1 << 16;
@@ -31,6 +33,10 @@ const AT_ONCE: i64 = 16;
 const DEPTH: u32 = 64;
 /// Elements that are looked at to find what one is made of.
 const PARTS: usize = 256;
+/// Terms of a sum that are compared with those of another.
+const TERMS: usize = 16;
+/// Elements of two sums that are taken apart.
+const TRIES: u32 = 16;
 
 /// Whether two values are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,7 +205,7 @@ impl<'a> Judge<'a> {
                 };
                 frame.relations.clear();
                 frame.relation = 0;
-                match self.compare_pieces(p, q, frame.at, &mut frame.relations) {
+                match self.compare_pieces((p, q), frame.at, frame.unknown, &mut frame.relations) {
                     Some(at) => frame.at = at,
                     None => {
                         frame.pieces.pop();
@@ -215,7 +221,7 @@ impl<'a> Judge<'a> {
                     Ok(None) => frame.relations[frame.relation] = self.unmatched(of.0, of.1),
                     Err(pair) => return Step::Ask(pair),
                 },
-                Relation::Unmatched(rows) => match self.has_unmatched(rows) {
+                Relation::Unmatched(rows) => match self.has_unmatched(rows, &mut frame.next) {
                     Ok(true) => return Step::Settled(Verdict::Different),
                     Ok(false) => frame.end_relation(true),
                     Err(pair) => return Step::Ask(pair),
@@ -268,11 +274,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether two calls are the same whose operands may be exchanged. `None` where the operands alone do not say it.
+    /// Whether two calls are the same whose operands may be exchanged: crosswise they are not looked into. `None` where the operands alone do not say it.
     fn exchanged(&self, [a, b, c, d]: [Pair; 4]) -> Result<Option<Verdict>, Pair> {
         use Verdict::{Different, Same};
-        let both = |one, other| Ok((self.known(one)?, self.known(other)?));
-        let (straight, crosswise) = (both(a, b)?, both(c, d)?);
+        let straight = (self.known(a)?, self.known(b)?);
+        let shallow = |pair| self.known(pair).unwrap_or(Verdict::Unknown);
+        let crosswise = (shallow(c), shallow(d));
         let all = [straight, crosswise];
         if all.contains(&(Same, Same)) {
             return Ok(Some(Same));
@@ -285,36 +292,47 @@ impl<'a> Judge<'a> {
     /// share, against each of the other.
     fn unmatched(&mut self, a: Element, b: Element) -> Relation {
         let Source::Opaque { key, .. } = self.arena.get(a.source) else { return Relation::Unknown };
+        let tried = self.arena.tried.entry((a.source, b.source)).or_default();
+        *tried += 1;
+        if *tried > TRIES {
+            return Relation::Unknown;
+        }
         let operator = key::target(self.arena.words(key));
-        let is_sum = |judge: &Judge, source| match judge.arena.get(source) {
-            Source::Opaque { key, .. } => {
-                key::target(judge.arena.words(key)) == operator && judge.arena.exchangeable(key).is_some()
-            }
-            _ => false,
-        };
-        let (Some(mut left), Some(mut right)) = (self.parts(a, is_sum), self.parts(b, is_sum)) else {
+        let (Some(left), Some(right)) = (self.parts(a, operator), self.parts(b, operator)) else {
             return Relation::Unknown;
         };
-        left.retain(|term| match right.iter().position(|other| other == term) {
+        let mut right = right.to_vec();
+        let is_left = |term: &&Element| match right.iter().position(|other| other == *term) {
             Some(at) => {
                 right.swap_remove(at);
                 false
             }
             None => true,
-        });
+        };
+        let mut left: Vec<Element> = left.iter().filter(is_left).copied().collect();
         // What is a function of elements itself may be a multiple of others.
         left.retain(|term| !self.is_elementwise(term.source));
+        if left.len().max(right.len()) > TERMS {
+            return Relation::Unknown;
+        }
         let row = |term: &Element| right.iter().map(|&other| Pair::Elements(*term, other)).collect();
         Relation::Unmatched(left.iter().map(row).collect())
     }
 
-    /// The elements that an element is made of by calls of some kind, in order; `None` where they are too many, or not known.
-    fn parts(
-        &mut self,
-        of: Element,
-        is_taken_apart: impl Fn(&Judge, SourceId) -> bool,
-    ) -> Option<Vec<Element>> {
-        let mut open = vec![Element { len: 1, ..of }];
+    /// The elements that an element is made of, in order: by sums (or products) of `operator`, or by any functions of elements.
+    /// `None` where they are too many, or not known.
+    fn parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Arc<[Element]>> {
+        let of = Element { source: self.arena.uncast(of.source), len: 1, ..of };
+        if let Some(known) = self.arena.parts.get(&(of, operator)) {
+            return known.clone();
+        }
+        let found = self.find_parts(of, operator).map(Arc::from);
+        self.arena.parts.insert((of, operator), found.clone());
+        found
+    }
+
+    fn find_parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Vec<Element>> {
+        let mut open = vec![of];
         let mut found = Vec::new();
         let mut steps = 0;
         while let Some(mut at) = open.pop() {
@@ -327,11 +345,15 @@ impl<'a> Judge<'a> {
                 found.push(at);
                 continue;
             };
-            if !is_taken_apart(self, at.source) {
+            let words = self.arena.words(key);
+            let is_part = match operator {
+                None => !self.is_elementwise(at.source),
+                some => key::target(words) != some || self.arena.exchangeable(key).is_none(),
+            };
+            if is_part {
                 found.push(at);
                 continue;
             }
-            let words = self.arena.words(key);
             let sizes = key::broadcast(words)?;
             let read: Vec<_> = key::tensors(words).map(|(v, own)| (v, read_by(own, &sizes, at)[1])).collect();
             for (value, of) in read {
@@ -343,19 +365,20 @@ impl<'a> Judge<'a> {
         Some(found)
     }
 
-    /// Whether a row has only pairs that differ.
-    fn has_unmatched(&self, rows: &[Vec<Pair>]) -> Result<bool, Pair> {
-        for row in rows {
+    /// Whether a row, from a given one on, has only pairs that differ. What must be asked for is of the row that it is left at.
+    fn has_unmatched(&self, rows: &[Vec<Pair>], next: &mut usize) -> Result<bool, Pair> {
+        while let Some(row) = rows.get(*next) {
             let mut is_apart = !row.is_empty();
             for &pair in row {
-                if self.known(pair)? != Verdict::Different {
-                    is_apart = false;
+                is_apart &= self.known(pair)? == Verdict::Different;
+                if !is_apart {
                     break;
                 }
             }
             if is_apart {
                 return Ok(true);
             }
+            *next += 1;
         }
         Ok(false)
     }
@@ -413,12 +436,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on at the result.
+    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on at the
+    /// result. Where something is `unknown`, a few samples are enough: only a difference still counts.
     fn compare_pieces(
         &mut self,
-        p: Piece,
-        q: Piece,
+        (p, q): (Piece, Piece),
         mut t: i64,
+        unknown: bool,
         relations: &mut Vec<Relation>,
     ) -> Option<i64> {
         if !self.holds_window(p.source) && !self.holds_window(q.source) {
@@ -439,8 +463,12 @@ impl<'a> Judge<'a> {
         if t == 0 && !all {
             relations.push(self.compare_large(p, q));
         }
-        let step = if all { 1 } else { (len / (SAMPLES / i64::from(ranks)).max(AT_ONCE)).max(1) };
-        let end = t.saturating_add(AT_ONCE * step).min(len);
+        let step = match (unknown, all) {
+            (true, _) => ((len - t) / AT_ONCE).max(1),
+            (_, true) => 1,
+            _ => (len / (SAMPLES / i64::from(ranks)).max(AT_ONCE)).max(1),
+        };
+        let end = if unknown { len } else { t.saturating_add(AT_ONCE * step).min(len) };
         while t < end {
             let (a, b) = (element(p, t), element(q, t));
             let (x, y) = self.resolve(a, 0).zip(self.resolve(b, 0)).unwrap_or((a, b));
@@ -750,15 +778,19 @@ impl<'a> Judge<'a> {
     /// A function of elements and another element: they differ if that is none of those that the function is made of.
     fn compare_with_parts(&mut self, function: Element, other: Element) -> Relation {
         let start = Element { source: self.arena.uncast(function.source), len: 1, ..function };
-        match self.parts(function, |judge, source| judge.is_elementwise(source)) {
+        let mut parts = match self.parts(function, None) {
             // A product, or a sum over ranks.
-            Some(parts) if parts == [start] => Relation::Different,
-            Some(parts) => {
-                let other = Element { source: self.arena.uncast(other.source), len: 1, ..other };
-                Relation::Unmatched(vec![parts.iter().map(|&part| Pair::Elements(part, other)).collect()])
-            }
-            None => Relation::Unknown,
+            Some(parts) if *parts == [start] => return Relation::Different,
+            Some(parts) => parts.to_vec(),
+            None => return Relation::Unknown,
+        };
+        let mut seen = FxHashSet::default();
+        parts.retain(|&part| seen.insert(part));
+        if parts.len() > TERMS {
+            return Relation::Unknown;
         }
+        let other = Element { source: self.arena.uncast(other.source), len: 1, ..other };
+        Relation::Unmatched(vec![parts.iter().map(|&part| Pair::Elements(part, other)).collect()])
     }
 
     fn compare_on_each_rank(&mut self, a: Element, b: Element) -> Relation {
