@@ -536,8 +536,7 @@ pub fn arrange(findings: Vec<Finding>) -> Vec<Finding> {
     let mut owner: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for finding in findings {
         let cause = finding.nodes.iter().find_map(|node| owner.get(&node.name).copied());
-        let cause =
-            cause.filter(|&i| {
+        let cause = cause.filter(|&i| {
             let root = &roots[i];
             (root.is_cause || root.rule != finding.rule) && root.severity == Severity::Soundness
         });
