@@ -187,10 +187,15 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     // A repair sorts, as every rank alike.
     let bakes_rank = capabilities.bakes_rank && pass == PassKind::Bucketing;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
-    let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
+    let mut outcomes = match candidate.run_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
         Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
     };
+    for outcome in &mut outcomes {
+        if let Some(named) = named_as_before(&case.graph, outcome) {
+            *outcome = named;
+        }
+    }
     let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?));
     let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
     let Some(&(_, first)) = of_ranks.first() else {
@@ -256,7 +261,13 @@ fn judge_pair(
             return Err(CannotJudge::Pass("what an execution gives is no graph".into()));
         }
     }
-    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, one)| (*rank, one)).collect();
+    let named: Vec<Option<Outcome>> =
+        outcomes.iter().map(|(_, outcome)| named_as_before(before, outcome)).collect();
+    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
+        .iter()
+        .zip(&named)
+        .map(|((rank, given), named)| (*rank, named.as_ref().unwrap_or(given)))
+        .collect();
     let Some(&(_, first)) = outcomes.first() else {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
     };
@@ -265,6 +276,14 @@ fn judge_pair(
     check_input(&before, pass)?;
     let policies = policies(config, false)?;
     Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
+}
+
+/// An outcome with the names that its nodes have in the graph before, where they have others: rules go by names.
+fn named_as_before(before: &Graph, outcome: &Outcome) -> Option<Outcome> {
+    let repaired = rules::named_as(before, &outcome.repaired)?;
+    let unrepaired = outcome.unrepaired.as_ref();
+    let unrepaired = unrepaired.map(|graph| rules::named_alike(graph, &outcome.repaired, &repaired));
+    Some(Outcome { unrepaired, repaired })
 }
 
 /// Judges the outcome recorded in a case.

@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{Budget, PassKind, budget};
+use crate::rules::{Budget, PassKind, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -148,7 +148,11 @@ pub(super) fn judge_recorded(
 ) -> Result<Judgement, CannotJudge> {
     let config = config_of(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
-    let ranks = ranks_recorded(graph, programs, outcomes)?;
+    let mut ranks = ranks_recorded(graph, programs, outcomes)?;
+    let named: Vec<Option<Graph>> = ranks.iter().map(|(_, before, after)| named_as(before, after)).collect();
+    for ((_, _, after), named) in ranks.iter_mut().zip(&named) {
+        *after = named.as_ref().unwrap_or(*after);
+    }
     check_ranks(&ranks)?;
     let mut evidence = Evidence::per_rank(&ranks, promises);
     if !programs.is_empty() {

@@ -79,6 +79,8 @@ pub fn judge_partition_with(
         let missing = "the joint graph does not say how many of its outputs are forward's (num_fwd_outputs)";
         return Err(CannotJudge::Pass(missing.into()));
     };
+    let named = partition::parts_named_as(joint.graph, forward, backward, forward_outputs);
+    let (forward, backward) = (named.0.as_ref().unwrap_or(forward), named.1.as_ref().unwrap_or(backward));
     let composition = compose(joint.graph, forward, backward, forward_outputs);
     let mut evidence = PartitionEvidence::of_joint(joint, forward, backward, &composition, config);
     evidence.further = further;

@@ -24,6 +24,7 @@ mod flow;
 mod gathers;
 mod meaning;
 mod mutation;
+mod names;
 mod placement;
 mod replay;
 mod saved;
@@ -40,6 +41,7 @@ pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
+pub(crate) use names::parts_named_as;
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};
 pub use terms::Term;

@@ -1,0 +1,551 @@
+//! Which node after is which node before, where names do not say.
+//!
+//! # The idea
+//!
+//! Rules know nodes by their names, since most passes keep them. They need not: inputs are bound by position, and a node
+//! is what it computes. So before anything is judged, names are held against structure. Where they fit, nothing happens.
+//! Where they do not, nodes are matched anew, and what is judged is the graph after *with the names of before*:
+//!
+//! - *bottom-up* from the inputs: the same operator with the same attributes on matched arguments is the same node;
+//! - *top-down* from the results: what a matched node takes in the place where its twin takes it, and what is the same
+//!   operator, is the same node too, whatever its own arguments have become;
+//! - nodes that nobody reads, such as writes, by their first matched argument.
+//!
+//! Names decide between equal calls, then order does. Of two accounts of a pass, by names and by structure, the one is
+//! taken by which the pass changed less; names win ties. A few passes through both lists, each linear.
+//!
+//! # What it does not do
+//!
+//! It finds no best matching. It does not look at values: of a pass that is right, whatever it is taken to have changed
+//! is proved equal.
+
+use super::correspondence::same_constants;
+use crate::graph::{Graph, NodeId, Op, Span, TargetId, Value};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+
+/// Rounds of matching: each finds what the last one made known.
+const ROUNDS: usize = 3;
+
+/// Equal calls that are looked through for one whose name is not spoken for.
+const MOST_EQUAL: usize = 32;
+
+/// The graph after with its nodes named as in the graph before; `None` where its names fit as they are.
+pub(crate) fn named_as(before: &Graph, after: &Graph) -> Option<Graph> {
+    let inputs = |graph: &Graph| -> Vec<NodeId> {
+        graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect()
+    };
+    let (old, new) = (inputs(before), inputs(after));
+    let bound = if old.len() == new.len() { old.into_iter().zip(new).collect() } else { Vec::new() };
+    Both::new(before, after, Whole::Yes, bound, Vec::new()).renamed()
+}
+
+/// The same for a part of a graph. `bound` says which node of the whole is handed to which input, `returned` which node of
+/// the whole is returned where the part returns one.
+pub(super) fn part_named_as(
+    whole: &Graph,
+    part: &Graph,
+    bound: Vec<(NodeId, NodeId)>,
+    returned: Vec<(NodeId, NodeId)>,
+) -> Option<Graph> {
+    Both::new(whole, part, Whole::No, bound, returned).renamed()
+}
+
+/// `graph` with the names that the nodes of `original` have in `renamed`.
+pub(crate) fn named_alike(graph: &Graph, original: &Graph, renamed: &Graph) -> Graph {
+    let name = |id: NodeId| {
+        let own = graph.name(id);
+        original.find(own).map_or(own, |twin| renamed.name(twin)).to_string()
+    };
+    graph.with_names(name)
+}
+
+/// Whether the graph after stands for all of the graph before, or for a part of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
+}
+
+/// For each node what it refers to, with repetition, in order.
+struct References {
+    start: Vec<u32>,
+    all: Vec<NodeId>,
+}
+
+impl References {
+    fn new(graph: &Graph) -> References {
+        let (mut start, mut all) = (vec![0], Vec::new());
+        for id in graph.ids() {
+            // A reference past the end of the list leads to nothing that could be matched.
+            graph.for_each_input(id, &mut |input| all.push(input));
+            start.push(all.len() as u32);
+        }
+        References { start, all }
+    }
+
+    fn of(&self, id: NodeId) -> &[NodeId] {
+        &self.all[self.start[id.index()] as usize..self.start[id.index() + 1] as usize]
+    }
+}
+
+/// Which node is which.
+struct Twins {
+    after_of: Vec<Option<NodeId>>,
+    before_of: Vec<Option<NodeId>>,
+}
+
+impl Twins {
+    fn pair(&mut self, old: NodeId, new: NodeId) -> bool {
+        let is_free = self.after_of(old).is_none() && self.before_of(new).is_none();
+        if is_free && old.index() < self.after_of.len() && new.index() < self.before_of.len() {
+            self.after_of[old.index()] = Some(new);
+            self.before_of[new.index()] = Some(old);
+        }
+        is_free
+    }
+
+    fn after_of(&self, old: NodeId) -> Option<NodeId> {
+        self.after_of.get(old.index()).copied().flatten()
+    }
+
+    fn before_of(&self, new: NodeId) -> Option<NodeId> {
+        self.before_of.get(new.index()).copied().flatten()
+    }
+}
+
+/// What a pass changed, by one account of which node is which.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    /// Nodes that are gone or new, arguments that are others, inputs in other places.
+    count: usize,
+    /// Those among them that another account might explain.
+    doubtful: usize,
+}
+
+struct Both<'g> {
+    before: &'g Graph,
+    after: &'g Graph,
+    whole: Whole,
+    bound: Vec<(NodeId, NodeId)>,
+    /// What a part returns in place of what.
+    returned: Vec<(NodeId, NodeId)>,
+    old: References,
+    new: References,
+    /// The target before of each target after.
+    targets: Vec<Option<TargetId>>,
+}
+
+impl<'g> Both<'g> {
+    fn new(
+        before: &'g Graph,
+        after: &'g Graph,
+        whole: Whole,
+        bound: Vec<(NodeId, NodeId)>,
+        returned: Vec<(NodeId, NodeId)>,
+    ) -> Both<'g> {
+        let targets = after.targets().map(|text| before.find_target(text)).collect();
+        let (old, new) = (References::new(before), References::new(after));
+        Both { before, after, whole, bound, returned, old, new, targets }
+    }
+
+    fn renamed(&self) -> Option<Graph> {
+        // Two nodes with one name are a fault, which other names would hide.
+        if self.after.ids().any(|id| self.after.find(self.after.name(id)) != Some(id)) {
+            return None;
+        }
+        let by_name = self.by_name();
+        let told = self.changes(&by_name);
+        // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole.
+        let is_call = |&new: &NodeId| self.after.node(new).op == Op::Call;
+        let calls: Vec<NodeId> = self.after.ids().filter(is_call).collect();
+        let known = calls.iter().filter(|&&new| by_name.before_of(new).is_some()).count();
+        let fits = self.whole == Whole::Yes && told.doubtful == 0 && 2 * known >= calls.len();
+        if fits || told.count == 0 {
+            return None;
+        }
+        // Names may fit but for those of the inputs.
+        let by_place = self.by_name_and_place();
+        let placed = self.changes(&by_place);
+        let by_structure = self.by_structure();
+        let found = self.changes(&by_structure);
+        let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| a.is_some() && b.is_some() && a != b;
+        let mut pairs = by_place.before_of.iter().zip(&by_structure.before_of);
+        // What is new by structure is new by every account.
+        let new = 2 * by_structure.before_of.iter().filter(|twin| twin.is_none()).count();
+        let least = placed.count.min(told.count);
+        let is_better = found.count < least
+            && (pairs.any(contradicts) || 2 * found.count.saturating_sub(new) <= least.saturating_sub(new));
+        match is_better {
+            true => Some(self.with_names_of_before(&by_structure)),
+            false => (placed.count < told.count).then(|| self.with_names_of_before(&by_place)),
+        }
+    }
+
+    /// Inputs by position, everything else by name.
+    fn by_name_and_place(&self) -> Twins {
+        let mut twins = self.nothing_known();
+        for &(old, new) in &self.bound {
+            twins.pair(old, new);
+        }
+        self.pair_names(&mut twins);
+        twins
+    }
+
+    fn pair_names(&self, twins: &mut Twins) {
+        for old in self.before.ids() {
+            if let Some(new) = self.after.find(self.before.name(old)).filter(|&new| self.may_be(old, new)) {
+                twins.pair(old, new);
+            }
+        }
+    }
+
+    fn nothing_known(&self) -> Twins {
+        Twins { after_of: vec![None; self.before.len()], before_of: vec![None; self.after.len()] }
+    }
+
+    /// Nodes with one name that are the same operator.
+    fn by_name(&self) -> Twins {
+        let mut twins = self.nothing_known();
+        self.pair_names(&mut twins);
+        twins
+    }
+
+    /// Whether two nodes can be the same by what they are, arguments aside. An input of a part may be any value.
+    fn may_be(&self, old: NodeId, new: NodeId) -> bool {
+        let (a, b) = (self.before.node(old), self.after.node(new));
+        match b.op {
+            Op::Placeholder if self.whole == Whole::No => a.op != Op::Output,
+            Op::Call => a.op == Op::Call && self.targets[b.target.0 as usize] == Some(a.target),
+            op => a.op == op,
+        }
+    }
+
+    /// Whether two nodes are the same operator with the same attributes, and as many arguments.
+    fn is_same_call(&self, old: NodeId, new: NodeId) -> bool {
+        self.may_be(old, new)
+            && self.before.node(old).op == self.after.node(new).op
+            && self.old.of(old).len() == self.new.of(new).len()
+            && same_constants(self.before, old, self.after, new)
+    }
+
+    /// Whether two nodes are the same operator on the same arguments.
+    fn is_equal(&self, twins: &Twins, old: NodeId, new: NodeId) -> bool {
+        let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
+        self.is_same_call(old, new) && arguments.all(|(&a, &b)| twins.after_of(a) == Some(b))
+    }
+
+    fn changes(&self, twins: &Twins) -> Changes {
+        let mut changes = Changes::default();
+        let mut add = |count: usize, is_doubtful: bool| {
+            changes.count += count;
+            changes.doubtful += usize::from(is_doubtful);
+        };
+        for &(old, new) in &self.bound {
+            if twins.before_of(new) != Some(old) {
+                add(1, true);
+            }
+        }
+        for new in self.after.ids() {
+            let Some(old) = twins.before_of(new) else {
+                // What is gone is as many as what is new, but for a number that is the same by every account.
+                add(2, false);
+                continue;
+            };
+            let (a, b) = (self.before.node(old), self.after.node(new));
+            let (p, q) = (self.old.of(old), self.new.of(new));
+            let is_interface = b.op == Op::Placeholder || (b.op == Op::Output && self.whole == Whole::No);
+            if is_interface || a.op != b.op {
+                continue;
+            }
+            if p.len() != q.len() || !same_constants(self.before, old, self.after, new) {
+                add(1, true);
+                continue;
+            }
+            for (&a, &b) in p.iter().zip(q).filter(|(a, b)| twins.after_of(**a) != Some(**b)) {
+                let is_known = twins.after_of(a).is_some() || twins.before_of(b).is_some();
+                let is_inside = a.index() < self.before.len() && b.index() < self.after.len();
+                add(1, is_known || (is_inside && self.is_same_call(a, b)));
+            }
+        }
+        changes
+    }
+
+    /// What a node is, its arguments and its name aside, as a number.
+    fn kind(&self, graph: &Graph, target: TargetId, id: NodeId) -> u64 {
+        let mut state = FxHasher::default();
+        target.0.hash(&mut state);
+        let node = graph.node(id);
+        hash_values(graph, node.args, &mut state);
+        hash_values(graph, node.kwargs, &mut state);
+        state.finish()
+    }
+
+    fn by_structure(&self) -> Twins {
+        let mut twins = self.nothing_known();
+        for &(old, new) in &self.bound {
+            twins.pair(old, new);
+        }
+        self.pair_rest_of_interface(&mut twins);
+        // Calls before by what they are, and those after.
+        let of_before: Vec<u64> =
+            self.before.ids().map(|id| self.kind(self.before, self.before.node(id).target, id)).collect();
+        let of_after: Vec<Option<u64>> = self
+            .after
+            .ids()
+            .map(|id| {
+                let target = self.targets[self.after.node(id).target.0 as usize]?;
+                (self.after.node(id).op == Op::Call).then(|| self.kind(self.after, target, id))
+            })
+            .collect();
+        let mut equal: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
+        for id in self.before.ids().filter(|&id| self.before.node(id).op == Op::Call) {
+            let key = key_of(of_before[id.index()], self.old.of(id).iter().copied());
+            equal.entry(key).or_default().push_back(id);
+        }
+        for _ in 0..ROUNDS {
+            let known = twins.before_of.iter().flatten().count();
+            self.bottom_up(&mut twins, &of_after, &mut equal, false);
+            self.top_down(&mut twins);
+            self.unread(&mut twins, &of_before, &of_after);
+            self.bottom_up(&mut twins, &of_after, &mut equal, true);
+            self.top_down(&mut twins);
+            if twins.before_of.iter().flatten().count() == known {
+                break;
+            }
+        }
+        self.rest_by_name(&mut twins);
+        twins
+    }
+
+    /// Inputs that are bound by nothing, by name; attributes by what they name; the outputs.
+    fn pair_rest_of_interface(&self, twins: &mut Twins) {
+        let mut attributes: FxHashMap<&str, NodeId> = FxHashMap::default();
+        for old in self.before.ids() {
+            match self.before.node(old).op {
+                Op::GetAttr => {
+                    attributes.entry(self.before.target(old)).or_insert(old);
+                }
+                Op::Placeholder if self.bound.is_empty() => {
+                    let named = self.after.find(self.before.name(old));
+                    if let Some(new) = named.filter(|&new| self.may_be(old, new)) {
+                        twins.pair(old, new);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for new in self.after.ids().filter(|&id| self.after.node(id).op == Op::GetAttr) {
+            if let Some(&old) = attributes.get(self.after.target(new)) {
+                twins.pair(old, new);
+            }
+        }
+        if let (Some(old), Some(new)) = (self.before.output(), self.after.output()) {
+            twins.pair(old, new);
+        }
+    }
+
+    /// From arguments to those who take them. Where several calls before are equal, only if `decide`.
+    fn bottom_up(
+        &self,
+        twins: &mut Twins,
+        of_after: &[Option<u64>],
+        equal: &mut FxHashMap<u64, VecDeque<NodeId>>,
+        decide: bool,
+    ) {
+        equal.values_mut().for_each(|class| class.retain(|&old| twins.after_of(old).is_none()));
+        for new in self.after.ids() {
+            let Some(kind) = of_after[new.index()].filter(|_| twins.before_of(new).is_none()) else {
+                continue;
+            };
+            let arguments: Option<Vec<NodeId>> =
+                self.new.of(new).iter().map(|&argument| twins.before_of(argument)).collect();
+            let Some(arguments) = arguments else { continue };
+            let Some(class) = equal.get_mut(&key_of(kind, arguments.into_iter())) else { continue };
+            if class.len() > 1 && !decide {
+                continue;
+            }
+            let is_open = |old: &NodeId| twins.after_of(*old).is_none() && self.is_equal(twins, *old, new);
+            let named = self.before.find(self.after.name(new)).filter(is_open);
+            // Another node after may have the better right to it, by name.
+            let is_spoken_for = |old: NodeId| {
+                self.after.find(self.before.name(old)).is_some_and(|other| {
+                    other != new && twins.before_of(other).is_none() && self.is_equal(twins, old, other)
+                })
+            };
+            while class.front().is_some_and(|&old| twins.after_of(old).is_some()) {
+                class.pop_front();
+            }
+            let first =
+                || class.iter().take(MOST_EQUAL).copied().find(|old| is_open(old) && !is_spoken_for(*old));
+            // Where there are too many to look at, names decide nothing.
+            let any = || class.front().copied().filter(|old| class.len() > MOST_EQUAL && is_open(old));
+            if let Some(old) = named.or_else(first).or_else(any) {
+                twins.pair(old, new);
+            }
+        }
+    }
+
+    /// From those who take a value to the value.
+    fn top_down(&self, twins: &mut Twins) {
+        let mut votes: Vec<Vec<NodeId>> = vec![Vec::new(); self.after.len()];
+        for &(old, new) in self.returned.iter().filter(|(_, new)| new.index() < self.after.len()) {
+            votes[new.index()].push(old);
+        }
+        for new in self.after.ids().rev() {
+            if twins.before_of(new).is_none() {
+                let mut named = std::mem::take(&mut votes[new.index()]);
+                named.retain(|&old| {
+                    old.index() < self.before.len()
+                        && twins.after_of(old).is_none()
+                        && self.before.node(old).op == Op::Call
+                        && self.is_same_call(old, new)
+                });
+                named.sort_unstable();
+                let own_name = |old: NodeId| self.before.name(old) == self.after.name(new);
+                let best = named
+                    .chunk_by(|a, b| a == b)
+                    .max_by_key(|chunk| (chunk.len(), own_name(chunk[0]), std::cmp::Reverse(chunk[0])));
+                if let Some(chunk) = best {
+                    twins.pair(chunk[0], new);
+                }
+            }
+            let Some(old) = twins.before_of(new) else { continue };
+            // A part returns what it returns in other places.
+            if self.whole == Whole::No && self.after.node(new).op == Op::Output {
+                continue;
+            }
+            for (&a, &b) in self.old.of(old).iter().zip(self.new.of(new)) {
+                let is_open = twins.after_of(a).is_none() && twins.before_of(b).is_none();
+                if is_open && b.index() < votes.len() {
+                    votes[b.index()].push(a);
+                }
+            }
+        }
+    }
+
+    /// Nodes that nobody reads, by their first argument that is known.
+    fn unread(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
+        let is_read = |references: &References, nodes: usize| {
+            let mut read = vec![false; nodes];
+            references.all.iter().filter(|id| id.index() < nodes).for_each(|id| read[id.index()] = true);
+            read
+        };
+        let (read_before, read_after) =
+            (is_read(&self.old, self.before.len()), is_read(&self.new, self.after.len()));
+        let key = |kind: u64, mut arguments: &mut dyn Iterator<Item = Option<NodeId>>| {
+            let first = (&mut arguments).enumerate().find_map(|(place, known)| Some((place as u64, known?)));
+            first.map(|(place, known)| key_of(kind ^ place, std::iter::once(known)))
+        };
+        let mut open: FxHashMap<u64, Vec<NodeId>> = FxHashMap::default();
+        for old in self.before.ids().rev() {
+            let is_open = self.before.node(old).op == Op::Call
+                && !read_before[old.index()]
+                && twins.after_of(old).is_none();
+            let mut arguments = self.old.of(old).iter().map(|&a| twins.after_of(a).map(|_| a));
+            if let Some(key) = is_open.then(|| key(of_before[old.index()], &mut arguments)).flatten() {
+                open.entry(key).or_default().push(old);
+            }
+        }
+        for new in self.after.ids() {
+            let Some(kind) = of_after[new.index()] else { continue };
+            if read_after[new.index()] || twins.before_of(new).is_some() {
+                continue;
+            }
+            let mut arguments = self.new.of(new).iter().map(|&b| twins.before_of(b));
+            let Some(class) = key(kind, &mut arguments).and_then(|key| open.get_mut(&key)) else { continue };
+            let named = self.before.find(self.after.name(new));
+            let Some(last) = class.len().checked_sub(1) else { continue };
+            let near = (0..class.len()).rev().take(MOST_EQUAL);
+            let place = near.into_iter().find(|&place| Some(class[place]) == named).unwrap_or(last);
+            if self.is_same_call(class[place], new) {
+                twins.pair(class.remove(place), new);
+            }
+        }
+    }
+
+    /// What is left by name, where names say the same as structure for most.
+    fn rest_by_name(&self, twins: &mut Twins) {
+        let calls = self.after.ids().filter(|&id| self.after.node(id).op == Op::Call);
+        let pairs = calls.filter_map(|new| Some((twins.before_of(new)?, new)));
+        let (mut all, mut named) = (0usize, 0usize);
+        for (old, new) in pairs {
+            all += 1;
+            named += usize::from(self.before.name(old) == self.after.name(new));
+        }
+        if 2 * named < all {
+            return;
+        }
+        self.pair_names(twins);
+    }
+
+    /// The graph after with the names of before. New nodes keep theirs, unless somebody else has them now.
+    fn with_names_of_before(&self, twins: &Twins) -> Graph {
+        let mut taken: FxHashSet<String> =
+            self.before.ids().map(|id| self.before.name(id).to_string()).collect();
+        let mut names: Vec<String> = Vec::with_capacity(self.after.len());
+        for new in self.after.ids() {
+            if let Some(old) = twins.before_of(new) {
+                names.push(self.before.name(old).to_string());
+                continue;
+            }
+            let own = self.after.name(new);
+            let mut name = own.to_string();
+            let mut number = 1;
+            while !taken.insert(name.clone()) {
+                name = format!("{own}_after_{number}");
+                number += 1;
+            }
+            names.push(name);
+        }
+        let mut graph = self.after.with_names(|id| names[id.index()].clone());
+        // The target of an input is its name, too.
+        for new in self.after.ids().filter(|&id| self.after.node(id).op == Op::Placeholder) {
+            let Some(old) = twins.before_of(new) else { continue };
+            let target = match self.before.node(old).op {
+                Op::Placeholder => self.before.target(old),
+                _ => self.before.name(old),
+            };
+            let target = graph.intern_target(target);
+            graph.node_mut(new).target = target;
+        }
+        graph
+    }
+}
+
+/// A number for a call of some kind on these arguments, in the names of before.
+fn key_of(kind: u64, arguments: impl Iterator<Item = NodeId>) -> u64 {
+    let mut state = FxHasher::default();
+    kind.hash(&mut state);
+    arguments.for_each(|argument| argument.0.hash(&mut state));
+    state.finish()
+}
+
+/// Constants and the shape of lists; what is referred to aside.
+fn hash_values(graph: &Graph, span: Span, state: &mut FxHasher) {
+    for &value in graph.values(span) {
+        if matches!(value, Value::Node(_) | Value::Dangling(_)) {
+            0u8.hash(state);
+            continue;
+        }
+        std::mem::discriminant(&value).hash(state);
+        match value {
+            Value::Node(_) | Value::Dangling(_) | Value::None => {}
+            Value::Bool(b) => b.hash(state),
+            Value::Int(n) => n.hash(state),
+            Value::Float(x) => x.to_bits().hash(state),
+            Value::Str(s)
+            | Value::Device(s)
+            | Value::MemoryFormat(s)
+            | Value::Layout(s)
+            | Value::Function(s) => graph.text(s).hash(state),
+            Value::Dtype(dtype) => (dtype as u64).hash(state),
+            Value::Symbolic(expr) => graph.text(graph.expr(expr).text).hash(state),
+            Value::List(span) | Value::Slice(span) | Value::Complex(span) | Value::Dict(span) => {
+                span.len().hash(state);
+                hash_values(graph, span, state);
+            }
+        }
+    }
+}
