@@ -32,7 +32,12 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
                 external && says_something(reading, first) && says_something(reading, second)
             }
         };
-        if !seen {
+        // Where they share some bytes only, what is seen may be among the others.
+        let part = |id: NodeId| {
+            let mut accesses = reading.storages.accesses_by(id).iter();
+            accesses.find(|access| access.part.storage == conflict.storage).map(|access| access.part.bytes)
+        };
+        if !seen || part(first).is_none() || part(first) != part(second) {
             places.left_out += 1;
             continue;
         }

@@ -4,7 +4,7 @@ use super::sources::{Made, Sources, inputs, is_written, made};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, Edges, Storages};
 use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
-use crate::ops::{Kind, OpInfo, Ops};
+use crate::ops::{Collective, Kind, OpInfo, Ops};
 use fixedbitset::FixedBitSet;
 
 /// Which graph of an outcome it is.
@@ -55,6 +55,8 @@ impl<'a> Reading<'a> {
         let (ops, edges) = (Ops::of(graph), Edges::new(graph));
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        // What a list means that is not in order, its repair says: then the outcome stands for both.
+        let before = if is_in_order(before) { before } else { graph };
         let old = Old::new(before);
         let twins: Vec<Option<NodeId>> = graph.ids().map(|id| twin(before, graph, id)).collect();
         let values = values(before, graph, &twins);
@@ -148,8 +150,8 @@ impl<'a> Reading<'a> {
         self.graph.sizes(self.graph.tensor_of(id)?.shape)
     }
 
-    /// Whether the elements of a value are different from one another: it comes from an input, a product or
-    /// communication by moves that repeat nothing.
+    /// Whether the elements of a value are different from one another: it comes from an input or a product by moves and
+    /// communication that repeat nothing.
     pub(super) fn is_varied(&self, id: NodeId) -> bool {
         use crate::ops::{Move, View};
         let mut at = id;
@@ -159,9 +161,13 @@ impl<'a> Reading<'a> {
             }
             let Some(info) = self.call(at) else { return false };
             match info.kind {
-                Kind::Matmul(_) | Kind::Wait => return true,
+                Kind::Matmul(_) => return true,
                 Kind::View(View::Expand | View::AsStrided) => return false,
-                Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem => {}
+                Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem | Kind::Wait => {}
+                // Not where several tensors are sent together: they may be equal.
+                Kind::Collective(
+                    Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce,
+                ) if self.graph.inputs(at).len() == 1 => {}
                 _ => return false,
             }
             match self.graph.inputs(at).first() {
@@ -179,6 +185,15 @@ impl<'a> Reading<'a> {
             args => args.to_vec(),
         }
     }
+}
+
+/// Whether every node comes after what it refers to.
+fn is_in_order(graph: &Graph) -> bool {
+    graph.ids().all(|id| {
+        let mut in_order = true;
+        graph.for_each_input(id, &mut |input: NodeId| in_order &= input < id);
+        in_order
+    })
 }
 
 /// What is known about the graph before the pass.
@@ -290,6 +305,8 @@ fn live(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<bool> {
                 })
         });
         live[id.index()] |= seen;
+        // Nothing is seen of an empty tensor.
+        live[id.index()] &= graph.tensor_of(id).is_none_or(|tensor| graph.numel(tensor) != Some(0));
         if live[id.index()] {
             for operand in made(graph, ops, id).operands() {
                 live[operand.index()] = true;
