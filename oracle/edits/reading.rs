@@ -76,10 +76,17 @@ impl<'a> Reading<'a> {
             own,
             live: Vec::new(),
         };
-        reading.live = reading.live();
-        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not.
-        let live_before = |id: NodeId| reading.twins[id.index()].is_none_or(|twin| old.live[twin.index()]);
-        let live: Vec<bool> = graph.ids().map(|id| reading.live[id.index()] && live_before(id)).collect();
+        reading.live =
+            live(graph, &reading.ops, &reading.storages, &|id| reading.twins[id.index()].is_none());
+        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not; and so is
+        // what only hands on such values.
+        let mut live = reading.live.clone();
+        for id in graph.ids() {
+            live[id.index()] &= match reading.twins[id.index()] {
+                Some(twin) => old.live[twin.index()],
+                None => reading.operands(id).iter().all(|operand| live[operand.index()]),
+            };
+        }
         reading.live = live;
         reading
     }
@@ -88,10 +95,6 @@ impl<'a> Reading<'a> {
     /// through operators that depend on it.
     pub fn is_live(&self, id: NodeId) -> bool {
         self.live[id.index()]
-    }
-
-    fn live(&self) -> Vec<bool> {
-        live(self.graph, &self.ops, &self.storages)
     }
 
     /// The operator of a call.
@@ -211,7 +214,7 @@ impl Old {
         let (numbers, count) = inputs(graph);
         Old {
             sources: of_inputs(graph, &ops, &storages, &numbers, count),
-            live: live(graph, &ops, &storages),
+            live: live(graph, &ops, &storages, &|_| false),
             count,
         }
     }
@@ -289,29 +292,74 @@ fn read_in_place(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> Vec
     now.into_iter().zip(old).collect()
 }
 
-/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it.
-fn live(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<bool> {
+/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it. Of a
+/// tensor that is joined with others and then seen in part, nothing is known, and neither of memory that is written;
+/// except where the pass made the node: what a bucket carries was there before.
+fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -> bool) -> Vec<bool> {
     let mut live = vec![false; graph.len()];
+    // Those of which every element is seen.
+    let mut whole = vec![false; graph.len()];
     if let Some(output) = graph.output() {
-        graph.for_each_input(output, &mut |returned: NodeId| live[returned.index()] = true);
+        graph.for_each_input(output, &mut |returned: NodeId| {
+            live[returned.index()] = true;
+            whole[returned.index()] = true;
+        });
     }
     for id in graph.ids().rev().filter(|&id| graph.node(id).op == Op::Call) {
+        let at = id.index();
         let writes =
             storages.accesses_by(id).iter().filter(|access| access.touch.writes() && access.part.certain);
-        let seen = writes.into_iter().any(|access| {
-            storages.storage(access.part.storage).external
-                || storages.accesses_of(access.part.storage).any(|later| {
-                    later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
-                })
-        });
-        live[id.index()] |= seen;
+        for storage in writes.map(|access| access.part.storage) {
+            let external = storages.storage(storage).external;
+            let read = storages.accesses_of(storage).any(|later| {
+                later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
+            });
+            live[at] |= external || read && is_new(id);
+            whole[at] |= external;
+        }
         // Nothing is seen of an empty tensor.
-        live[id.index()] &= graph.tensor_of(id).is_none_or(|tensor| graph.numel(tensor) != Some(0));
-        if live[id.index()] {
-            for operand in made(graph, ops, id).operands() {
+        live[at] &= graph.tensor_of(id).is_none_or(|tensor| graph.numel(tensor) != Some(0));
+        if !live[at] {
+            continue;
+        }
+        let joins = matches!(made(graph, ops, id), Made::Joined(_));
+        if joins && !whole[at] && !is_new(id) {
+            continue;
+        }
+        let whole_operands = whole[at] && !shows_part(graph, ops, id);
+        for operand in made(graph, ops, id).operands() {
+            if is_new(id) || is_new(operand) || !is_written(storages, operand) {
                 live[operand.index()] = true;
+                whole[operand.index()] |= whole_operands;
             }
         }
     }
     live
+}
+
+/// Whether a call may show only some elements of its operand.
+fn shows_part(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    use crate::ops::{Move, View};
+    let Some(info) = ops.call(graph, id) else { return true };
+    match info.kind {
+        Kind::View(view) => !matches!(
+            view,
+            View::Sizes
+                | View::Permute
+                | View::Transpose
+                | View::T
+                | View::Unsqueeze
+                | View::Squeeze
+                | View::Expand
+                | View::Alias
+        ),
+        Kind::GetItem => true,
+        Kind::Move(which) => {
+            matches!(
+                which,
+                Move::Index | Move::IndexSelect | Move::Gather | Move::Embedding | Move::SplitWithSizesCopy
+            )
+        }
+        _ => false,
+    }
 }
