@@ -148,6 +148,19 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The node behind `id` that has the same elements and of which more is known: through the only readers in a row that
+    /// the pass made.
+    pub(super) fn handed_on(&self, id: NodeId) -> NodeId {
+        let mut at = id;
+        while self.sources.certain(at).is_clear() && self.twins[at.index()].is_none() {
+            match *self.edges.users(at) {
+                [reader] if reader > at && self.operands(reader) == [at] => at = reader,
+                _ => break,
+            }
+        }
+        at
+    }
+
     /// Known sizes of a tensor.
     pub(super) fn sizes(&self, id: NodeId) -> Option<Vec<i64>> {
         self.graph.sizes(self.graph.tensor_of(id)?.shape)
