@@ -536,8 +536,10 @@ pub fn arrange(findings: Vec<Finding>) -> Vec<Finding> {
     let mut owner: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for finding in findings {
         let cause = finding.nodes.iter().find_map(|node| owner.get(&node.name).copied());
-        let cause =
-            cause.filter(|&i| roots[i].rule != finding.rule && roots[i].severity == Severity::Soundness);
+        let cause = cause.filter(|&i| {
+            let root = &roots[i];
+            (root.is_cause || root.rule != finding.rule) && root.severity == Severity::Soundness
+        });
         let root = cause.unwrap_or(roots.len());
         for node in &finding.nodes {
             owner.entry(node.name.clone()).or_insert(root);

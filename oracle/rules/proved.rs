@@ -176,8 +176,10 @@ fn proved_for(all: &[Evidence], first: &Evidence) -> String {
             ranks => format!("for {}, whose slots it fills; {others}", name_ranks(ranks)),
         },
         [_] => "for every rank".to_string(),
-        graphs if given < world => format!("for {given} ranks with {} graphs; {others}", graphs.len()),
-        graphs => format!("for every rank, {given} of them with {} graphs", graphs.len()),
+        graphs if given < world => {
+            format!("for {given} ranks, with {} distinct graphs; {others}", graphs.len())
+        }
+        graphs => format!("for every rank, with {} distinct graphs", graphs.len()),
     }
 }
 
