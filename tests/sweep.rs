@@ -5,7 +5,7 @@
 
 use graph_oracle::candidates::{Candidate, Reference};
 use graph_oracle::case::Case;
-use graph_oracle::edits::{Edit, Part, Reading, catalogue};
+use graph_oracle::edits::{Edit, Part, Place, Reading, catalogue};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
 use graph_oracle::graph::{Graph, World};
@@ -14,8 +14,8 @@ use graph_oracle::semantics::{Domain, Numbers, Options, Program, Run, Terms, com
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Edits of what values do not show: records, waits and launches that are idle, memory that is shared, and inputs, which
-/// execution binds by name.
+/// Edits of what values do not show: records, waits and launches that are idle, memory that is shared; and those of
+/// inputs, which execution binds by name.
 const UNSEEN: &[&str] = &[
     "record-shape",
     "record-stride",
@@ -28,6 +28,7 @@ const UNSEEN: &[&str] = &[
     "output-is-input",
     "inputs-exchanged",
     "ordering-dropped",
+    "inputs-renamed",
 ];
 
 fn executed<D: Domain>(graphs: &[Graph], world: &World, domain: &D) -> Option<Run> {
@@ -37,70 +38,72 @@ fn executed<D: Domain>(graphs: &[Graph], world: &World, domain: &D) -> Option<Ru
     run(&programs, world, domain, &Options { max_elements: 1 << 22, ..Options::default() }).ok()
 }
 
-/// The same edit on every rank.
-fn edited(outcomes: &[Graph], edit: &Edit, place: &graph_oracle::edits::Place) -> Option<Vec<Graph>> {
-    let _ = edit;
+/// The same change on every rank; `None` where their graphs are not alike.
+fn edited(outcomes: &[Graph], place: &Place) -> Option<Vec<Graph>> {
     let first = outcomes.first()?;
     let alike =
         |graph: &Graph| graph.len() == first.len() && graph.ids().all(|id| graph.name(id) == first.name(id));
     outcomes.iter().all(alike).then(|| outcomes.iter().map(|graph| (place.change)(graph)).collect())
 }
 
+/// What execution says against an edit, if anything.
+fn objection(edit: &Edit, before: &[Graph], after: &[Graph], world: &World) -> Option<String> {
+    if edit.keeps {
+        let numbers = executed(before, world, &Numbers::default())?;
+        return match executed(after, world, &Numbers::default()) {
+            None => Some("cannot be executed".to_string()),
+            Some(run) => compare(&numbers, &run).first().map(|difference| difference.to_string()),
+        };
+    }
+    let terms = executed(before, world, &Terms::default())?;
+    // What can no longer be executed is wrong, too.
+    let run = executed(after, world, &Terms::default())?;
+    let seen = !compare(&terms, &run).is_empty() || run.hazards.len() > terms.hazards.len();
+    (!seen).then(|| "nothing differs".to_string())
+}
+
 /// Makes up to `most` edits of each kind to what the reference makes of a case; counts them by name.
-fn hold_against_execution(case: &Case, most: usize, made: &mut BTreeMap<&'static str, usize>) {
-    let Some(pass) = &case.pass else { return };
-    let world = &case.graph.world;
+fn hold_against_execution(
+    case: &Case,
+    most: usize,
+    made: &mut BTreeMap<&'static str, usize>,
+    failed: &mut Vec<String>,
+) {
+    let (Some(pass), world) = (&case.pass, &case.graph.world) else { return };
     let Some(count) = world.ranks.filter(|&ranks| ranks <= 4) else { return };
     let ranks: Vec<u32> = (0..count).collect();
     let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) else { return };
     let graphs: Vec<Graph> = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
-    let Some(numbers) = executed(&graphs, world, &Numbers::default()) else { return };
-    let Some(terms) = executed(&graphs, world, &Terms::default()) else { return };
+    if executed(&graphs, world, &Numbers::default()).is_none() {
+        return;
+    }
     let reading = Reading::new(&case.graph, &graphs[0], Part::Whole, false);
-    for edit in catalogue() {
+    for edit in catalogue().iter().filter(|edit| !UNSEEN.contains(&edit.name)) {
         for place in (edit.places)(&reading).found.iter().take(most) {
-            let Some(after) = edited(&graphs, &edit, place) else { continue };
-            let subject = || format!("{}: {}\n{}", edit.name, place.what, text::print_graph(&graphs[0]));
-            if edit.keeps {
-                let run = executed(&after, world, &Numbers::default());
-                let run = run.unwrap_or_else(|| panic!("cannot be executed: {}", subject()));
-                let differences = compare(&numbers, &run);
-                assert!(differences.is_empty(), "{differences:?}: {}", subject());
-            } else if !UNSEEN.contains(&edit.name) {
-                // What can no longer be executed is wrong, too.
-                if let Some(run) = executed(&after, world, &Terms::default()) {
-                    let seen = !compare(&terms, &run).is_empty() || run.hazards.len() > terms.hazards.len();
-                    assert!(seen, "nothing differs: {}", subject());
-                }
-            }
+            let Some(after) = edited(&graphs, place) else { continue };
             *made.entry(edit.name).or_insert(0) += 1;
+            if let Some(why) = objection(edit, &graphs, &after, world) {
+                let graph = text::print_graph(&graphs[0]);
+                failed.push(format!("{}: {}: {why}\n{graph}", edit.name, place.what));
+            }
         }
     }
 }
 
 #[test]
 fn what_is_called_wrong_is_wrong_and_what_is_called_right_is_right() {
-    let mut made = BTreeMap::new();
+    let (mut made, mut failed) = (BTreeMap::new(), Vec::new());
     for number in 0..120 {
         let case = generate::case(&Config::default(), 27, number).into_case();
-        hold_against_execution(&case, 2, &mut made);
+        hold_against_execution(&case, 2, &mut made, &mut failed);
     }
     for name in ["corpus/all_gather_pair.graph", "corpus/reduce_scatter_pair.graph"] {
         let case = text::parse(std::fs::read(name).unwrap()).unwrap();
-        hold_against_execution(&case, 4, &mut made);
+        hold_against_execution(&case, 4, &mut made, &mut failed);
     }
     println!("{made:?}");
-    for name in [
-        "operand",
-        "wait-dropped",
-        "members-exchanged",
-        "reduction",
-        "group",
-        "not-interleaved",
-        "cloned",
-        "reordered",
-        "padded",
-    ] {
+    assert!(failed.is_empty(), "{} edits are not what they are called:\n{}", failed.len(), failed.join("\n"));
+    for name in ["operand", "wait-dropped", "members-exchanged", "reduction", "cloned", "reordered"] {
         assert!(made.contains_key(name), "{name} was made nowhere: {made:?}");
     }
 }

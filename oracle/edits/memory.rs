@@ -32,7 +32,12 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
                 external && says_something(reading, first) && says_something(reading, second)
             }
         };
-        if !seen {
+        // Where they share some bytes only, what is seen may be among the others.
+        let part = |id: NodeId| {
+            let mut accesses = reading.storages.accesses_by(id).iter();
+            accesses.find(|access| access.part.storage == conflict.storage).map(|access| access.part.bytes)
+        };
+        if !seen || part(first).is_none() || part(first) != part(second) {
             places.left_out += 1;
             continue;
         }
@@ -75,10 +80,11 @@ pub(super) fn early(reading: &Reading) -> Places {
 fn says_something(reading: &Reading, id: NodeId) -> bool {
     match super::sources::made(reading.graph, &reading.ops, id) {
         Made::Unknown => false,
-        of => of
-            .operands()
-            .iter()
-            .any(|&operand| !reading.sources.certain(operand).is_clear() || !reading.is_settled(operand)),
+        of => of.operands().iter().any(|&operand| match reading.is_settled(operand) {
+            true => !reading.sources.certain(operand).is_clear(),
+            // What is in memory that others write too is known where the pass made it.
+            false => reading.twins[id.index()].is_none(),
+        }),
     }
 }
 
@@ -101,10 +107,9 @@ pub(super) fn dropped(reading: &Reading) -> Places {
     let mut places = Places::default();
     for (id, target) in last_writes(reading) {
         // What is written is not what was there.
-        let other = super::sources::made(graph, &reading.ops, id)
-            .operands()
-            .iter()
-            .any(|&operand| operand != target && reading.sources.differ(operand, target));
+        let other = super::sources::made(graph, &reading.ops, id).operands().iter().any(|&operand| {
+            operand != target && reading.is_settled(operand) && reading.sources.differ(operand, target)
+        });
         let adds = reading.call(id).is_some_and(|info| matches!(info.kind, Kind::Binary(_)));
         if !other && !adds {
             places.left_out += 1;

@@ -152,7 +152,10 @@ pub(super) fn piece(reading: &Reading) -> Places {
         };
         let Some(&other) = reading.edges.users(of).iter().find(of_other) else { continue };
         let Some(Value::Int(instead)) = graph.arg(other, 1) else { continue };
-        if instead == index || !reading.is_varied(id) {
+        if instead == index
+            || !(reading.is_varied(id)
+                || reading.sources.differ(reading.handed_on(id), reading.handed_on(other)))
+        {
             places.left_out += 1;
             continue;
         }

@@ -36,7 +36,10 @@ fn packed<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, usize, Vec<
 
 /// Whether what a member carries is seen, and was so before the pass.
 fn is_read(reading: &Reading, member: NodeId) -> bool {
-    reading.is_live(member) && reading.graph.inputs(member).iter().all(|&input| reading.is_live(input))
+    let carried = reading.graph.inputs(member);
+    reading.is_live(member)
+        && reading.is_settled(member)
+        && carried.iter().all(|&input| reading.is_live(input) && reading.is_settled(input))
 }
 
 /// Two members of the same record trade places.
@@ -230,7 +233,15 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
             continue;
         };
         let readers: Vec<NodeId> = reading.edges.users(id).to_vec();
-        if rows < 2 || columns < 1 || !readers.iter().any(|&reader| reading.is_live(reader)) {
+        if rows < 2 || columns < 1 {
+            continue;
+        }
+        let split = |&reader: &NodeId| {
+            reading.is_live(reader)
+                && reading.call(reader).is_some_and(|info| matches!(info.kind, Kind::View(_)))
+        };
+        if !readers.iter().all(split) {
+            places.left_out += 1;
             continue;
         }
         let what = format!("the rows of {} are those of the ranks before", graph.name(id));

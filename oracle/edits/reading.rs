@@ -4,7 +4,7 @@ use super::sources::{Made, Sources, inputs, is_written, made};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, Edges, Storages};
 use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
-use crate::ops::{Kind, OpInfo, Ops};
+use crate::ops::{Collective, Kind, OpInfo, Ops};
 use fixedbitset::FixedBitSet;
 
 /// Which graph of an outcome it is.
@@ -55,6 +55,8 @@ impl<'a> Reading<'a> {
         let (ops, edges) = (Ops::of(graph), Edges::new(graph));
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        // What a list means that is not in order, its repair says: then the outcome stands for both.
+        let before = if is_in_order(before) { before } else { graph };
         let old = Old::new(before);
         let twins: Vec<Option<NodeId>> = graph.ids().map(|id| twin(before, graph, id)).collect();
         let values = values(before, graph, &twins);
@@ -74,10 +76,17 @@ impl<'a> Reading<'a> {
             own,
             live: Vec::new(),
         };
-        reading.live = reading.live();
-        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not.
-        let live_before = |id: NodeId| reading.twins[id.index()].is_none_or(|twin| old.live[twin.index()]);
-        let live: Vec<bool> = graph.ids().map(|id| reading.live[id.index()] && live_before(id)).collect();
+        reading.live =
+            live(graph, &reading.ops, &reading.storages, &|id| reading.twins[id.index()].is_none());
+        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not; and so is
+        // what only hands on such values.
+        let mut live = reading.live.clone();
+        for id in graph.ids() {
+            live[id.index()] &= match reading.twins[id.index()] {
+                Some(twin) => old.live[twin.index()],
+                None => reading.operands(id).iter().all(|operand| live[operand.index()]),
+            };
+        }
         reading.live = live;
         reading
     }
@@ -86,10 +95,6 @@ impl<'a> Reading<'a> {
     /// through operators that depend on it.
     pub fn is_live(&self, id: NodeId) -> bool {
         self.live[id.index()]
-    }
-
-    fn live(&self) -> Vec<bool> {
-        live(self.graph, &self.ops, &self.storages)
     }
 
     /// The operator of a call.
@@ -143,13 +148,26 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The node behind `id` that has the same elements and of which more is known: through the only readers in a row that
+    /// the pass made.
+    pub(super) fn handed_on(&self, id: NodeId) -> NodeId {
+        let mut at = id;
+        while self.sources.certain(at).is_clear() && self.twins[at.index()].is_none() {
+            match *self.edges.users(at) {
+                [reader] if reader > at && self.operands(reader) == [at] => at = reader,
+                _ => break,
+            }
+        }
+        at
+    }
+
     /// Known sizes of a tensor.
     pub(super) fn sizes(&self, id: NodeId) -> Option<Vec<i64>> {
         self.graph.sizes(self.graph.tensor_of(id)?.shape)
     }
 
-    /// Whether the elements of a value are different from one another: it comes from an input, a product or
-    /// communication by moves that repeat nothing.
+    /// Whether the elements of a value are different from one another: it comes from an input or a product by moves and
+    /// communication that repeat nothing.
     pub(super) fn is_varied(&self, id: NodeId) -> bool {
         use crate::ops::{Move, View};
         let mut at = id;
@@ -159,9 +177,13 @@ impl<'a> Reading<'a> {
             }
             let Some(info) = self.call(at) else { return false };
             match info.kind {
-                Kind::Matmul(_) | Kind::Wait => return true,
+                Kind::Matmul(_) => return true,
                 Kind::View(View::Expand | View::AsStrided) => return false,
-                Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem => {}
+                Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem | Kind::Wait => {}
+                // Not where several tensors are sent together: they may be equal.
+                Kind::Collective(
+                    Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce,
+                ) if self.graph.inputs(at).len() == 1 => {}
                 _ => return false,
             }
             match self.graph.inputs(at).first() {
@@ -181,6 +203,15 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Whether every node comes after what it refers to.
+fn is_in_order(graph: &Graph) -> bool {
+    graph.ids().all(|id| {
+        let mut in_order = true;
+        graph.for_each_input(id, &mut |input: NodeId| in_order &= input < id);
+        in_order
+    })
+}
+
 /// What is known about the graph before the pass.
 struct Old {
     sources: Sources,
@@ -196,7 +227,7 @@ impl Old {
         let (numbers, count) = inputs(graph);
         Old {
             sources: of_inputs(graph, &ops, &storages, &numbers, count),
-            live: live(graph, &ops, &storages),
+            live: live(graph, &ops, &storages, &|_| false),
             count,
         }
     }
@@ -274,27 +305,74 @@ fn read_in_place(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> Vec
     now.into_iter().zip(old).collect()
 }
 
-/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it.
-fn live(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<bool> {
+/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it. Of a
+/// tensor that is joined with others and then seen in part, nothing is known, and neither of memory that is written;
+/// except where the pass made the node: what a bucket carries was there before.
+fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -> bool) -> Vec<bool> {
     let mut live = vec![false; graph.len()];
+    // Those of which every element is seen.
+    let mut whole = vec![false; graph.len()];
     if let Some(output) = graph.output() {
-        graph.for_each_input(output, &mut |returned: NodeId| live[returned.index()] = true);
+        graph.for_each_input(output, &mut |returned: NodeId| {
+            live[returned.index()] = true;
+            whole[returned.index()] = true;
+        });
     }
     for id in graph.ids().rev().filter(|&id| graph.node(id).op == Op::Call) {
+        let at = id.index();
         let writes =
             storages.accesses_by(id).iter().filter(|access| access.touch.writes() && access.part.certain);
-        let seen = writes.into_iter().any(|access| {
-            storages.storage(access.part.storage).external
-                || storages.accesses_of(access.part.storage).any(|later| {
-                    later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
-                })
-        });
-        live[id.index()] |= seen;
-        if live[id.index()] {
-            for operand in made(graph, ops, id).operands() {
+        for storage in writes.map(|access| access.part.storage) {
+            let external = storages.storage(storage).external;
+            let read = storages.accesses_of(storage).any(|later| {
+                later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
+            });
+            live[at] |= external || read && is_new(id);
+            whole[at] |= external;
+        }
+        // Nothing is seen of an empty tensor.
+        live[at] &= graph.tensor_of(id).is_none_or(|tensor| graph.numel(tensor) != Some(0));
+        if !live[at] {
+            continue;
+        }
+        let joins = matches!(made(graph, ops, id), Made::Joined(_));
+        if joins && !whole[at] && !is_new(id) {
+            continue;
+        }
+        let whole_operands = whole[at] && !shows_part(graph, ops, id);
+        for operand in made(graph, ops, id).operands() {
+            if is_new(id) || is_new(operand) || !is_written(storages, operand) {
                 live[operand.index()] = true;
+                whole[operand.index()] |= whole_operands;
             }
         }
     }
     live
+}
+
+/// Whether a call may show only some elements of its operand.
+fn shows_part(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    use crate::ops::{Move, View};
+    let Some(info) = ops.call(graph, id) else { return true };
+    match info.kind {
+        Kind::View(view) => !matches!(
+            view,
+            View::Sizes
+                | View::Permute
+                | View::Transpose
+                | View::T
+                | View::Unsqueeze
+                | View::Squeeze
+                | View::Expand
+                | View::Alias
+        ),
+        Kind::GetItem => true,
+        Kind::Move(which) => {
+            matches!(
+                which,
+                Move::Index | Move::IndexSelect | Move::Gather | Move::Embedding | Move::SplitWithSizesCopy
+            )
+        }
+        _ => false,
+    }
 }

@@ -30,7 +30,7 @@
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Evidence, Finding, NodeMention, Severity, Side, Stage};
+use super::{Checked, Evidence, Finding, NodeMention, Severity, Side, Stage, comm};
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
 
@@ -40,7 +40,17 @@ pub const WAYS_AGREE: &str = "oracle/ways-agree";
 /// The contradictions, in words; and the ways that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>) {
     let misfits = evidence.misfits_after();
-    let found = find(&evidence.values, |name| rests_on(&evidence.after, name, &misfits));
+    let mut values = evidence.values.clone();
+    // Launches that meet across ranks and do not belong together mix up values that each graph by itself has right.
+    if matches!(comm::same_order_across_ranks(evidence), Checked::Findings(found) if !found.is_empty()) {
+        let all = values.results.iter_mut().filter(|(method, _)| *method != ValueMethod::Extents);
+        for (_, result) in all {
+            if let ValueResult::Different(differences) = result {
+                differences.iter_mut().for_each(|difference| difference.about = About::OtherRank);
+            }
+        }
+    }
+    let found = find(&values, |name| rests_on(&evidence.after, name, &misfits));
     let finding = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
     (finding.into_iter().collect(), unknown(&evidence.values))
 }
@@ -186,7 +196,7 @@ mod tests {
         let text = String::new;
         let (title, expected, found) = (text(), text(), text());
         let nodes = vec!["mm".to_string()];
-        ValueResult::Different(vec![ValueDifference { title, nodes, expected, found, about }])
+        ValueResult::Different(vec![ValueDifference { title, nodes, expected, found, about, is_cause: false }])
     }
 
     fn different(is_hazard: bool) -> ValueResult {

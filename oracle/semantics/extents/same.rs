@@ -98,8 +98,8 @@ enum Relation {
     Sample(Vec<Pair>),
     /// Calls whose operands may be exchanged: the operands in order, and crosswise. Of which elements they are calls.
     Exchanged {
-        operands: [Pair; 4],
-        of: (Element, Element),
+        operands: Box<[Pair; 4]>,
+        of: Box<(Element, Element)>,
     },
     /// Different if all pairs of one row are, else unknown.
     Unmatched(Vec<Vec<Pair>>),
@@ -215,10 +215,13 @@ impl<'a> Judge<'a> {
                 continue;
             };
             match relation {
-                &Relation::Exchanged { operands, of } => match self.exchanged(operands) {
+                Relation::Exchanged { operands, of } => match self.exchanged(**operands) {
                     Ok(Some(verdict @ Verdict::Different)) => return Step::Settled(verdict),
                     Ok(Some(_)) => frame.end_relation(false),
-                    Ok(None) => frame.relations[frame.relation] = self.unmatched(of.0, of.1),
+                    Ok(None) => {
+                        let (a, b) = **of;
+                        frame.relations[frame.relation] = self.unmatched(a, b);
+                    }
                     Err(pair) => return Step::Ask(pair),
                 },
                 Relation::Unmatched(rows) => match self.has_unmatched(rows, &mut frame.next) {
@@ -402,7 +405,7 @@ impl<'a> Judge<'a> {
         let mut pair = |x, y| Some(Pair::Values(self.shown(x, a)?, self.shown(y, b)?));
         let mut pairs = || Some([pair(p, r)?, pair(q, s)?, pair(p, s)?, pair(q, r)?]);
         Some(match pairs() {
-            Some(operands) => Relation::Exchanged { operands, of: (a, b) },
+            Some(operands) => Relation::Exchanged { operands: Box::new(operands), of: Box::new((a, b)) },
             None => Relation::Perhaps(vec![Pair::Values(p, r), Pair::Values(q, s)]),
         })
     }
