@@ -9,7 +9,12 @@ use crate::ops::Kind;
 fn waits<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Vec<NodeId>)> + 'r {
     reading.calls().filter(|(_, info)| info.kind == Kind::Wait).filter_map(|(wait, _)| {
         let [value] = reading.graph.inputs(wait)[..] else { return None };
-        reading.collectives.launch_of_value(value)?;
+        let launch = reading.collectives.launch_of_value(value)?;
+        // Where another wait of the same launch is left, nothing is lost.
+        let of_value = |&&other: &&NodeId| reading.graph.inputs(other).contains(&value);
+        if reading.collectives.waits[launch].iter().filter(of_value).count() > 1 {
+            return None;
+        }
         let readers = reading.edges.users(wait).iter().copied();
         let live = |&reader: &NodeId| reading.graph.node(reader).op == Op::Output || reading.is_live(reader);
         let readers: Vec<NodeId> = readers.filter(live).collect();
@@ -67,6 +72,10 @@ pub(super) fn group(reading: &Reading) -> Places {
             places.left_out += usize::from(graph.world.groups.len() > 1);
             continue;
         };
+        if may_be_equal(reading, launch) {
+            places.left_out += 1;
+            continue;
+        }
         let name = other.name.clone();
         let what = format!("{} runs on group {name} for {}", graph.name(launch), own.name);
         places.add(launch, what, move |editor| {
@@ -75,6 +84,19 @@ pub(super) fn group(reading: &Reading) -> Places {
         });
     }
     places
+}
+
+/// Whether the ranks may all send the same: what is handed on from communication, or broadcast.
+fn may_be_equal(reading: &Reading, launch: NodeId) -> bool {
+    let kind = reading.call(launch).and_then(|info| info.collective());
+    let mut at = launch;
+    while let [operand] = reading.operands(at)[..] {
+        if operand >= at || reading.call(operand).is_some_and(|info| info.kind == Kind::Wait) {
+            return true;
+        }
+        at = operand;
+    }
+    kind == Some(crate::ops::Collective::Broadcast)
 }
 
 /// Whether two groups certainly have other ranks: other sizes, or lists of ranks that differ as sets.

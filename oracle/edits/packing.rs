@@ -42,11 +42,29 @@ fn is_read(reading: &Reading, member: NodeId) -> bool {
         && carried.iter().all(|&input| reading.is_live(input) && reading.is_settled(input))
 }
 
+/// Whether all that the pass made behind a node is seen: no piece of a bucket is split off for nobody.
+fn is_seen_whole(reading: &Reading, id: NodeId) -> bool {
+    let (mut stack, mut seen) = (vec![id], vec![false; reading.graph.len()]);
+    while let Some(at) = stack.pop() {
+        if !reading.is_live(at) {
+            return false;
+        }
+        let readers = reading.edges.users(at).iter().copied();
+        for reader in readers.filter(|&reader| reader > at && reading.call(reader).is_some()) {
+            let is_new = reading.twins[reader.index()].is_none();
+            if is_new && !std::mem::replace(&mut seen[reader.index()], true) {
+                stack.push(reader);
+            }
+        }
+    }
+    true
+}
+
 /// Two members of the same record trade places.
 pub(super) fn exchanged(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
-    for (id, index, members) in packed(reading).filter(|(id, ..)| reading.is_live(*id)) {
+    for (id, index, members) in packed(reading).filter(|(id, ..)| is_seen_whole(reading, *id)) {
         for (first, &a) in members.iter().enumerate() {
             let record = reading.record(a);
             let rest = members.iter().enumerate().skip(first + 1);
@@ -112,7 +130,7 @@ fn insert_sized(
 pub(super) fn transposed(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
-    for (id, index, members) in packed(reading).filter(|(id, ..)| reading.is_live(*id)) {
+    for (id, index, members) in packed(reading).filter(|(id, ..)| is_seen_whole(reading, *id)) {
         for (at, &member) in members.iter().enumerate() {
             let is_view =
                 reading.call(member).is_some_and(|info| matches!(info.kind, Kind::View(View::Sizes)));
@@ -184,7 +202,10 @@ pub(super) fn in_sequence(reading: &Reading) -> Places {
         }
         // Two members that differ: the first of a later rank's chunk would then be another one's.
         let differ = members.windows(2).any(|pair| reading.sources.differ(pair[0], pair[1]));
-        if !differ || !members.iter().all(|&member| is_read(reading, member)) {
+        if !differ
+            || !is_seen_whole(reading, launch)
+            || !members.iter().all(|&member| is_read(reading, member))
+        {
             places.left_out += 1;
             continue;
         }
@@ -240,7 +261,7 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
             reading.is_live(reader)
                 && reading.call(reader).is_some_and(|info| matches!(info.kind, Kind::View(_)))
         };
-        if !readers.iter().all(split) {
+        if !readers.iter().all(split) || !readers.iter().all(|&reader| is_seen_whole(reading, reader)) {
             places.left_out += 1;
             continue;
         }
