@@ -104,6 +104,11 @@ pub trait Candidate: Sync {
     /// Its name on the command line and in expectations.
     fn name(&self) -> &str;
 
+    /// What is run, where the name and the version of this program do not say that: a command, and its limits.
+    fn runs(&self) -> Option<String> {
+        None
+    }
+
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
