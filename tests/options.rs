@@ -134,3 +134,11 @@ fn a_limit_that_is_stated_is_looked_at() {
         assert_eq!((status, report.contains(rule)), (Some(1), true), "{set:?}: {report}");
     }
 }
+
+/// A contradiction between the ways of knowing is a rule that can be named.
+#[test]
+fn a_reduction_may_be_asked_to_keep_a_contradiction() {
+    let arguments =
+        ["reduce", "corpus/dependent_gathers.graph", "--pass", "bucketing", "--rule", "oracle/ways-agree"];
+    refuses(&arguments, &["does not violate oracle/ways-agree on it"]);
+}

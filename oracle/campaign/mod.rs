@@ -246,7 +246,7 @@ impl Campaign<'_> {
                     self.count(&config, batch, first, judged, &summary.before(batch))
                 });
                 let shorter = summary.batches.get(&batch).cloned();
-                if done.cases <= shorter.as_ref().map_or(0, |batch| batch.cases) {
+                if done.cases == 0 || shorter.as_ref().is_some_and(|batch| batch.length() >= done.length()) {
                     break;
                 }
                 let kept = self.keep(&done, shorter.as_ref(), store.as_mut());
@@ -623,6 +623,7 @@ impl Campaign<'_> {
                 batch.found.push(finding);
             }
         }
+        batch.stopped = self.stop.is_asked();
         batch
     }
 

@@ -22,6 +22,9 @@ pub struct Batch {
     pub number: u64,
     /// Cases judged.
     pub cases: u64,
+    /// Whether a stop was asked for before its findings were reduced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// Cases in which the pass did something.
     pub useful: u64,
     /// By pass: the cases that were judged, and those in which it did something.
@@ -100,7 +103,7 @@ impl Summary {
 
     /// Whether the first `cases` cases of a batch are done.
     pub(super) fn has(&self, batch: u64, cases: u64) -> bool {
-        self.batches.get(&batch).is_some_and(|batch| batch.cases >= cases)
+        self.batches.get(&batch).is_some_and(|batch| batch.length() >= (cases, true))
     }
 
     /// What was known before a batch: the sums over all that come before it.
@@ -163,15 +166,20 @@ impl Batch {
         self.found.iter().filter(|found| found.rule == rule).count()
     }
 
-    /// The longer of two with one number; of two that are as long one of them, whichever was asked, with the findings
-    /// of both.
+    /// How far it came: its cases, and whether their findings are reduced.
+    pub(super) fn length(&self) -> (u64, bool) {
+        (self.cases, !self.stopped)
+    }
+
+    /// The longer of two with one number; of two that are as long always the same one, with the findings of both.
     fn or(self, other: Batch) -> Batch {
-        let rank = |batch: &Batch| (batch.cases, Reverse(serde_json::to_string(batch).unwrap_or_default()));
+        let rank =
+            |batch: &Batch| (batch.length(), Reverse(serde_json::to_string(batch).unwrap_or_default()));
         let (mut better, worse) = match rank(&self) >= rank(&other) {
             true => (self, other),
             false => (other, self),
         };
-        if better.cases == worse.cases {
+        if better.length() == worse.length() {
             better.found.extend(worse.found);
             better.found.sort_by(|a, b| (a.number, &a.rule, &a.case).cmp(&(b.number, &b.rule, &b.case)));
             let found = std::mem::take(&mut better.found);

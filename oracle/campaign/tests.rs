@@ -104,7 +104,8 @@ fn shards_merge_to_the_whole() {
     let merged = merge(&paths).unwrap();
     let sums = |summary: &Summary| {
         let total = &summary.total;
-        (total.cases, total.useful, total.violated, total.rules.clone(), summary.batches.clone())
+        let batches: Vec<u64> = summary.batches.keys().copied().collect();
+        (total.cases, total.useful, total.violated, total.rules.clone(), batches)
     };
     assert_eq!(sums(&merged), sums(&whole));
     // The order does not matter, nor does a store that is given twice.
@@ -516,9 +517,7 @@ impl Candidate for Nothing {
     }
 
     fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        let names: Vec<String> = graph.ids().map(|id| format!("again_{}", id.0)).collect();
-        let repaired = graph.with_names(|id| names[id.index()].clone());
-        Ok(Outcome { unrepaired: None, repaired })
+        Ok(Outcome { unrepaired: None, repaired: graph.clone() })
     }
 }
 
