@@ -113,9 +113,10 @@ fn unknown_options_in_a_case_are_refused() {
 fn a_limit_that_is_stated_is_looked_at() {
     let scratch = Scratch::new("limits");
     let after = scratch.path("after.json");
-    assert!(program(&["run", "bucketing", GRAPH, "-o", &after]).status.success());
+    assert!(program(&["run", "bucketing", GRAPH, "-o", &after, "--set", "kind=all_gather"]).status.success());
     let check = |set: &[&str]| {
-        let mut arguments = vec!["check", "bucketing", GRAPH, &after, "--values", "off"];
+        let mut arguments =
+            vec!["check", "bucketing", GRAPH, &after, "--values", "off", "--set", "kind=all_gather"];
         set.iter().for_each(|set| arguments.extend(["--set", set]));
         let output = program(&arguments);
         (output.status.code(), text(&output.stdout))

@@ -652,7 +652,8 @@ impl Campaign<'_> {
             }
             match self.reduce_to(&case, pin, options) {
                 Ok(case) => return Distinct::new(pin, number, &case, self.candidate, options),
-                Err(Guard::NotShown) if found.pin.kind.is_some() => {}
+                // What a process was asked before may matter: the next try is the first that one is asked.
+                Err(Guard::NotShown) if found.pin.kind.is_some() => self.candidate.renew(),
                 Err(_) if self.stop.is_asked() => {}
                 Err(_) => return Distinct::new(pin, number, &case, self.candidate, options),
             }
@@ -662,8 +663,8 @@ impl Campaign<'_> {
             return Distinct::unreduced(pin, number, &case, self.candidate, why);
         }
         let why = format!(
-            "The worker failed like this once, and not in three further runs of the case alone: what it was asked before may \
-             matter, or how busy the machine was.\n{told}"
+            "The worker failed like this once, and not in three further runs of the case alone, two of them in new processes: \
+             what it was asked before may matter, or how busy the machine was.\n{told}"
         );
         Distinct {
             shape: "shown once".to_string(),

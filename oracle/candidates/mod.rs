@@ -160,6 +160,9 @@ pub trait Candidate: Sync {
         Err(Refusal::new(format!("{} makes no reproductions", self.name())))
     }
 
+    /// Forgets what it may keep between requests, where it can: whatever it is asked next is asked first.
+    fn renew(&self) {}
+
     /// How it ran so far, in lines for people.
     fn notes(&self) -> Vec<String> {
         Vec::new()

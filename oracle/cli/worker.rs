@@ -109,7 +109,8 @@ impl WorkerOptions {
         match candidates::find(text) {
             Ok(candidate) => Ok(candidate),
             Err(_) => {
-                let worker = Worker::start(text, self.limits.limits(limits, stop)).map_err(CouldNotRun::new)?;
+                let worker =
+                    Worker::start(text, self.limits.limits(limits, stop)).map_err(CouldNotRun::new)?;
                 Ok(Box::new(worker))
             }
         }
@@ -152,7 +153,8 @@ impl Test {
         let mut told = |check: &conformance::Check| {
             unprinted = unprinted.take().or(print(out, &format!("{check}\n")).err());
         };
-        let checks = conformance::test(&self.command, &self.limits.limits(limits, &Stop::default()), &mut told);
+        let checks =
+            conformance::test(&self.command, &self.limits.limits(limits, &Stop::default()), &mut told);
         if let Some(error) = unprinted {
             return Err(error);
         }

@@ -193,7 +193,14 @@ mod tests {
         let text = String::new;
         let (title, expected, found) = (text(), text(), text());
         let nodes = vec!["mm".to_string()];
-        ValueResult::Different(vec![ValueDifference { title, nodes, expected, found, about }])
+        ValueResult::Different(vec![ValueDifference {
+            title,
+            nodes,
+            expected,
+            found,
+            about,
+            is_cause: false,
+        }])
     }
 
     fn different(is_hazard: bool) -> ValueResult {

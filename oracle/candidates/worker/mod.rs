@@ -341,6 +341,11 @@ impl Candidate for Worker {
         })
     }
 
+    fn renew(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(idle);
+    }
+
     fn notes(&self) -> Vec<String> {
         let load = *self.load.lock().unwrap_or_else(PoisonError::into_inner);
         let each = |seconds: f64| seconds * 1e3 / load.requests.max(1) as f64;
