@@ -25,3 +25,4 @@ pub mod report;
 pub mod rules;
 pub mod semantics;
 pub mod simulate;
+pub mod stop;

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs)]
 
-use graph_oracle::rules::{Severity, statements};
+use graph_oracle::rules::{PassKind, Severity, statements};
 use std::path::PathBuf;
 
 fn file(name: &str) -> PathBuf {
@@ -41,6 +41,101 @@ fn the_catalogue_in_docs_is_the_catalogue() {
         text == wanted || std::env::var_os("GRAPH_ORACLE_BLESS").is_some(),
         "docs/rules.md is out of date"
     );
+}
+
+/// A rule has one id, and an id is one rule.
+#[test]
+fn ids_of_rules_are_unique() {
+    let mut ids: Vec<&str> = statements().iter().map(|rule| rule.id).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    let of = |id| graph_oracle::rules::statement(id).unwrap().passes;
+    assert!(of("graph/well-formed").contains(&PassKind::Partition));
+    assert!(of(graph_oracle::rules::WAYS_AGREE).contains(&PassKind::Bucketing));
+}
+
+/// Every document that the program prints names a version, and docs/report.md knows it with its keys.
+#[test]
+fn the_documents_of_the_program_are_explained() {
+    let docs = std::fs::read_to_string(file("docs/report.md")).unwrap();
+    let graph = "corpus/dependent_gathers.graph";
+    let joint = "corpus/real/partition/small_gpt_joint.json.gz";
+    let folder = std::env::temp_dir().join(format!("graph-oracle-{}-documents", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (parts, events) = (folder.join("parts"), folder.join("events.jsonl"));
+    let (parts, events) = (parts.to_str().unwrap(), events.to_str().unwrap());
+    let json = |arguments: &[&str]| {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_graph-oracle"));
+        let output = program.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        output.stdout
+    };
+    std::fs::write(events, json(&["lifecycle", "--graph", joint])).unwrap();
+    for (arguments, version) in [
+        (&["check", "bucketing", graph][..], "graph-oracle-report/1"),
+        (&["check", "memory", joint], "graph-oracle-report/1"),
+        (&["check", "schedule", "tests/cases/schedule/exposed_time_hidden.graph"], "graph-oracle-report/1"),
+        (&["check", "bucketing", graph, "--candidate", "pr158663"], "graph-oracle-report/1"),
+        (&["fuzz", "bucketing", "--cases", "20"], "graph-oracle-summary/1"),
+        (&["fuzz", "bucketing", "--cases", "20", "--against", "reference"], "graph-oracle-diff/1"),
+        (&["simulate", graph], "graph-oracle-simulation/1"),
+        (&["lifecycle", events], "graph-oracle-lifecycle/1"),
+        (&["smoke", graph], "graph-oracle-smoke/1"),
+        (&["run", "partition", joint, "-o", parts], "graph-oracle-saved/1"),
+        (&["rules"], "graph-oracle-catalogue/1"),
+    ] {
+        let printed = json(&[arguments, &["--format", "json"]].concat());
+        let document: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+        let document = if document.is_array() { &document[0] } else { &document };
+        let keys: Vec<&String> = document.as_object().unwrap().keys().collect();
+        assert!(keys.iter().any(|key| document[key.as_str()] == version), "{arguments:?}: {keys:?}");
+        for word in keys.into_iter().map(String::as_str).chain([version]) {
+            assert!(
+                docs.contains(&format!("`{word}`")),
+                "docs/report.md does not know {word} ({arguments:?})"
+            );
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Folders that a documented cargo fuzz command names are there after a clone, or made by the command.
+#[test]
+fn the_commands_of_fuzz_targets_find_their_folders() {
+    let mut commands = 0;
+    for name in ["README.md", "docs/fuzzing.md"] {
+        let text = std::fs::read_to_string(file(name)).unwrap();
+        let mut made: Vec<&str> = Vec::new();
+        for line in text.lines() {
+            let (make, run) = line.split_once(" && ").unwrap_or((line, line));
+            made.extend(make.strip_prefix("mkdir -p "));
+            let is_command = run.starts_with("cargo") && run.contains(" fuzz run ");
+            for folder in run.split(' ').filter(|word| is_command && word.contains("corpus/")) {
+                assert!(
+                    made.contains(&folder) || file(folder).is_dir() && !folder.starts_with("fuzz/"),
+                    "{name}: {folder}"
+                );
+            }
+            commands += usize::from(is_command);
+        }
+    }
+    assert_eq!(commands, 3);
+}
+
+/// What the map lists is there.
+#[test]
+fn the_map_is_of_this_place() {
+    let text = std::fs::read_to_string(file("docs/architecture.md")).unwrap();
+    let map = text.split("```").nth(1).unwrap();
+    let mut found = 0;
+    for line in map.lines().filter(|line| !line.trim().is_empty()) {
+        let name = line.split_whitespace().next().unwrap();
+        let folder = if line.starts_with("  ") { "oracle/" } else { "" };
+        assert!(file(&format!("{folder}{name}")).exists(), "docs/architecture.md names {folder}{name}");
+        found += 1;
+    }
+    assert!(found > 20, "{found} lines");
 }
 
 #[test]

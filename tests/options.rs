@@ -113,9 +113,10 @@ fn unknown_options_in_a_case_are_refused() {
 fn a_limit_that_is_stated_is_looked_at() {
     let scratch = Scratch::new("limits");
     let after = scratch.path("after.json");
-    assert!(program(&["run", "bucketing", GRAPH, "-o", &after]).status.success());
+    assert!(program(&["run", "bucketing", GRAPH, "-o", &after, "--set", "kind=all_gather"]).status.success());
     let check = |set: &[&str]| {
-        let mut arguments = vec!["check", "bucketing", GRAPH, &after, "--values", "off"];
+        let mut arguments =
+            vec!["check", "bucketing", GRAPH, &after, "--values", "off", "--set", "kind=all_gather"];
         set.iter().for_each(|set| arguments.extend(["--set", set]));
         let output = program(&arguments);
         (output.status.code(), text(&output.stdout))
@@ -133,4 +134,12 @@ fn a_limit_that_is_stated_is_looked_at() {
         let (status, report) = check(set);
         assert_eq!((status, report.contains(rule)), (Some(1), true), "{set:?}: {report}");
     }
+}
+
+/// A contradiction between the ways of knowing is a rule that can be named.
+#[test]
+fn a_reduction_may_be_asked_to_keep_a_contradiction() {
+    let arguments =
+        ["reduce", "corpus/dependent_gathers.graph", "--pass", "bucketing", "--rule", "oracle/ways-agree"];
+    refuses(&arguments, &["does not violate oracle/ways-agree on it"]);
 }

@@ -13,6 +13,7 @@ use graph_oracle::judge::{self, Options, Values, Verdict};
 use graph_oracle::reduce::Budget;
 use graph_oracle::rules::{Finding, PassKind};
 use graph_oracle::semantics::{Executed, ExecutionInputs};
+use graph_oracle::stop::Stop;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -59,6 +60,7 @@ fn campaign(candidate: &dyn Candidate, pass: PassKind, cases: u64) -> Campaign<'
         batch: 16,
         reproductions: None,
         progress: false,
+        stop: Stop::default(),
     }
 }
 
@@ -330,7 +332,8 @@ fn a_worker_that_always_or_seldom_fails_is_one_finding() {
     let summary = campaign(&worker, PassKind::Bucketing, 10).run().unwrap();
     assert_eq!(summary.total.rules["worker/garbage"], 10);
     let nodes: Vec<usize> = summary.total.found.iter().map(|finding| finding.nodes).collect();
-    assert_eq!(nodes, [0], "{}", summary.text());
+    // The empty graph is refused before anybody is asked, so one node is left.
+    assert_eq!(nodes, [1], "{}", summary.text());
     // Every process fails at its second request, so none fails when it is asked again.
     let rest =
         r#"ask; echo "{\"type\":\"refused\",\"id\":$ID,\"reason\":\"case $ID is small\"}"; ask; exit 7"#;
@@ -340,6 +343,68 @@ fn a_worker_that_always_or_seldom_fails_is_one_finding() {
     assert!(summary.total.rules["worker/crash"] >= 4);
     assert!(summary.total.found.len() <= 2, "{}", summary.text());
     assert_eq!(summary.total.refusals.keys().collect::<Vec<_>>(), ["case # is small"]);
+    for finding in &summary.total.found {
+        assert!(finding.report.contains("not in three further runs of the case alone"), "{}", finding.report);
+        assert!(finding.report.contains("the process ends with exit status 7"), "{}", finding.report);
+    }
+}
+
+/// What comes again when the case is run alone is not said to have come once: in other words, with options that the
+/// reference does not have.
+#[test]
+fn failures_that_come_again_are_reduced() {
+    let words = r#"echo "{\"type\":\"error\",\"id\":$ID,\"error\":\"E\",\"message\":\"at $(echo $ID$$ | tr 0-9 a-j)\"}"; "#;
+    let other_words = script("", &format!("while ask; do {words} done"));
+    let own_option = script("", "ask; echo garbage")
+        .replace(r#""bucketing":{}"#, r#""bucketing":{"options":{"mode":["mine"]}}"#);
+    assert!(own_option.contains("mine"));
+    for (command, rule) in [(other_words, "worker/error"), (own_option, "worker/garbage")] {
+        let worker = Worker::start(&command, limits()).unwrap();
+        let summary = campaign(&worker, PassKind::Bucketing, 6).run().unwrap();
+        let found = &summary.total.found;
+        assert_eq!((found.len(), summary.total.rules[rule]), (1, 6), "{}", summary.text());
+        assert_eq!(found[0].nodes, 1, "{}", found[0].report);
+        assert!(!found[0].report.contains("failed like this once"), "{}", found[0].report);
+    }
+}
+
+/// Nothing is left of a worker, however we end: also of one that hangs and does not see that its input has ended.
+#[test]
+fn workers_do_not_outlive_the_program() {
+    let folder = Folder::new("outlive");
+    for (signal, status) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let pids = folder.0.join("pids");
+        let rest =
+            format!("sleep 1000 & echo $! $$ >> '{}'; ask; while :; do sleep 1000; done", pids.display());
+        let mut program = Command::new(PROGRAM)
+            .args(["fuzz", "bucketing", "--jobs", "2", "--cases", "400", "--worker", &script("", &rest)])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let read = || std::fs::read_to_string(&pids).unwrap_or_default();
+        while read().lines().count() < 2 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let started = Instant::now();
+        let id = program.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+        let ended = program.wait().unwrap();
+        assert_eq!(ended.code(), status, "{signal}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{signal}: {:?}", started.elapsed());
+        let alive = |pid: &&str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        let read = read();
+        let left = || read.split_whitespace().filter(alive).count();
+        while left() > 0 && started.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(left(), 0, "{signal}: of {read}");
+        std::fs::remove_dir_all(&folder.0).unwrap();
+    }
 }
 
 #[test]

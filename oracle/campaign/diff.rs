@@ -47,6 +47,10 @@ pub struct Diff {
     pub same: u64,
     /// Cases with a violation: by the new one, by the old one.
     pub violated: (u64, u64),
+    /// Cases in which a pass did something: the new one's, the old one's.
+    pub acted: (u64, u64),
+    /// The signal that ended it early.
+    pub stopped: Option<u8>,
     /// What the new one does wrong and the old one does not.
     pub worse: Vec<Change>,
     /// What the old one does wrong and the new one does not.
@@ -55,6 +59,9 @@ pub struct Diff {
 
 /// What is wrong with an outcome: what it is called, and the pin where it is a violation.
 type Wrongs = BTreeMap<String, Option<Pin>>;
+
+/// What became of a case: what is wrong, and whether the pass did something.
+type Judged = (Wrongs, bool);
 
 /// By what changed: how many cases, the first of them, and its pin.
 type Counts = BTreeMap<String, (u64, u64, Option<Pin>)>;
@@ -69,21 +76,22 @@ impl Campaign<'_> {
         let mut diff = Diff { names, ..Diff::default() };
         let (mut worse, mut better) = (Counts::new(), Counts::new());
         let started = Instant::now();
-        let mut seen = Summary::new(&self.header());
+        let mut seen = Summary::new(&self.header()?);
         let mut progress = Progress::new(self.progress, self.limit, &seen);
         let mut batch = self.shard.0;
-        loop {
-            let first = batch * self.batch;
+        while !self.stop.is_asked() {
+            let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
-            let judged: Vec<(Wrongs, Wrongs)> = pool.install(|| {
-                (first..end).into_par_iter().map(|number| self.both(&both, &config, number)).collect()
-            });
-            for (number, (new, old)) in (first..).zip(&judged) {
+            let judged: Vec<[Judged; 2]> =
+                pool.install(|| self.until_stopped(first..end, |number| self.both(&both, &config, number)));
+            for (number, [(new, new_acted), (old, old_acted)]) in (first..).zip(&judged) {
                 let has = |wrongs: &Wrongs| u64::from(wrongs.values().any(Option::is_some));
                 diff.cases += 1;
                 diff.same += u64::from(new == old);
                 diff.violated.0 += has(new);
                 diff.violated.1 += has(old);
+                diff.acted.0 += u64::from(*new_acted);
+                diff.acted.1 += u64::from(*old_acted);
                 add(&mut worse, new, old, number);
                 add(&mut better, old, new, number);
             }
@@ -92,6 +100,7 @@ impl Campaign<'_> {
             batch += self.shard.1;
         }
         progress.finish();
+        diff.stopped = self.stop.signal();
         let reduced = |counts: Counts, wrong: &dyn Candidate, right: &dyn Candidate| -> Vec<Change> {
             let counts: Vec<_> = counts.into_iter().collect();
             let change = |(what, (cases, first, pin)): &(String, (u64, u64, Option<Pin>))| Change {
@@ -110,11 +119,10 @@ impl Campaign<'_> {
         Ok(diff)
     }
 
-    fn both(&self, both: &[&dyn Candidate; 2], config: &Config, number: u64) -> (Wrongs, Wrongs) {
+    fn both(&self, both: &[&dyn Candidate; 2], config: &Config, number: u64) -> [Judged; 2] {
         let case = self.case_for(both, config, number);
         let options = self.options(number);
-        let [new, old] = both.map(|candidate| wrongs(&case, candidate, &options));
-        (new, old)
+        both.map(|candidate| wrongs(&case, candidate, &options))
     }
 
     /// The case made smaller while `wrong` breaks the rule on it and `right` does not.
@@ -128,7 +136,8 @@ impl Campaign<'_> {
     ) -> Distinct {
         let options = self.options(number);
         let mut shows = |case: &Case| {
-            reduce::violates(case, wrong, &options, pin)
+            !self.stop.is_asked()
+                && reduce::violates(case, wrong, &options, pin)
                 && judge::judge(case, right, &options).is_ok_and(|judgement| !pin.is_shown(&judgement))
         };
         let reduced = reduce::reduce(case, self.reduction, &mut shows, &mut |_| {});
@@ -137,15 +146,17 @@ impl Campaign<'_> {
     }
 }
 
-fn wrongs(case: &Case, candidate: &dyn Candidate, options: &Options) -> Wrongs {
+fn wrongs(case: &Case, candidate: &dyn Candidate, options: &Options) -> Judged {
     let judged = catch_unwind(AssertUnwindSafe(|| judge::judge(case, candidate, options)));
     let judgement = match judged {
         Ok(Ok(judgement)) => judgement,
         // The case is at fault, for both.
-        Ok(Err(_)) => return Wrongs::new(),
-        Err(panic) => return Wrongs::from([(format!("panic: {}", panic_message(&*panic)), None)]),
+        Ok(Err(_)) => return (Wrongs::new(), false),
+        Err(panic) => {
+            return (Wrongs::from([(format!("panic: {}", panic_message(&*panic)), None)]), false);
+        }
     };
-    match judgement.verdict {
+    let wrongs = match judgement.verdict {
         // What the oracle cannot tell says nothing about either.
         Verdict::Sound | Verdict::Undecided(_) => Wrongs::new(),
         Verdict::Refused(_) => Wrongs::from([("refused".to_string(), None)]),
@@ -153,7 +164,8 @@ fn wrongs(case: &Case, candidate: &dyn Candidate, options: &Options) -> Wrongs {
             let pins = judgement.violated_rules().into_iter().map(|rule| Pin::of(&judgement, rule));
             pins.map(|pin| (key(pin.rule, pin.kind.as_deref()), Some(pin))).collect()
         }
-    }
+    };
+    (wrongs, judgement.acted)
 }
 
 /// Counts what is among `these` and not among `those`.
@@ -171,6 +183,16 @@ impl Diff {
             "{new} against {old}: {} cases, {} judged alike; {} violated by {new}, {} by {old}\n",
             self.cases, self.same, self.violated.0, self.violated.1
         );
+        for (name, acted, other) in [(new, self.acted.0, self.acted.1), (old, self.acted.1, self.acted.0)] {
+            if acted == 0 {
+                text += &format!(
+                    "nothing was judged of {name}: it did nothing in any case; the other one in {other}\n"
+                );
+            }
+        }
+        if let Some(signal) = self.stopped {
+            text += &format!("stopped by signal {signal}: this is what was done until then\n");
+        }
         for (word, changes) in [("worse", &self.worse), ("better", &self.better)] {
             if changes.is_empty() {
                 text += &format!("nothing got {word}\n");
@@ -210,6 +232,9 @@ impl Diff {
             "same": self.same,
             "violated_by_new": self.violated.0,
             "violated_by_old": self.violated.1,
+            "acted_by_new": self.acted.0,
+            "acted_by_old": self.acted.1,
+            "stopped_by_signal": self.stopped,
             "worse": changes(&self.worse),
             "better": changes(&self.better),
         })

@@ -46,24 +46,33 @@ impl Distinct {
             }
             Err(error) => error.to_string(),
         };
-        let nodes = case.graph.len();
+        let case_text = expecting(pin.rule, case, candidate, options).to_string();
+        Distinct::told(pin, number, case, case_text, report)
+    }
+
+    /// Describes a case that is not reduced, without judging it again.
+    pub(super) fn unreduced(
+        pin: &Pin,
+        number: u64,
+        case: &Case,
+        candidate: &dyn Candidate,
+        report: String,
+    ) -> Distinct {
+        let case_text = breaking(pin.rule, case, candidate.name()).to_string();
+        Distinct::told(pin, number, case, case_text, report)
+    }
+
+    fn told(pin: &Pin, number: u64, case: &Case, case_text: String, report: String) -> Distinct {
         Distinct {
             rule: pin.rule.to_string(),
             kind: pin.kind.clone(),
             method: super::method_of(case).map(String::from),
             shape: shape(&case.graph),
             number,
-            nodes,
-            case: expecting(pin.rule, case, candidate, options).to_string(),
+            nodes: case.graph.len(),
+            case: case_text,
             report,
         }
-    }
-
-    /// The same of a worker's failure that the case alone did not bring about again: all of one kind are one finding.
-    pub(super) fn shown_once(self) -> Distinct {
-        let report = "The worker failed like this once, and not again when it was run on the case alone.\n"
-            .to_string();
-        Distinct { shape: "shown once".to_string(), report, ..self }
     }
 
     /// Whether it is the same finding.

@@ -12,12 +12,12 @@
 //!
 //! A link says where it is tracked, and is required.
 
-use super::Distinct;
+use super::{Distinct, digest};
 use crate::rules::{Finding, WAYS_AGREE, statement, worker};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// One known finding.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
     /// The rule.
@@ -74,6 +74,11 @@ impl KnownList {
             list.push(known);
         }
         Ok(KnownList(list))
+    }
+
+    /// The digest of what is known, if anything is.
+    pub(super) fn digest(&self) -> Option<String> {
+        digest::of_value(&self.0).ok().filter(|_| !self.0.is_empty())
     }
 
     /// What is new among the findings of one case with this option `method`, and where the others are tracked: each link once, in order.

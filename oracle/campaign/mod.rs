@@ -7,7 +7,8 @@
 //! each rule the first ones are reduced, and two findings are one if they break the same rule on the same reduced
 //! shape. A rule whose reductions keep giving what is known already is reduced ever more rarely, so that a campaign
 //! against a candidate that is always wrong still goes on. After each batch a line goes to the store: a killed
-//! campaign goes on where it was, with nothing lost or counted twice.
+//! campaign goes on where it was, with nothing lost or counted twice. One that is asked to stop ends with the cases that
+//! are done, up to the first that is not.
 //!
 //! Values are compared by extents, which prove or refute on one generic rank; where they cannot tell, and in every eighth
 //! case as a second opinion, the graphs of all ranks are executed as well.
@@ -19,9 +20,10 @@
 //!
 //! # What it does not do
 //!
-//! It keeps no case that was sound. Time limits end it between batches only, so that the last line is always true.
+//! It keeps no case that was sound. Time limits end it between batches only.
 
 mod diff;
+mod digest;
 mod finding;
 mod known;
 mod merge;
@@ -34,15 +36,16 @@ mod summary;
 mod tests;
 
 pub use diff::{Change, Diff};
+pub use digest::of_graph as digest_of_graph;
 pub use finding::{Distinct, breaking, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
 pub use score::{Reduction, Score, reductions, score};
-pub use store::{Header, Store, StoreError};
-pub use summary::{Batch, Summary};
+pub use store::{GraphId, Header, Store, StoreError};
+pub use summary::{Batch, Ending, Summary};
 
-use crate::candidates::Candidate;
 use crate::candidates::worker::panic_message;
+use crate::candidates::{Candidate, Reference};
 use crate::case::{Case, PassConfig};
 use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
 use crate::graph::Graph;
@@ -51,9 +54,11 @@ use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::PassKind;
 use crate::rules::worker::blanked;
+use crate::stop::Stop;
 use progress::Progress;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -74,6 +79,9 @@ const SECOND_OPINION: u64 = 8;
 
 /// Windows and grafts that are tried for one case.
 const TRIES: u32 = 8;
+
+/// Cases on which the reference is run where the candidate never did anything.
+const FIRST: u64 = 64;
 
 /// When a campaign ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +124,8 @@ pub struct Campaign<'a> {
     pub reproductions: Option<PathBuf>,
     /// Whether progress is shown on standard error.
     pub progress: bool,
+    /// Asked for by whoever wants it to end early.
+    pub stop: Stop,
 }
 
 /// As which ranks a candidate runs that bakes the rank in.
@@ -161,17 +171,26 @@ pub enum CampaignError {
     /// A finding cannot be written down.
     #[error("{0}")]
     Reproduction(String),
+    /// A graph cannot be read over.
+    #[error("graph {0}: {1}")]
+    Graph(String, std::io::Error),
 }
 
 /// What became of one case.
-enum Judged {
+struct Judged {
+    /// The pass, of a case that was judged.
+    pass: Option<String>,
+    outcome: Outcome,
+}
+
+enum Outcome {
     Sound {
         useful: bool,
     },
     Violated {
         rules: Vec<&'static str>,
-        /// The most fundamental one that is not known, with its kind.
-        first: Option<Pin>,
+        /// The most fundamental one that is not known.
+        first: Option<Found>,
         /// Where those that are known are tracked, each once.
         known: Vec<String>,
     },
@@ -184,10 +203,25 @@ enum Judged {
     Crashed(String),
 }
 
+/// A violation as a case of the campaign showed it.
+#[derive(Clone, PartialEq, Eq)]
+struct Found {
+    pin: Pin,
+    /// How values were compared.
+    values: Values,
+    /// The explanation, of a worker's failure: it may not come again.
+    told: Option<String>,
+}
+
 impl Campaign<'_> {
-    /// Runs the campaign.
+    /// Runs the campaign. What ends it early, be it a stop or a disk that is full, loses nothing of what was found: the
+    /// summary says how it ended.
+    ///
+    /// # Errors
+    /// It cannot begin: the store is another's, or there is no place to write to.
     pub fn run(&self) -> Result<Summary, CampaignError> {
-        let header = self.header();
+        let header = self.header()?;
+        self.check_reproductions()?;
         let (mut store, mut summary) = match &self.out {
             Some(folder) => {
                 let (store, summary) = Store::open(folder, &header)?;
@@ -195,31 +229,82 @@ impl Campaign<'_> {
             }
             None => (None, Summary::new(&header)),
         };
+        for finding in &summary.total.found {
+            self.reproduce(finding)?;
+        }
         let pool = self.pool()?;
         let config = self.config(&[self.candidate]);
         let started = Instant::now();
         let mut progress = Progress::new(self.progress, self.limit, &summary);
-        let mut batch = summary.next_batch(self.shard);
-        loop {
-            let first = batch * self.batch;
+        let mut batch = self.shard.0;
+        while !self.stop.is_asked() {
+            let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
-            let done = pool.install(|| {
-                let numbers = (first..end).into_par_iter();
-                let judged: Vec<Judged> = numbers.map(|number| self.judge(&config, number)).collect();
-                self.count(&config, batch, first, judged, &summary)
-            });
-            for finding in &done.found {
-                self.reproduce(finding)?;
+            if !summary.has(batch, end - first) {
+                let done = pool.install(|| {
+                    let judged = self.until_stopped(first..end, |number| self.judge(&config, number));
+                    self.count(&config, batch, first, judged, &summary.before(batch))
+                });
+                let shorter = summary.batches.get(&batch).cloned();
+                if done.cases == 0 || shorter.as_ref().is_some_and(|batch| batch.length() >= done.length()) {
+                    break;
+                }
+                let kept = self.keep(&done, shorter.as_ref(), store.as_mut());
+                summary.add(done);
+                progress.show(&summary, started.elapsed());
+                if let Err(error) = kept {
+                    summary.ending = Ending::Failed(error.to_string());
+                    break;
+                }
             }
-            if let Some(store) = &mut store {
-                store.append(&done)?;
-            }
-            summary.add(done);
-            progress.show(&summary, started.elapsed());
             batch += self.shard.1;
         }
         progress.finish();
+        if let (Some(signal), Ending::Whole) = (self.stop.signal(), &summary.ending) {
+            summary.ending = Ending::Stopped(signal);
+        }
+        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_asked() {
+            summary.reference = Some(pool.install(|| self.acts_of_reference(&config, summary.total.cases)));
+        }
         Ok(summary)
+    }
+
+    /// What `judge` says of the numbers in a range, in order, up to the first that was not done when a stop was asked
+    /// for. Numbers are taken in order, so that a stop loses no more than the threads are busy with.
+    fn until_stopped<T: Send>(&self, numbers: Range<u64>, judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
+        let asked = numbers.clone().take_while(|_| !self.stop.is_asked());
+        let judged = asked.par_bridge().map(|number| (number, judge(number)));
+        // What ended after the stop may have been cut short by it.
+        let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_asked()).collect();
+        judged.sort_by_key(|(number, _)| *number);
+        let whole = numbers.zip(judged).take_while(|(number, (judged, _))| number == judged);
+        whole.map(|(_, (_, judged))| judged).collect()
+    }
+
+    /// Writes a batch down wherever that was asked for.
+    fn keep(
+        &self,
+        batch: &Batch,
+        shorter: Option<&Batch>,
+        store: Option<&mut Store>,
+    ) -> Result<(), CampaignError> {
+        if let Some(store) = store {
+            store.append(batch, shorter)?;
+        }
+        batch.found.iter().try_for_each(|finding| self.reproduce(finding))
+    }
+
+    /// In how many of the first cases the reference does something, and how many that were.
+    fn acts_of_reference(&self, config: &Config, cases: u64) -> (u64, u64) {
+        let numbers = (0..cases.min(FIRST)).into_par_iter();
+        let acts = numbers.filter(|&number| {
+            let options = Options { values: Values::Off, ..Options::default() };
+            let judged = catch_unwind(AssertUnwindSafe(|| {
+                judge::judge(&self.case_by(config, number), &Reference, &options)
+            }));
+            matches!(judged, Ok(Ok(judgement)) if judgement.acted)
+        });
+        (acts.count() as u64, cases.min(FIRST))
     }
 
     fn pool(&self) -> Result<rayon::ThreadPool, CampaignError> {
@@ -231,9 +316,9 @@ impl Campaign<'_> {
     fn end_of_batch(&self, first: u64, started: Instant) -> Option<u64> {
         match self.limit {
             Limit::Cases(cases) if first >= cases => None,
-            Limit::Cases(cases) => Some(cases.min(first + self.batch)),
+            Limit::Cases(cases) => Some(cases.min(first.saturating_add(self.batch))),
             Limit::Time(time) if started.elapsed() >= time => None,
-            Limit::Time(_) => Some(first + self.batch),
+            Limit::Time(_) => first.checked_add(self.batch),
         }
     }
 
@@ -243,19 +328,28 @@ impl Campaign<'_> {
     }
 
     /// What identifies the campaign.
-    fn header(&self) -> Header {
-        Header {
+    fn header(&self) -> Result<Header, CampaignError> {
+        let graph = |(name, graph): &(String, Graph)| {
+            let digest =
+                digest::of_graph(graph).map_err(|error| CampaignError::Graph(name.clone(), error))?;
+            Ok(GraphId { name: name.clone(), digest })
+        };
+        Ok(Header {
+            program: env!("CARGO_PKG_VERSION").to_string(),
             pass: self.pass.map_or("all", PassKind::name).to_string(),
             candidate: self.candidate.name().to_string(),
+            runs: self.candidate.runs(),
             seed: self.seed,
             shard: self.shard,
             values: self.options.values.name().to_string(),
+            element_limit: self.options.element_limit,
             generator: generate::VERSION,
-            graphs: self.graphs.iter().map(|(name, _)| name.clone()).collect(),
+            graphs: self.graphs.iter().map(graph).collect::<Result<_, CampaignError>>()?,
             ranks: self.ranks,
             batch: self.batch,
             without: self.left_out(),
-        }
+            known: self.known.digest(),
+        })
     }
 
     /// What is not generated, by pass.
@@ -412,71 +506,82 @@ impl Campaign<'_> {
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let case = self.case_by(config, number);
             let options = self.options(number);
-            let first = match options.values {
-                Values::Auto if !number.is_multiple_of(SECOND_OPINION) => Values::ProofFirst,
-                values => values,
-            };
-            let mut judgement =
-                judge::judge(&case, self.candidate, &Options { values: first, ..options.clone() })?;
+            let mut values = self.first_values(number);
+            let mut judgement = judge::judge(&case, self.candidate, &Options { values, ..options.clone() })?;
             // What is executed after all may need the graphs of the other ranks.
-            let is_short = first != options.values && options.ranks == Ranks::All;
+            let is_short = values != options.values && options.ranks == Ranks::All;
             if is_short && matches!(judgement.verdict, Verdict::Undecided(_)) {
+                values = options.values;
                 judgement = judge::judge(&case, self.candidate, &options)?;
             }
-            Ok((case, judgement))
+            Ok((case, judgement, values))
         }));
-        match judged {
-            Ok(Ok((case, judgement))) => match &judgement.verdict {
-                Verdict::Sound => Judged::Sound { useful: judgement.acted },
-                Verdict::Violated(findings) => {
-                    let rules = judgement.violated_rules();
-                    let (new, known) = self.known.sort(findings, method_of(&case));
-                    let first = new.first().map(|finding| Pin::of_finding(finding));
-                    Judged::Violated { rules, first, known }
-                }
-                Verdict::Refused(reason) => Judged::Refused(blanked(reason, &case.graph)),
-                Verdict::Undecided(reasons) => {
-                    let first = reasons.first().map_or("no reason is told", String::as_str);
-                    Judged::Undecided(blanked(first, &case.graph))
-                }
-            },
-            Ok(Err(error)) => Judged::Invalid(CannotJudge::to_string(&error)),
-            Err(panic) => Judged::Crashed(panic_message(&*panic)),
+        let (case, judgement, values) = match judged {
+            Ok(Ok(judged)) => judged,
+            Ok(Err(error)) => {
+                return Judged { pass: None, outcome: Outcome::Invalid(CannotJudge::to_string(&error)) };
+            }
+            Err(panic) => return Judged { pass: None, outcome: Outcome::Crashed(panic_message(&*panic)) },
+        };
+        let outcome = match &judgement.verdict {
+            Verdict::Sound => Outcome::Sound { useful: judgement.acted },
+            Verdict::Violated(findings) => {
+                let rules = judgement.violated_rules();
+                let (new, known) = self.known.sort(findings, method_of(&case));
+                let first = new.first().map(|finding| {
+                    let pin = Pin::of_finding(finding);
+                    let told = pin.kind.is_some().then(|| finding.explanation());
+                    Found { pin, values, told }
+                });
+                Outcome::Violated { rules, first, known }
+            }
+            Verdict::Refused(reason) => Outcome::Refused(blanked(reason, &case.graph)),
+            Verdict::Undecided(reasons) => {
+                let first = reasons.first().map_or("no reason is told", String::as_str);
+                Outcome::Undecided(blanked(first, &case.graph))
+            }
+        };
+        Judged { pass: case.pass.map(|pass| pass.name), outcome }
+    }
+
+    /// How values of case `number` are compared at first.
+    fn first_values(&self, number: u64) -> Values {
+        match self.options.values {
+            Values::Auto if !number.is_multiple_of(SECOND_OPINION) => Values::ProofFirst,
+            values => values,
         }
     }
 
     /// Sums up a batch, and reduces what is new in it.
-    fn count(
-        &self,
-        config: &Config,
-        number: u64,
-        first: u64,
-        judged: Vec<Judged>,
-        before: &Summary,
-    ) -> Batch {
+    fn count(&self, config: &Config, number: u64, first: u64, judged: Vec<Judged>, before: &Batch) -> Batch {
         let mut batch = Batch { number, ..Batch::default() };
-        let mut to_reduce: Vec<(u64, Pin)> = Vec::new();
-        for (number, judged) in (first..).zip(judged) {
+        let mut to_reduce: Vec<(u64, Found)> = Vec::new();
+        for (number, Judged { pass, outcome }) in (first..).zip(judged) {
             batch.cases += 1;
-            match judged {
-                Judged::Sound { useful } => batch.useful += u64::from(useful),
-                Judged::Refused(reason) => {
+            if let (Some(pass), Outcome::Sound { .. } | Outcome::Violated { .. }) = (pass, &outcome) {
+                let acted = !matches!(outcome, Outcome::Sound { useful: false });
+                let acts = batch.acts.entry(pass).or_insert((0, 0));
+                *acts = (acts.0 + 1, acts.1 + u64::from(acted));
+            }
+            match outcome {
+                Outcome::Sound { useful } => batch.useful += u64::from(useful),
+                Outcome::Refused(reason) => {
                     batch.refused += 1;
                     *batch.refusals.entry(reason).or_insert(0) += 1;
                 }
-                Judged::Undecided(reason) => {
+                Outcome::Undecided(reason) => {
                     batch.undecided += 1;
                     *batch.doubts.entry(reason).or_insert(0) += 1;
                 }
-                Judged::Invalid(why) => {
+                Outcome::Invalid(why) => {
                     batch.invalid += 1;
                     batch.first_invalid.get_or_insert_with(|| format!("case {number}: {why}"));
                 }
-                Judged::Crashed(why) => {
+                Outcome::Crashed(why) => {
                     batch.crashed += 1;
                     batch.first_crash.get_or_insert_with(|| format!("case {number}: {why}"));
                 }
-                Judged::Violated { rules, first, known } => {
+                Outcome::Violated { rules, first, known } => {
                     batch.useful += 1;
                     batch.violated += 1;
                     batch.first_violation.get_or_insert(number);
@@ -486,60 +591,103 @@ impl Campaign<'_> {
                     for link in known {
                         *batch.known_links.entry(link).or_insert(0) += 1;
                     }
-                    let Some(pin) = first else {
+                    let Some(found) = first else {
                         batch.known += 1;
                         continue;
                     };
+                    let pin = &found.pin;
                     let is_crowded = pin.kind.is_some() && before.kinds(pin.rule) >= MOST_KINDS;
                     let key = key(pin.rule, pin.kind.as_deref().filter(|_| !is_crowded));
-                    let nth = before.total.first_rules.get(&key).copied().unwrap_or(0);
-                    let misses = before.total.misses.get(&key).copied().unwrap_or(0);
+                    let nth = before.first_rules.get(&key).copied().unwrap_or(0);
+                    let misses = before.misses.get(&key).copied().unwrap_or(0);
                     let seen = batch.first_rules.entry(key).or_insert(0);
                     *seen += 1;
                     let nth = nth + *seen;
-                    let here = to_reduce.iter().filter(|(_, other)| *other == pin).count() as u64;
+                    let here = to_reduce.iter().filter(|(_, other)| other.pin == *pin).count() as u64;
                     if (misses + here < PATIENCE && !is_crowded) || nth.is_power_of_two() {
-                        to_reduce.push((number, pin));
+                        to_reduce.push((number, found));
                     }
                 }
             }
         }
         let reduced: Vec<Distinct> =
-            to_reduce.par_iter().map(|(number, pin)| self.reduce(config, *number, pin)).collect();
+            to_reduce.par_iter().map(|(number, found)| self.reduced(config, *number, found)).collect();
         for finding in reduced {
             let rule = key(&finding.rule, finding.kind.as_deref());
             if self.known.holds(&finding) {
                 batch.known += 1;
                 *batch.misses.entry(rule).or_insert(0) += 1;
-            } else if before.has(&finding) || batch.found.iter().any(|found| found.is_same(&finding)) {
+            } else if before.has(&finding) || batch.has(&finding) {
                 *batch.misses.entry(rule).or_insert(0) += 1;
             } else {
                 batch.found.push(finding);
             }
         }
+        batch.stopped = self.stop.is_asked();
         batch
     }
 
-    /// The reduced form of a case that shows what is pinned.
-    fn reduce(&self, config: &Config, number: u64, pin: &Pin) -> Distinct {
-        let options = self.options(number);
+    /// The reduced form of a case that showed a violation; the case itself, if reducing it panics.
+    fn reduced(&self, config: &Config, number: u64, found: &Found) -> Distinct {
+        let reduced = catch_unwind(AssertUnwindSafe(|| self.reduce(config, number, found)));
+        reduced.unwrap_or_else(|panic| {
+            let why = format!("The case is not reduced: there is a panic. {}\n", panic_message(&*panic));
+            Distinct::unreduced(&found.pin, number, &self.case_by(config, number), self.candidate, why)
+        })
+    }
+
+    /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways before it
+    /// is said that it was seen once.
+    fn reduce(&self, config: &Config, number: u64, found: &Found) -> Distinct {
+        let Found { pin, values, told } = found;
         let case = self.case_by(config, number);
+        let told = told.as_ref().map_or(String::new(), |told| format!("\n{told}\n"));
+        // As in every eighth case; as when it was found; and in other words.
+        let all = self.options(number);
+        let as_found = Options { values: *values, ..all.clone() };
+        let any = Pin { kind: None, ..pin.clone() };
+        for (pin, options) in [(pin, &all), (pin, &as_found), (&any, &all)] {
+            if self.stop.is_asked() {
+                break;
+            }
+            match self.reduce_to(&case, pin, options) {
+                Ok(case) => return Distinct::new(pin, number, &case, self.candidate, options),
+                // What a process was asked before may matter: the next try is the first that one is asked.
+                Err(Guard::NotShown) if found.pin.kind.is_some() => self.candidate.renew(),
+                Err(_) if self.stop.is_asked() => {}
+                Err(_) => return Distinct::new(pin, number, &case, self.candidate, options),
+            }
+        }
+        if self.stop.is_asked() {
+            let why = format!("The case is not reduced: a stop was asked for.\n{told}");
+            return Distinct::unreduced(pin, number, &case, self.candidate, why);
+        }
+        let why = format!(
+            "The worker failed like this once, and not in three further runs of the case alone, two of them in new processes: \
+             what it was asked before may matter, or how busy the machine was.\n{told}"
+        );
+        Distinct {
+            shape: "shown once".to_string(),
+            ..Distinct::unreduced(pin, number, &case, self.candidate, why)
+        }
+    }
+
+    /// The smallest case that shows what is pinned.
+    fn reduce_to(&self, case: &Case, pin: &Pin, options: &Options) -> Result<Case, Guard> {
         let is_shown = |judgement: &Judgement| {
             let Verdict::Violated(findings) = &judgement.verdict else { return false };
-            let (new, _) = self.known.sort(findings, method_of(&case));
-            new.into_iter().any(|finding| Pin::of_finding(finding) == *pin)
+            let (new, _) = self.known.sort(findings, method_of(case));
+            new.into_iter().any(|finding| pin.is_of(finding))
         };
-        let mut shows = |case: &Case| reduce::violates_so(case, self.candidate, &options, &is_shown);
-        let reduced = reduce::reduce(&case, self.reduction, &mut shows, &mut |_| {});
-        let (case, shows_again) = match reduced {
-            Ok(reduced) => (reduced.case, true),
+        let mut shows = |case: &Case| {
+            !self.stop.is_asked() && reduce::violates_so(case, self.candidate, options, &is_shown)
+        };
+        match reduce::reduce(case, self.reduction, &mut shows, &mut |_| {}) {
+            Ok(reduced) => Ok(reduced.case),
             // A worker that fails on every graph: nothing of this one matters.
-            Err(Guard::EmptyShows) if pin.kind.is_some() => (reduce::emptied(&case), true),
-            Err(Guard::NotShown) => (case, pin.kind.is_none()),
-            Err(_) => (case, true),
-        };
-        let finding = Distinct::new(pin, number, &case, self.candidate, &options);
-        if shows_again { finding } else { finding.shown_once() }
+            Err(Guard::EmptyShows) if pin.rule.starts_with("worker/") => Ok(reduce::emptied(case)),
+            Err(why) => Err(why),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A finding as a folder: the case, the explanation, the graph as exchange JSON, and a program that shows it.
 //!
-//! `RULE-NUMBER/` holds `case.graph`, `explanation.txt`, `before.json`, and `repro.py` if the candidate can make one; if it
+//! `RULE-NUMBER/` (with another number behind, where that is somebody else's) holds `case.graph`, `explanation.txt`, `before.json`, and `repro.py` if the candidate can make one; if it
 //! cannot, the explanation ends with its reason.
 
+use super::store::free;
 use super::{Campaign, CampaignError, Distinct};
 use crate::candidates::{Candidate, Reproduce};
 use crate::format::{json, text};
@@ -10,10 +11,26 @@ use crate::judge::Ranks;
 use std::path::Path;
 
 impl Campaign<'_> {
-    /// Writes a finding down, if that is asked for.
+    /// Whether findings can be written down where that is asked for: better known before than after hours of work.
+    pub(super) fn check_reproductions(&self) -> Result<(), CampaignError> {
+        let Some(folder) = &self.reproductions else { return Ok(()) };
+        let fails = |error| CampaignError::Reproduction(format!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(fails)?;
+        let probe = free(folder, &format!(".writable-{}", std::process::id()), |_| false);
+        std::fs::write(&probe, "").and_then(|()| std::fs::remove_file(&probe)).map_err(fails)
+    }
+
+    /// Writes a finding down, if that is asked for and has not been done.
     pub(super) fn reproduce(&self, finding: &Distinct) -> Result<(), CampaignError> {
         let Some(folder) = &self.reproductions else { return Ok(()) };
-        let folder = folder.join(finding.file_name().trim_end_matches(".graph"));
+        let has_case = |folder: &Path| {
+            std::fs::read_to_string(folder.join("case.graph")).is_ok_and(|text| text == finding.case)
+        };
+        let folder = free(folder, finding.file_name().trim_end_matches(".graph"), has_case);
+        // The explanation is written last.
+        if folder.join("explanation.txt").exists() {
+            return Ok(());
+        }
         let rank = match self.ranks.of_case(finding.number) {
             Ranks::All => 0,
             Ranks::One(number) => number,

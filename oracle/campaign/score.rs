@@ -22,6 +22,8 @@ pub struct Score {
     pub cases: Vec<Option<u64>>,
     /// The most fundamental rule of each conviction, and how often it was that.
     pub rules: BTreeMap<&'static str, u64>,
+    /// Cases in which the candidate did something, of those that did not convict it.
+    pub acted: u64,
 }
 
 impl Score {
@@ -53,22 +55,21 @@ pub struct Reduction {
 
 /// Scores a candidate on seeds `0..seeds`, with at most `limit` cases each.
 pub fn score(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Options) -> Score {
-    let found: Vec<Option<(u64, &'static str)>> = (0..seeds)
-        .into_par_iter()
-        .map(|seed| convict(candidate, seed, limit, options).map(|found| (found.number, found.rule)))
-        .collect();
+    let tried: Vec<(Option<Conviction>, u64)> =
+        (0..seeds).into_par_iter().map(|seed| convict(candidate, seed, limit, options)).collect();
     let mut rules = BTreeMap::new();
-    for (_, rule) in found.iter().flatten() {
-        *rules.entry(*rule).or_insert(0) += 1;
+    for found in tried.iter().filter_map(|(found, _)| found.as_ref()) {
+        *rules.entry(found.rule).or_insert(0) += 1;
     }
-    Score { cases: found.into_iter().map(|found| found.map(|(cases, _)| cases)).collect(), rules }
+    let cases = tried.iter().map(|(found, _)| found.as_ref().map(|found| found.number)).collect();
+    Score { cases, rules, acted: tried.iter().map(|(_, acted)| acted).sum() }
 }
 
 /// Reduces, for each of the seeds `0..seeds`, the first case that convicts a candidate; one after another, so that none
 /// waits for another. Seeds without a conviction among `limit` cases are left out, and so is what cannot be reduced.
 pub fn reductions(candidate: &dyn Candidate, seeds: u64, limit: u64, options: &Options) -> Vec<Reduction> {
     let reduction = |seed| {
-        let Conviction { case, rule, .. } = convict(candidate, seed, limit, options)?;
+        let Conviction { case, rule, .. } = convict(candidate, seed, limit, options).0?;
         let started = Instant::now();
         let mut shows = |case: &Case| reduce::violates(case, candidate, options, &rule.into());
         let reduced = reduce::reduce(&case, Budget::default(), &mut shows, &mut |_| {}).ok()?;
@@ -87,11 +88,13 @@ struct Conviction {
     case: Case,
 }
 
-fn convict(candidate: &dyn Candidate, seed: u64, limit: u64, options: &Options) -> Option<Conviction> {
+/// The first case of a seed that convicts a candidate, and in how many before it the candidate did something.
+fn convict(candidate: &dyn Candidate, seed: u64, limit: u64, options: &Options) -> (Option<Conviction>, u64) {
     let passes = candidate.capabilities().passes;
     let repair = if passes == [PassKind::Repair] { 100 } else { 0 };
     let config = Config { repair, ..Config::default() };
-    (0..limit).find_map(|number| {
+    let mut acted = 0;
+    let found = (0..limit).find_map(|number| {
         let case = match passes[..] {
             [PassKind::Partition] => joint::case(&joint::Config::default(), seed, number),
             [PassKind::Schedule] => schedule::case(seed, number),
@@ -99,9 +102,11 @@ fn convict(candidate: &dyn Candidate, seed: u64, limit: u64, options: &Options) 
             _ => generate::case(&config, seed, number).into_case(),
         };
         let judgement = judge::judge(&case, candidate, options).ok()?;
+        acted += u64::from(judgement.acted);
         let rule = *judgement.violated_rules().first()?;
         let reference = judge::judge(&case, &Reference, options).ok()?;
         let is_sound = !matches!(reference.verdict, Verdict::Violated(_));
         is_sound.then_some(Conviction { number: number + 1, rule, case })
-    })
+    });
+    (found, acted)
 }

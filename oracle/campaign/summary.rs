@@ -3,12 +3,16 @@
 use super::Distinct;
 use super::store::Header;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Reasons for refusals that are counted; so many for doubts too.
 const REASONS: usize = 100;
 /// Reasons for refusals that are told; so many for doubts too.
 const TOLD: usize = 10;
+/// Cases of a pass, in none of which it did anything, after which this is no accident.
+const IDLE: u64 = 32;
 
 /// What one batch gave; also the sums over all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -18,8 +22,13 @@ pub struct Batch {
     pub number: u64,
     /// Cases judged.
     pub cases: u64,
-    /// Cases in which the pass had something to do.
+    /// Whether a stop was asked for before its findings were reduced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// Cases in which the pass did something.
     pub useful: u64,
+    /// By pass: the cases that were judged, and those in which it did something.
+    pub acts: BTreeMap<String, (u64, u64)>,
     /// Cases that were violated.
     pub violated: u64,
     /// Violated cases in which everything is known, before they are reduced or when they have been.
@@ -60,15 +69,31 @@ pub struct Batch {
     pub found: Vec<Distinct>,
 }
 
+/// How a run of a campaign ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Ending {
+    /// At its limit.
+    #[default]
+    Whole,
+    /// By a signal: its number.
+    Stopped(u8),
+    /// Because something could not be written, in words. What was found is in the summary.
+    Failed(String),
+}
+
 /// What a campaign has done so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// What was asked, in words.
     pub title: String,
-    /// The sums over all batches, with all distinct findings in order of discovery.
+    /// The sums over all batches, with all distinct findings in order of their cases.
     pub total: Batch,
-    /// Batches that are done.
-    pub batches: BTreeSet<u64>,
+    /// Batches that are done, by their numbers.
+    pub batches: BTreeMap<u64, Batch>,
+    /// How the run ended.
+    pub ending: Ending,
+    /// Where the candidate never did anything: in how many cases the reference did, and of how many that were tried.
+    pub reference: Option<(u64, u64)>,
 }
 
 impl Summary {
@@ -76,36 +101,142 @@ impl Summary {
         Summary { title: header.title(), ..Summary::default() }
     }
 
-    /// The first batch of a shard that is not done.
-    pub(super) fn next_batch(&self, (shard, of): (u64, u64)) -> u64 {
-        let mut batch = shard;
-        while self.batches.contains(&batch) {
-            batch += of;
-        }
-        batch
+    /// Whether the first `cases` cases of a batch are done.
+    pub(super) fn has(&self, batch: u64, cases: u64) -> bool {
+        self.batches.get(&batch).is_some_and(|batch| batch.length() >= (cases, true))
     }
 
+    /// What was known before a batch: the sums over all that come before it.
+    pub(super) fn before(&self, batch: u64) -> Cow<'_, Batch> {
+        match self.batches.last_key_value() {
+            Some((&last, _)) if last >= batch => {
+                Cow::Owned(sum(self.batches.range(..batch).map(|(_, batch)| batch)))
+            }
+            _ => Cow::Borrowed(&self.total),
+        }
+    }
+
+    /// Adds a batch. Of two with one number the longer one counts; of two that are as long the findings of both.
+    pub(super) fn add(&mut self, batch: Batch) {
+        let is_next = self.batches.last_key_value().is_none_or(|(&last, _)| last < batch.number);
+        if is_next {
+            self.total.add(&batch);
+        }
+        let batch = match self.batches.remove(&batch.number) {
+            Some(other) => other.or(batch),
+            None => batch,
+        };
+        self.batches.insert(batch.number, batch);
+        if !is_next {
+            self.total = sum(self.batches.values());
+        }
+    }
+
+    /// The passes that did nothing in any of so many cases that it is no accident, with the cases; all passes, where the
+    /// campaign did nothing at all. What they are worth was not judged.
+    pub fn idle(&self) -> Vec<(&str, u64)> {
+        let acts = self.total.acts.iter();
+        let idle = |cases: u64, acted: u64| acted == 0 && (cases >= IDLE || self.total.useful == 0);
+        acts.filter(|(_, (cases, acted))| idle(*cases, *acted))
+            .map(|(p, (cases, _))| (p.as_str(), *cases))
+            .collect()
+    }
+
+    /// Whether nothing was judged: there was no case in which the candidate did something.
+    pub fn judged_nothing(&self) -> bool {
+        self.total.useful == 0
+    }
+}
+
+/// The sums over batches in order of their numbers.
+fn sum<'b>(batches: impl Iterator<Item = &'b Batch>) -> Batch {
+    let mut total = Batch::default();
+    batches.for_each(|batch| total.add(batch));
+    total
+}
+
+impl Batch {
     /// Whether a finding is among those so far.
     pub(super) fn has(&self, finding: &Distinct) -> bool {
-        self.total.found.iter().any(|found| found.is_same(finding))
+        self.found.iter().any(|found| found.is_same(finding))
     }
 
     /// The findings of a rule.
     pub(super) fn kinds(&self, rule: &str) -> usize {
-        self.total.found.iter().filter(|found| found.rule == rule).count()
+        self.found.iter().filter(|found| found.rule == rule).count()
     }
 
-    /// Adds a batch, unless it was added before.
-    pub(super) fn add(&mut self, batch: Batch) {
-        if !self.batches.insert(batch.number) {
-            return;
-        }
-        for finding in batch.found {
-            if !self.has(&finding) {
-                self.total.found.push(finding);
+    /// How far it came: its cases, and whether their findings are reduced.
+    pub(super) fn length(&self) -> (u64, bool) {
+        (self.cases, !self.stopped)
+    }
+
+    /// The longer of two with one number; of two that are as long always the same one, with the findings of both.
+    fn or(self, other: Batch) -> Batch {
+        let rank =
+            |batch: &Batch| (batch.length(), Reverse(serde_json::to_string(batch).unwrap_or_default()));
+        let (mut better, worse) = match rank(&self) >= rank(&other) {
+            true => (self, other),
+            false => (other, self),
+        };
+        if better.length() == worse.length() {
+            better.found.extend(worse.found);
+            better.found.sort_by(|a, b| (a.number, &a.rule, &a.case).cmp(&(b.number, &b.rule, &b.case)));
+            let found = std::mem::take(&mut better.found);
+            for finding in found {
+                if !better.has(&finding) {
+                    better.found.push(finding);
+                }
             }
         }
-        let total = &mut self.total;
+        better
+    }
+
+    /// Whether the counts can be those of a batch of this campaign; if not, why.
+    pub(super) fn consistent(&self, campaign: &Header) -> Result<(), String> {
+        let (shard, shards) = campaign.shard;
+        let first = self.number.checked_mul(campaign.batch);
+        let Some(first) = first.filter(|_| self.number.checked_rem(shards) == Some(shard)) else {
+            return Err(format!("there is no batch {} in shard {shard}/{shards}", self.number));
+        };
+        let sum = |counts: &BTreeMap<String, u64>| counts.values().fold(0u64, |a, &b| a.saturating_add(b));
+        let kinds = [self.violated, self.refused, self.undecided, self.invalid, self.crashed];
+        let is_ours = |number: u64| number >= first && number - first < self.cases;
+        let checks = [
+            (self.cases <= campaign.batch, "more cases than a batch has"),
+            (kinds.iter().fold(0u64, |a, &b| a.saturating_add(b)) <= self.cases, "more verdicts than cases"),
+            (
+                self.useful <= self.cases && self.violated <= self.useful,
+                "other useful cases than there can be",
+            ),
+            (
+                self.rules.values().all(|&count| count <= self.violated),
+                "more cases of a rule than violated ones",
+            ),
+            (sum(&self.first_rules) <= self.violated, "more first rules than violated cases"),
+            (sum(&self.refusals) == self.refused, "other reasons for refusals than refused cases"),
+            (sum(&self.doubts) == self.undecided, "other doubts than undecided cases"),
+            (self.first_violation.is_none_or(is_ours), "a first violation elsewhere"),
+            (self.found.iter().all(|finding| is_ours(finding.number)), "a finding elsewhere"),
+        ];
+        match checks.iter().find(|(holds, _)| !holds) {
+            Some((_, why)) => Err(format!("batch {} has {why}", self.number)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a batch to a sum.
+    fn add(&mut self, batch: &Batch) {
+        for finding in &batch.found {
+            if !self.has(finding) {
+                self.found.push(finding.clone());
+            }
+        }
+        for (pass, (cases, acted)) in &batch.acts {
+            let sum = self.acts.entry(pass.clone()).or_insert((0, 0));
+            *sum = (sum.0 + cases, sum.1 + acted);
+        }
+        let total = self;
         total.cases += batch.cases;
         total.useful += batch.useful;
         total.violated += batch.violated;
@@ -114,23 +245,23 @@ impl Summary {
         total.undecided += batch.undecided;
         total.invalid += batch.invalid;
         total.crashed += batch.crashed;
-        total.first_invalid = total.first_invalid.take().or(batch.first_invalid);
-        total.first_crash = total.first_crash.take().or(batch.first_crash);
+        total.first_invalid = total.first_invalid.take().or(batch.first_invalid.clone());
+        total.first_crash = total.first_crash.take().or(batch.first_crash.clone());
         total.first_violation = match (total.first_violation, batch.first_violation) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
         let sums = [
-            (&mut total.rules, batch.rules),
-            (&mut total.first_rules, batch.first_rules),
-            (&mut total.known_links, batch.known_links),
-            (&mut total.misses, batch.misses),
-            (&mut total.refusals, batch.refusals),
-            (&mut total.doubts, batch.doubts),
+            (&mut total.rules, &batch.rules),
+            (&mut total.first_rules, &batch.first_rules),
+            (&mut total.known_links, &batch.known_links),
+            (&mut total.misses, &batch.misses),
+            (&mut total.refusals, &batch.refusals),
+            (&mut total.doubts, &batch.doubts),
         ];
         for (sum, counts) in sums {
             for (rule, count) in counts {
-                *sum.entry(rule).or_insert(0) += count;
+                *sum.entry(rule.clone()).or_insert(0) += count;
             }
         }
         // A reason may hold anything: the rarest ones are forgotten, so that memory stays bounded.
@@ -142,7 +273,9 @@ impl Summary {
             }
         }
     }
+}
 
+impl Summary {
     /// The summary for people: one paragraph, then the cases by rule.
     pub fn text(&self) -> String {
         let t = &self.total;
@@ -165,6 +298,21 @@ impl Summary {
         }
         text += &words.join(", ");
         text.push('\n');
+        for (pass, cases) in self.idle() {
+            text += &format!("nothing was judged of {pass}: it did nothing in any of its {cases} cases\n");
+        }
+        if let Some((acted, tried)) = self.reference.filter(|&(acted, _)| acted > 0) {
+            text += &format!("warning: the reference did something in {acted} of the first {tried} cases\n");
+        }
+        match &self.ending {
+            Ending::Whole => {}
+            Ending::Stopped(signal) => {
+                text += &format!("stopped by signal {signal}: this is what was done until then\n")
+            }
+            Ending::Failed(_) => {
+                text += "ended because something could not be written: this is what was done until then\n"
+            }
+        }
         if let Some(first) = &t.first_invalid {
             text += &format!("the first that could not be judged: {first}\n");
         }

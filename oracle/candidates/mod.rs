@@ -104,6 +104,11 @@ pub trait Candidate: Sync {
     /// Its name on the command line and in expectations.
     fn name(&self) -> &str;
 
+    /// What is run, where the name and the version of this program do not say that: a command, and its limits.
+    fn runs(&self) -> Option<String> {
+        None
+    }
+
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
@@ -154,6 +159,9 @@ pub trait Candidate: Sync {
         let _ = finding;
         Err(Refusal::new(format!("{} makes no reproductions", self.name())))
     }
+
+    /// Forgets what it may keep between requests, where it can: whatever it is asked next is asked first.
+    fn renew(&self) {}
 
     /// How it ran so far, in lines for people.
     fn notes(&self) -> Vec<String> {

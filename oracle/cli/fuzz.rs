@@ -2,8 +2,8 @@
 
 use super::check::ValuesArgument;
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, ReportFormat, Status, files, print};
-use crate::campaign::{BATCH, Campaign, Diff, KnownList, Limit, RankPlan, Summary, merge};
+use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
+use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate};
 use crate::case::PassConfig;
 use crate::judge::Options;
@@ -112,6 +112,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 
 impl Fuzz {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let stop = signals::stop_on_signals()?;
         let pass = match self.pass.as_str() {
             "all" => None,
             name => {
@@ -119,7 +120,7 @@ impl Fuzz {
                 Some(PassKind::named(name).map_err(with_all)?)
             }
         };
-        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start(limits)? {
+        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start(limits, &stop)? {
             Some(worker) => vec![Box::new(worker)],
             None => {
                 let find = |name: &String| candidates::find(name).map_err(CouldNotRun::new);
@@ -131,7 +132,8 @@ impl Fuzz {
                 self.offers(candidate.as_ref(), pass)?;
             }
         }
-        let old = self.against.as_ref().map(|old| self.worker.named_or_command(old, limits)).transpose()?;
+        let old = self.against.as_ref();
+        let old = old.map(|old| self.worker.named_or_command(old, limits, &stop)).transpose()?;
         let known = self.known(limits)?;
         if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
             (pass, &self.graphs[..])
@@ -165,7 +167,7 @@ impl Fuzz {
             (_, Some(seconds)) => Limit::Time(Duration::from_secs(seconds)),
             (cases, None) => Limit::Cases(cases.unwrap_or(CASES)),
         };
-        let (mut summaries, mut diffs) = (Vec::new(), Vec::new());
+        let (mut summaries, mut diffs, mut failed) = (Vec::new(), Vec::new(), None);
         for candidate in &candidates {
             let out = self.out.as_ref().map(|folder| match candidates.len() {
                 1 => folder.clone(),
@@ -191,16 +193,27 @@ impl Fuzz {
                 batch: if self.worker.is_given() { WORKER_BATCH } else { BATCH },
                 reproductions: self.repro.clone(),
                 progress: std::io::stderr().is_terminal(),
+                stop: stop.clone(),
             };
-            match &old {
-                Some(old) => diffs.push(campaign.compare(old.as_ref()).map_err(CouldNotRun::new)?),
-                None => summaries.push(campaign.run().map_err(CouldNotRun::new)?),
+            let done = match &old {
+                Some(old) => campaign.compare(old.as_ref()).map(|diff| diffs.push(diff)),
+                None => campaign.run().map(|summary| summaries.push(summary)),
+            };
+            // What was found before is told before the error.
+            failed = done.err().map(CouldNotRun::new);
+            if failed.is_some() || stop.is_asked() {
+                break;
             }
         }
-        let status = match &old {
-            Some(_) => report_diffs(&diffs, self.format, out),
-            None => report(&summaries, self.format, out),
-        }?;
+        let status = match (&old, &failed) {
+            (_, Some(_)) if summaries.is_empty() && diffs.is_empty() => Ok(Status::CouldNotRun),
+            (Some(_), _) => report_diffs(&diffs, self.format, out),
+            (None, _) => report(&summaries, self.format, out),
+        };
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let status = status?;
         if self.format == ReportFormat::Text {
             let notes: Vec<String> = candidates.iter().chain(&old).flat_map(|one| one.notes()).collect();
             print(out, &notes.iter().map(|note| format!("{note}\n")).collect::<String>())?;
@@ -267,10 +280,14 @@ fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Re
         }
     };
     print(out, &text)?;
-    match diffs.iter().all(|diff| diff.worse.is_empty()) {
-        true => Ok(Status::Sound),
-        false => Ok(Status::Violated),
+    if let Some(signal) = diffs.iter().find_map(|diff| diff.stopped) {
+        return Ok(signals::status(signal));
     }
+    Ok(match () {
+        () if diffs.iter().any(|diff| !diff.worse.is_empty()) => Status::Violated,
+        () if diffs.iter().any(|diff| diff.acted.0 == 0) => Status::Undecided,
+        () => Status::Sound,
+    })
 }
 
 fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
@@ -282,6 +299,13 @@ fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> R
         }
     };
     print(out, &text)?;
+    for summary in summaries {
+        match &summary.ending {
+            Ending::Whole => {}
+            Ending::Stopped(signal) => return Ok(signals::status(*signal)),
+            Ending::Failed(why) => return Err(CouldNotRun::new(why)),
+        }
+    }
     let total = |count: fn(&Summary) -> u64| summaries.iter().map(count).sum::<u64>();
     if total(|s| s.total.found.len() as u64 + s.total.crashed) > 0 {
         return Ok(Status::Violated);
@@ -291,7 +315,8 @@ fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> R
             "some cases could not be judged (see above): the generator is at fault",
         ));
     }
-    match total(|s| s.total.refused + s.total.undecided) == total(|s| s.total.cases) {
+    let judged_nothing = |summary: &Summary| summary.judged_nothing() || !summary.idle().is_empty();
+    match summaries.iter().any(judged_nothing) {
         true => Ok(Status::Undecided),
         false => Ok(Status::Sound),
     }
@@ -325,5 +350,14 @@ fn json(summary: &Summary) -> serde_json::Value {
         "summary_version": "graph-oracle-summary/1",
         "campaign": summary.title,
         "total": summary.total,
+        "nothing_judged_of": summary.idle().into_iter().map(|(pass, _)| pass).collect::<Vec<_>>(),
+        "stopped_by_signal": match summary.ending {
+            Ending::Stopped(signal) => Some(signal),
+            _ => None,
+        },
+        "could_not_write": match &summary.ending {
+            Ending::Failed(why) => Some(why),
+            _ => None,
+        },
     })
 }

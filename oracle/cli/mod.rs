@@ -1,7 +1,7 @@
 //! The command line: parsing arguments and printing. Every decision is made elsewhere.
 //!
-//! Exit status: 0 sound, 1 violated, 2 could not run (bad arguments, unreadable input), 3 undecided or refused, 77 left out
-//! for want of a GPU.
+//! Exit status: 0 sound, 1 violated, 2 could not run (bad arguments, unreadable input), 3 undecided, refused or nothing
+//! judged, 77 left out for want of a GPU, 130 and 143 stopped by Ctrl-C and SIGTERM.
 
 mod check;
 mod files;
@@ -12,9 +12,11 @@ mod rules;
 mod run;
 mod score;
 mod show;
+mod signals;
 mod simulate;
 mod smoke;
 mod sweep;
+mod terminal;
 mod timing;
 mod worker;
 
@@ -24,6 +26,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
+use terminal::Terminal;
 use timing::Timing;
 
 /// Says whether a distributed-training graph pass did its job, and why not.
@@ -88,10 +91,14 @@ pub enum Status {
     Violated = 1,
     /// The input or the arguments cannot be used.
     CouldNotRun = 2,
-    /// Undecided or refused only.
+    /// Undecided or refused only, or nothing was judged.
     Undecided = 3,
     /// Left out, as was asked for where there is no GPU.
     Skipped = 77,
+    /// Stopped by Ctrl-C.
+    Interrupted = 130,
+    /// Stopped by SIGTERM.
+    Terminated = 143,
 }
 
 /// Why the program could not run: one clear message, each line complete in itself.
@@ -145,8 +152,10 @@ fn limits(set: &[(Limit, u64)]) -> Limits {
     })
 }
 
-/// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`.
+/// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`; both with
+/// what could steer a terminal escaped.
 pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
+    let (out, complain) = (&mut Terminal::new(out), &mut Terminal::new(complain));
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => {

@@ -6,7 +6,7 @@
 use super::check::ValuesArgument;
 use super::files::{self, Input};
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, PassOptions, Status, print};
+use super::{CouldNotRun, PassOptions, Status, print, signals};
 use crate::campaign::{breaking, expecting};
 use crate::case::{Case, Expectation, Subject};
 use crate::judge::{self, CannotJudge, Judgement, Options};
@@ -51,6 +51,9 @@ pub(super) struct Reduce {
 /// The stack of the thread that does the work, bytes: as much as a main thread has. Rules follow chains of nodes.
 const STACK: usize = 8 << 20;
 
+/// How often it is looked whether a stop was asked for.
+const GLANCE: Duration = Duration::from_millis(100);
+
 /// A year: more is no limit, and would not fit the clock.
 const MOST_SECONDS: u64 = 365 * 24 * 3600;
 
@@ -82,6 +85,7 @@ impl Reduce {
         complain: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let deadline = Instant::now() + Duration::from_secs(self.seconds.min(MOST_SECONDS));
+        let stop = signals::stop_on_signals()?;
         let (news, told) = mpsc::channel();
         let (own, limits) = (self.clone(), limits.clone());
         let work = move || {
@@ -96,7 +100,8 @@ impl Reduce {
         let mut first: Option<(&str, String, Case)> = None;
         let (mut best, mut shown) = (None, usize::MAX);
         let done = loop {
-            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match told.recv_timeout(left.min(GLANCE)) {
                 Ok(News::Breaks { rule, candidate, case }) => {
                     shown = case.graph.len();
                     first = Some((rule, candidate, *case));
@@ -111,10 +116,15 @@ impl Reduce {
                     best = Some(*case);
                 }
                 Ok(News::Done(done)) => break Some(done?),
+                Err(mpsc::RecvTimeoutError::Timeout) if left > GLANCE && !stop.is_asked() => {}
                 Err(_) => break None,
             }
         };
         let Some((rule, candidate, case)) = first else {
+            if let Some(signal) = stop.signal() {
+                let _ = writeln!(complain, "stopped before the case was judged");
+                return Ok(signals::status(signal));
+            }
             let seconds = self.seconds;
             return Err(CouldNotRun::new(format_args!(
                 "{name}: not judged within {seconds} seconds; --seconds gives more"
@@ -126,7 +136,9 @@ impl Reduce {
             explanation: String::new(),
             finished: false,
         });
-        if !done.finished {
+        if stop.is_asked() {
+            let _ = writeln!(complain, "stopped: the best so far");
+        } else if !done.finished {
             let _ = writeln!(complain, "time is up: the best so far; --seconds gives more");
         }
         let text = done.case.to_string();
@@ -139,7 +151,7 @@ impl Reduce {
             }
             None => print(out, &format!("{text}\n{}", done.explanation))?,
         }
-        Ok(Status::Violated)
+        Ok(stop.signal().map_or(Status::Violated, signals::status))
     }
 
     /// Judges the case, reduces it and explains what is left.

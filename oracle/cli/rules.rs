@@ -30,7 +30,9 @@ impl Rules {
             ReportFormat::Text => chosen.iter().map(tell).collect::<Vec<_>>().join("\n"),
             ReportFormat::Json => {
                 let rules: Vec<serde_json::Value> = chosen.iter().map(to_json).collect();
-                serde_json::to_string_pretty(&rules).map_err(CouldNotRun::new)? + "\n"
+                let catalogue =
+                    serde_json::json!({"catalogue_version": "graph-oracle-catalogue/1", "rules": rules});
+                serde_json::to_string_pretty(&catalogue).map_err(CouldNotRun::new)? + "\n"
             }
         };
         print(out, &text)?;

@@ -52,7 +52,7 @@ impl Score {
             let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();
             return self.reduce(&chosen, &options, out);
         }
-        let mut convicted = true;
+        let (mut convicted, mut idle) = (true, Vec::new());
         print(
             out,
             "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
@@ -60,14 +60,21 @@ impl Score {
         for (name, about, origin, candidate) in all.into_iter().filter(|planted| wanted(planted.0)) {
             let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
+            idle.extend(Some(name.to_string()).filter(|_| did_nothing(&score)));
             print(out, &row(name, about, origin, &score))?;
         }
         for candidate in others {
             let score = score(candidate.as_ref(), self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
+            idle.extend(Some(candidate.name().to_string()).filter(|_| did_nothing(&score)));
             let passes = candidate.capabilities().passes;
             let passes: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
             print(out, &row(candidate.name(), &passes.join(", "), "", &score))?;
+        }
+        if !idle.is_empty() {
+            let who = idle.join(", ");
+            print(out, &format!("\nnothing was judged of {who}: nothing was done in any case\n"))?;
+            return Ok(Status::Undecided);
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
     }
@@ -125,6 +132,11 @@ fn reduced_row(name: &str, found: &[(Reduction, usize)]) -> String {
         seconds(millis.get(millis.len() / 2)),
         seconds(millis.last()),
     )
+}
+
+/// Whether there was nothing to convict the candidate of.
+fn did_nothing(score: &crate::campaign::Score) -> bool {
+    score.rules.is_empty() && score.acted == 0
 }
 
 /// Name, what is wrong, after which reports, and who does it.

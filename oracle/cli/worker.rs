@@ -4,6 +4,7 @@ use super::{CouldNotRun, Status, print};
 use crate::candidates::worker::{Limits, Worker, conformance, serve};
 use crate::candidates::{self, Candidate};
 use crate::limits::Limit;
+use crate::stop::Stop;
 use clap::Args;
 use std::io::Write;
 use std::time::Duration;
@@ -47,9 +48,10 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl LimitOptions {
-    fn limits(&self, limits: &crate::limits::Limits) -> Limits {
+    fn limits(&self, limits: &crate::limits::Limits, stop: &Stop) -> Limits {
         let answer = self.worker_answer.unwrap_or(limits.get(Limit::Answer));
         Limits {
+            stop: stop.clone(),
             request: Duration::from_secs_f64(self.worker_seconds),
             answer: usize::try_from(answer).unwrap_or(usize::MAX),
             start: Duration::from_secs_f64(self.worker_start),
@@ -64,10 +66,14 @@ impl WorkerOptions {
         self.worker.is_some()
     }
 
-    /// The worker, if one is given.
-    pub(super) fn start(&self, limits: &crate::limits::Limits) -> Result<Option<Worker>, CouldNotRun> {
-        let start =
-            |command: &String| Worker::start(command, self.limits.limits(limits)).map_err(CouldNotRun::new);
+    /// The worker, if one is given. It is not waited for when a stop was asked for.
+    pub(super) fn start(
+        &self,
+        limits: &crate::limits::Limits,
+        stop: &Stop,
+    ) -> Result<Option<Worker>, CouldNotRun> {
+        let limits = self.limits.limits(limits, stop);
+        let start = |command: &String| Worker::start(command, limits.clone()).map_err(CouldNotRun::new);
         self.worker.as_ref().map(start).transpose()
     }
 
@@ -77,7 +83,17 @@ impl WorkerOptions {
         limits: &crate::limits::Limits,
         name: impl FnOnce() -> String,
     ) -> Result<Box<dyn Candidate>, CouldNotRun> {
-        match self.start(limits)? {
+        self.or_named_until(limits, &Stop::default(), name)
+    }
+
+    /// The same, until a stop is asked for.
+    pub(super) fn or_named_until(
+        &self,
+        limits: &crate::limits::Limits,
+        stop: &Stop,
+        name: impl FnOnce() -> String,
+    ) -> Result<Box<dyn Candidate>, CouldNotRun> {
+        match self.start(limits, stop)? {
             Some(worker) => Ok(Box::new(worker)),
             None => candidates::find(&name()).map_err(CouldNotRun::new),
         }
@@ -88,11 +104,13 @@ impl WorkerOptions {
         &self,
         text: &str,
         limits: &crate::limits::Limits,
+        stop: &Stop,
     ) -> Result<Box<dyn Candidate>, CouldNotRun> {
         match candidates::find(text) {
             Ok(candidate) => Ok(candidate),
             Err(_) => {
-                let worker = Worker::start(text, self.limits.limits(limits)).map_err(CouldNotRun::new)?;
+                let worker =
+                    Worker::start(text, self.limits.limits(limits, stop)).map_err(CouldNotRun::new)?;
                 Ok(Box::new(worker))
             }
         }
@@ -135,7 +153,8 @@ impl Test {
         let mut told = |check: &conformance::Check| {
             unprinted = unprinted.take().or(print(out, &format!("{check}\n")).err());
         };
-        let checks = conformance::test(&self.command, &self.limits.limits(limits), &mut told);
+        let checks =
+            conformance::test(&self.command, &self.limits.limits(limits, &Stop::default()), &mut told);
         if let Some(error) = unprinted {
             return Err(error);
         }

@@ -437,9 +437,18 @@ fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> 
     }
 }
 
-/// Whether the order of the nodes differs.
+/// Whether the list differs, names aside: in what is called and what it is called on.
 fn has_moved(before: &Graph, after: &Graph) -> bool {
-    before.ids().map(|id| before.name(id)).ne(after.ids().map(|id| after.name(id)))
+    let place = |graph: &Graph, id: NodeId| {
+        let mut inputs = Vec::new();
+        graph.for_each_input(id, &mut |input| inputs.push(input));
+        (graph.node(id).op, inputs)
+    };
+    let is_same = |id: NodeId| {
+        let is_call = before.node(id).op == Op::Call;
+        place(before, id) == place(after, id) && (!is_call || before.target(id) == after.target(id))
+    };
+    before.len() != after.len() || !before.ids().all(is_same)
 }
 
 /// Whether graphs are executed, whatever a proof says.

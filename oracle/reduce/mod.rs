@@ -69,8 +69,12 @@ impl Pin {
 
     /// Whether a judgement shows it.
     pub fn is_shown(&self, judgement: &Judgement) -> bool {
-        let is_kind = |f: &Finding| self.kind.is_none() || worker::kind(f) == self.kind.as_deref();
-        findings(judgement).into_iter().any(|finding| finding.rule == self.rule && is_kind(finding))
+        findings(judgement).into_iter().any(|finding| self.is_of(finding))
+    }
+
+    /// Whether it is the violation that a finding tells.
+    pub fn is_of(&self, finding: &Finding) -> bool {
+        finding.rule == self.rule && (self.kind.is_none() || worker::kind(finding) == self.kind.as_deref())
     }
 }
 
@@ -81,7 +85,9 @@ fn findings(judgement: &Judgement) -> Vec<&Finding> {
     }
 }
 
-/// The question that pins a reduction: does `candidate` show it on the case, and is the reference right on it? The second half keeps the case one that a correct implementation masters.
+/// The question that pins a reduction: does `candidate` show it on the case, and does the reference violate nothing on it?
+/// The second half keeps the case one that a correct implementation masters. Options that only the candidate has are
+/// not held against the case.
 pub fn violates(case: &Case, candidate: &dyn Candidate, options: &Options, pin: &Pin) -> bool {
     violates_so(case, candidate, options, &|judgement| pin.is_shown(judgement))
 }
@@ -93,11 +99,8 @@ pub fn violates_so(
     options: &Options,
     is_shown: &dyn Fn(&Judgement) -> bool,
 ) -> bool {
-    let judged = judge::judge(case, candidate, options);
-    let violated = judged.is_ok_and(|judgement| is_shown(&judgement));
-    let is_reference = candidate.name() == Reference.name();
-    violated
-        && (is_reference
-            || judge::judge(case, &Reference, options)
-                .is_ok_and(|j| !matches!(j.verdict, Verdict::Violated(_))))
+    let is_violated = |judgement: Judgement| matches!(judgement.verdict, Verdict::Violated(_));
+    judge::judge(case, candidate, options).is_ok_and(|judgement| is_shown(&judgement))
+        && (candidate.name() == Reference.name()
+            || !judge::judge(case, &Reference, options).is_ok_and(is_violated))
 }

@@ -97,6 +97,11 @@ impl SavedSet {
                 |value| serde_json::json!({ "name": value.name, "class": value.class, "bytes": value.bytes }),
             )
             .collect();
-        serde_json::json!({ "saved": values, "bytes": self.bytes(), "storages": self.storages() })
+        serde_json::json!({
+            "saved_version": "graph-oracle-saved/1",
+            "saved": values,
+            "bytes": self.bytes(),
+            "storages": self.storages(),
+        })
     }
 }

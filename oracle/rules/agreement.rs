@@ -30,12 +30,19 @@
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Checked, Evidence, Finding, NodeMention, Severity, Side, Stage, comm};
+use super::{Checked, Evidence, Finding, NodeMention, Promise, Severity, Side, Stage, comm};
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
 
 /// The id under which contradictions are told; no rule about passes.
 pub const WAYS_AGREE: &str = "oracle/ways-agree";
+
+/// The rule, which is applied with `--values agree` only.
+pub(super) static CATALOGUE: &[Promise] = &[Promise {
+    id: WAYS_AGREE,
+    statement: "With --values agree: numbers, terms, extents and structure do not contradict each other about a case.",
+    reason: "A contradiction is a fault of graph-oracle and of nobody else.",
+}];
 
 /// The contradictions, in words; and the ways that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>) {

@@ -3,6 +3,13 @@
 use super::{Checked, Evidence, Side};
 use crate::analysis::fault::{Fault, FaultKind};
 
+/// The statement of `graph/well-formed`, which several families have, and its reason.
+pub(super) const WELL_FORMED: (&str, &str) = (
+    "The result, of a partition each part, is a graph: unique names, existing references, arguments that fit the operator, \
+     one output, a consistent world.",
+    "What is not a graph cannot be executed.",
+);
+
 /// The result has no faults that the input had not.
 ///
 /// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references

@@ -162,7 +162,8 @@ pub struct Statement {
     pub reason: &'static str,
 }
 
-/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, execution, and about workers.
+/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, execution, about workers, and
+/// about the oracle itself. A rule that several families have stands once, with the passes of all.
 pub fn statements() -> Vec<Statement> {
     let of_graphs = CATALOGUE.iter().map(|r| (r.id, r.severity, r.passes.to_vec(), r.statement, r.reason));
     let of = |pass| move |(id, severity, statement, reason)| (id, severity, vec![pass], statement, reason);
@@ -171,14 +172,25 @@ pub fn statements() -> Vec<Statement> {
     let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
     let eager = eager::CATALOGUE.iter().map(|r| (r.id, Severity::Soundness, r.statement, r.reason));
     let all_passes = |r: &Promise| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
+    let agreement = agreement::CATALOGUE.iter().map(|r| {
+        let passes = vec![PassKind::Bucketing, PassKind::Repair, PassKind::Partition];
+        (r.id, Severity::Soundness, passes, r.statement, r.reason)
+    });
     let all = of_graphs
         .chain(partition.map(of(PassKind::Partition)))
         .chain(schedule.map(of(PassKind::Schedule)))
         .chain(memory.map(of(PassKind::Memory)))
         .chain(eager.map(of(PassKind::Execute)))
-        .chain(worker::CATALOGUE.iter().map(all_passes));
-    all.map(|(id, severity, passes, statement, reason)| Statement { id, severity, passes, statement, reason })
-        .collect()
+        .chain(worker::CATALOGUE.iter().map(all_passes))
+        .chain(agreement);
+    let mut statements: Vec<Statement> = Vec::new();
+    for (id, severity, passes, statement, reason) in all {
+        match statements.iter_mut().find(|known| known.id == id) {
+            Some(known) => known.passes.extend(passes),
+            None => statements.push(Statement { id, severity, passes, statement, reason }),
+        }
+    }
+    statements
 }
 
 /// The statement of the rule with this id, of whatever family.
@@ -244,9 +256,8 @@ pub static CATALOGUE: &[Rule] = &[
         id: "graph/well-formed",
         severity: Severity::Soundness,
         passes: BOTH,
-        statement: "The result is a graph: unique names, existing references, arguments that fit the operator, one \
-                    output, a consistent world.",
-        reason: "What is not a graph cannot be executed.",
+        statement: graph::WELL_FORMED.0,
+        reason: graph::WELL_FORMED.1,
         check: graph::well_formed,
     },
     Rule {

@@ -22,6 +22,7 @@ from . import emulate, targets
 from .errors import Refused
 from .groups import members, world_size
 from .options import text
+from .templates import docstring, fill
 
 _SILENT = ("policy", "memory", "estimate")
 
@@ -76,9 +77,8 @@ def write(document, pass_, options, rank, rule, title):
     if len(ranks) != world_size(document):
         # Ranks outside a group do not run this graph.
         raise Refused("the graph uses groups that some ranks are not in")
-    body = _TEMPLATE
-    replacements = {
-        "HEAD": "\n".join(head).replace("\\", "\\\\").replace('"""', "'''"),
+    return fill(_TEMPLATE, {
+        "HEAD": docstring(head),
         "IMPORTS": "\n".join(imports),
         "WORLD": str(world_size(document)),
         "GROUPS": json.dumps(groups),
@@ -87,10 +87,7 @@ def write(document, pass_, options, rank, rule, title):
         "CHECK": _CHECKS[pass_].strip("\n"),
         "EMULATE": _source(),
         "MORE": "False, True" if pass_ == "bucketing" else "False,",
-    }
-    for key, value in replacements.items():
-        body = body.replace(f"@{key}@", value)
-    return body
+    })
 
 
 def _source():

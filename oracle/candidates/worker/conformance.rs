@@ -177,6 +177,7 @@ impl Kit<'_> {
             let line = self.process()?.receive(deadline).map_err(|silence| match silence {
                 Silence::Late => format!("no answer within {} s", self.limits.request.as_secs_f64()),
                 Silence::Ended => "the process ended".to_string(),
+                Silence::Stopped => "a stop was asked for".to_string(),
                 Silence::TooLong => format!("an answer of more than {} bytes", self.limits.answer),
             })?;
             let text = std::str::from_utf8(&line).map_err(|_| "an answer that is not UTF-8".to_string())?;

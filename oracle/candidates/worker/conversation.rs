@@ -106,6 +106,7 @@ impl Conversation<'_> {
                 (Class::Hang, format!("no answer within {seconds} s"))
             }
             Silence::Ended => (Class::Crash, "the process ends".to_string()),
+            Silence::Stopped => (Class::Hang, "no answer when a stop was asked for".to_string()),
             Silence::TooLong => {
                 (Class::Oversized, format!("a line of more than {} bytes", self.limits.answer))
             }

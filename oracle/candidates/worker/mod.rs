@@ -177,6 +177,7 @@ impl Worker {
         let answer = loop {
             let line = match process.receive(sent + self.limits.request) {
                 Ok(line) => line,
+                Err(Silence::Stopped) => return Err(Refusal::new("a stop was asked for")),
                 Err(silence) => break Err(conversation.silence(silence)),
             };
             match conversation.hear(&line, wanted, read) {
@@ -227,6 +228,7 @@ fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
                 (Silence::Ended, Some(status)) => format!("{} before its hello{last}", ending(status)),
                 (Silence::Ended, None) => format!("closes its output before its hello{last}"),
                 (Silence::TooLong, _) => format!("its first line has more than {} bytes", limits.answer),
+                (Silence::Stopped, _) => "a stop was asked for before its hello".to_string(),
             });
         }
     };
@@ -265,7 +267,8 @@ impl Drop for Worker {
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
         let mut idle: Vec<Process> = idle.into_iter().collect();
         idle.iter_mut().for_each(say_bye);
-        let deadline = Instant::now() + process::END;
+        let patience = if self.limits.stop.is_asked() { process::PATIENCE } else { process::END };
+        let deadline = Instant::now() + patience;
         for process in &mut idle {
             process.ends_within(deadline.saturating_duration_since(Instant::now()));
         }
@@ -275,6 +278,14 @@ impl Drop for Worker {
 impl Candidate for Worker {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn runs(&self) -> Option<String> {
+        let Limits { request, start, answer, memory, .. } = &self.limits;
+        let memory = memory.map_or("any".to_string(), |bytes| bytes.to_string());
+        let (request, start) = (request.as_secs_f64(), start.as_secs_f64());
+        let limits = format!("{request} s, {start} s to start, {answer} bytes, {memory} memory");
+        Some(format!("{} ({limits})", self.command))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -328,6 +339,11 @@ impl Candidate for Worker {
         self.exchange(request, finding.graph, "repro", &|message| {
             message.python.take().ok_or_else(|| "the key python is missing".to_string())
         })
+    }
+
+    fn renew(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(idle);
     }
 
     fn notes(&self) -> Vec<String> {

@@ -10,12 +10,18 @@
 //! The command is run by `sh`, in a process group of its own. The group is killed as a whole, before the child is waited
 //! for, so that its number cannot have gone to somebody else meanwhile.
 //!
+//! The group outlives nobody: one process of it waits for the end of a pipe that nobody but us can write to, and kills
+//! the group when that comes. It comes when we end, however we end, SIGKILL included.
+//!
 //! # What it does not do
 //!
 //! It knows nothing of messages. A grandchild that leaves the group is not found.
 
+use crate::stop::Stop;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -31,6 +37,10 @@ pub(super) const END: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(2);
 /// How often whoever waits for a line looks whether the child is still there.
 const GLANCE: Duration = Duration::from_millis(100);
+/// How long a worker is waited for when a stop was asked for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long what a child says by its end is waited for when it has closed its output. A busy machine needs a while.
+const LAST: Duration = Duration::from_secs(2);
 
 /// The limits of a process.
 #[derive(Clone, Debug)]
@@ -43,6 +53,8 @@ pub struct Limits {
     pub answer: usize,
     /// Bytes of address space of each of its processes; `None`: any. Torch maps some tens of gigabytes.
     pub memory: Option<u64>,
+    /// When it is asked for, nobody waits longer than a second.
+    pub stop: Stop,
 }
 
 impl Default for Limits {
@@ -50,7 +62,7 @@ impl Default for Limits {
     /// answer, any memory.
     fn default() -> Limits {
         let (request, start) = (Duration::from_secs(30), Duration::from_secs(60));
-        Limits { request, start, answer: 64 << 20, memory: None }
+        Limits { request, start, answer: 64 << 20, memory: None, stop: Stop::default() }
     }
 }
 
@@ -63,6 +75,8 @@ pub(super) enum Silence {
     Ended,
     /// A line beyond the limit.
     TooLong,
+    /// A stop was asked for.
+    Stopped,
 }
 
 enum Event {
@@ -79,19 +93,29 @@ pub(super) struct Process {
     tail: Arc<Mutex<Vec<u8>>>,
     complaints: Option<JoinHandle<()>>,
     status: Option<ExitStatus>,
+    stop: Stop,
+    /// Closed when we end, and with it the group.
+    _lifeline: PipeWriter,
     /// Requests that it has answered.
     pub served: u64,
 }
 
+/// Runs the command `$0` under a watch: a process that is nobody's child waits for the end of the pipe and kills the group.
+const WATCHED: &str = r#"((read -r _; kill -KILL 0) >/dev/null 2>&1 </dev/fd/LIFELINE &)
+LIMIT
+exec /bin/sh -c "$0""#;
+
 impl Process {
     /// Starts `command`, a line for `sh`.
     pub fn start(command: &str, limits: &Limits) -> io::Result<Process> {
-        let line = match limits.memory {
-            Some(bytes) => format!("ulimit -v {} || exit 125\n{command}", bytes >> 10),
-            None => command.to_string(),
-        };
+        let (watched, lifeline) = io::pipe()?;
+        // The reading end is for the child; that others have it too does no harm.
+        fcntl_setfd(&watched, FdFlags::empty())?;
+        let limit =
+            limits.memory.map_or(String::new(), |bytes| format!("ulimit -v {} || exit 125", bytes >> 10));
+        let script = WATCHED.replace("LIFELINE", &watched.as_raw_fd().to_string()).replace("LIMIT", &limit);
         let mut child = Command::new("/bin/sh")
-            .args(["-c", &line])
+            .args(["-c", &script, command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -123,6 +147,8 @@ impl Process {
             tail,
             complaints: Some(complaints),
             status: None,
+            stop: limits.stop.clone(),
+            _lifeline: lifeline,
             served: 0,
         })
     }
@@ -137,6 +163,7 @@ impl Process {
     /// The next line, without its end.
     pub fn receive(&self, deadline: Instant) -> Result<Vec<u8>, Silence> {
         let mut had_ended = false;
+        let patience = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left.min(GLANCE)) {
@@ -144,6 +171,9 @@ impl Process {
                 Ok(Event::TooLong) => return Err(Silence::TooLong),
                 Err(RecvTimeoutError::Disconnected) => return Err(Silence::Ended),
                 Err(RecvTimeoutError::Timeout) if left <= GLANCE => return Err(Silence::Late),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_asked() && Instant::now() >= patience => {
+                    return Err(Silence::Stopped);
+                }
                 // A grandchild may hold the output open after the child has ended. What the child said last is read
                 // within one glance more.
                 Err(RecvTimeoutError::Timeout) if had_ended => return Err(Silence::Ended),
@@ -182,8 +212,7 @@ impl Process {
     /// here), and the end of standard error.
     pub fn kill(&mut self) -> (Option<ExitStatus>, String) {
         // A child whose output has ended is about to end; what it says by that is worth a moment.
-        let by_itself =
-            self.has_ended() || (self.lines_ended() && self.ends_within(Duration::from_millis(500)));
+        let by_itself = self.has_ended() || (self.lines_ended() && self.ends_within(LAST));
         let status = self.end_group();
         let deadline = Instant::now() + Duration::from_millis(200);
         while self.complaints.as_ref().is_some_and(|thread| !thread.is_finished())

@@ -157,7 +157,7 @@ pub(super) fn quote(text: &str) -> String {
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
             c if c == mark => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c if crate::format::is_hidden(c) => quoted.push_str(&format!("\\u{{{:x}}}", c as u32)),
             c => quoted.push(c),
         }
     }

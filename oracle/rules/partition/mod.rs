@@ -75,8 +75,8 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "graph/well-formed",
         severity: Severity::Soundness,
-        statement: "Each part is a graph: unique names, arguments that fit the operator, one output.",
-        reason: "What is not a graph cannot be executed.",
+        statement: super::graph::WELL_FORMED.0,
+        reason: super::graph::WELL_FORMED.1,
         check: boundary::well_formed,
     },
     PartitionRule {

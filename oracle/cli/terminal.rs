@@ -1,0 +1,97 @@
+//! The one door to standard output and standard error: what could steer a terminal, or hide in it, is written as `\u001b`.
+//!
+//! Names of nodes, reasons, file names and a worker's words are somebody else's text. Line feeds and tabs pass, for they are
+//! our layout; every other control character (ESC, BEL, CR, those above 0x7f) and what turns the direction of writing does
+//! not. The escape is that of JSON, so a document for machines stays what it is.
+
+use crate::format::is_hidden;
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// A writer that escapes.
+pub(super) struct Terminal<'w> {
+    to: &'w mut dyn Write,
+    /// The beginning of a character whose end is still to come.
+    begun: Vec<u8>,
+}
+
+impl<'w> Terminal<'w> {
+    pub fn new(to: &'w mut dyn Write) -> Terminal<'w> {
+        Terminal { to, begun: Vec::new() }
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        let mut plain = 0;
+        for (at, c) in text.char_indices().filter(|&(_, c)| is_hidden(c)) {
+            self.to.write_all(&text.as_bytes()[plain..at])?;
+            write!(self.to, "\\u{:04x}", u32::from(c))?;
+            plain = at + c.len_utf8();
+        }
+        self.to.write_all(&text.as_bytes()[plain..])
+    }
+}
+
+impl Write for Terminal<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let all = match self.begun.is_empty() {
+            true => Cow::Borrowed(bytes),
+            false => Cow::Owned([&std::mem::take(&mut self.begun)[..], bytes].concat()),
+        };
+        let mut rest = &all[..];
+        loop {
+            let error = match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.text(text)?;
+                    return Ok(bytes.len());
+                }
+                Err(error) => error,
+            };
+            let (text, after) = rest.split_at(error.valid_up_to());
+            self.text(&String::from_utf8_lossy(text))?;
+            let Some(wrong) = error.error_len() else {
+                self.begun = after.to_vec();
+                return Ok(bytes.len());
+            };
+            self.to.write_all("\u{fffd}".as_bytes())?;
+            rest = &after[wrong..];
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[&[u8]]) -> String {
+        let mut to = Vec::new();
+        let mut terminal = Terminal::new(&mut to);
+        pieces.iter().for_each(|piece| terminal.write_all(piece).unwrap());
+        String::from_utf8(to).unwrap()
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_escaped() {
+        assert_eq!(shown(&[b"a\tb\n\x1b[31mred\x07\r\x7f"]), "a\tb\n\\u001b[31mred\\u0007\\u000d\\u007f");
+        assert_eq!(
+            shown(&["\u{9b}x\u{202e}y\u{2066}é\u{200f}".as_bytes()]),
+            "\\u009bx\\u202ey\\u2066é\\u200f"
+        );
+    }
+
+    /// Characters may come in pieces, and bytes may be none.
+    #[test]
+    fn any_bytes_in_any_pieces() {
+        let text = "é\u{9b}→\u{202e}\u{1f600}".as_bytes();
+        let whole = shown(&[text]);
+        for cut in 0..text.len() {
+            assert_eq!(shown(&[&text[..cut], &text[cut..]]), whole);
+        }
+        let single: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(shown(&single), whole);
+        assert_eq!(shown(&[b"a\xff\x9bb"]), "a\u{fffd}\u{fffd}b");
+    }
+}

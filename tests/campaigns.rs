@@ -1,0 +1,130 @@
+//! Campaigns as a user runs them: what a signal leaves, what was not judged, what cannot be written.
+
+#![cfg(unix)]
+#![allow(missing_docs)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn program(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder that is gone when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("graph-oracle-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Scratch(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A worker that gives every graph back as it is.
+const NOTHING: &str = r#"IFS= read -r line
+echo '{"type":"hello","protocol":"graph-oracle-worker/1","name":"nothing","version":"1","passes":{"bucketing":{}}}'
+while IFS= read -r line; do
+    id=${line#*\"id\":}; id=${id%%,*}; graph=${line#*\"graph\":}
+    case $line in *'"bye"'*) exit 0 ;; esac
+    printf '{"type":"outcome","id":%s,"repaired":%s\n' "$id" "$graph"
+done"#;
+
+#[test]
+fn a_worker_that_does_nothing_is_not_sound() {
+    let scratch = Scratch::new("nothing");
+    let out = scratch.path("out");
+    let fuzz = program(&["fuzz", "bucketing", "--worker", NOTHING, "--cases", "64", "--out", &out]);
+    let summary = text(&fuzz.stdout);
+    assert_eq!(fuzz.status.code(), Some(3), "{summary}{}", text(&fuzz.stderr));
+    for words in ["64 sound", "nothing was judged of bucketing", "warning: the reference did something in"] {
+        assert!(summary.contains(words), "expected {words:?} in {summary}");
+    }
+    let results = program(&["results", &out, "--format", "json"]);
+    assert_eq!(results.status.code(), Some(3), "{}", text(&results.stdout));
+    let json: serde_json::Value = serde_json::from_slice(&results.stdout).unwrap();
+    assert_eq!(json[0]["nothing_judged_of"], serde_json::json!(["bucketing"]));
+    let against = ["fuzz", "bucketing", "--worker", NOTHING, "--against", "reference", "--cases", "64"];
+    let against = program(&against);
+    assert_eq!(against.status.code(), Some(3), "{}", text(&against.stdout));
+}
+
+/// What was found until Ctrl-C or SIGTERM is printed and kept.
+#[test]
+fn a_signal_leaves_what_was_found() {
+    let scratch = Scratch::new("signal");
+    for (signal, status, kept) in [("-INT", 130, true), ("-TERM", 143, false)] {
+        let out = scratch.path("out");
+        let mut arguments = vec!["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "100000000"];
+        if kept {
+            arguments.extend(["--out", &out]);
+        }
+        let program_run = Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
+            .args(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(4));
+        let started = Instant::now();
+        let id = program_run.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let output = program_run.wait_with_output().unwrap();
+        let summary = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{summary}{}", text(&output.stderr));
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        for words in ["stopped by signal", "violated", "finding 1: "] {
+            assert!(summary.contains(words), "expected {words:?} in {summary}");
+        }
+        if kept {
+            let results = program(&["results", &out]);
+            assert_eq!(results.status.code(), Some(1));
+            let line = |summary: &str| summary.lines().nth(1).unwrap_or_default().to_string();
+            assert_eq!(line(&text(&results.stdout)), line(&summary));
+        }
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_told_first() {
+    let scratch = Scratch::new("unwritable");
+    let file = scratch.path("file");
+    std::fs::write(&file, "").unwrap();
+    let inside = format!("{file}/repro");
+    let started = Instant::now();
+    for option in ["--repro", "--out"] {
+        let run =
+            program(&["fuzz", "bucketing", "--candidate", "K1", "--cases", "10000000", option, &inside]);
+        assert_eq!(run.status.code(), Some(2), "{}", text(&run.stdout));
+        assert!(text(&run.stderr).contains(&inside), "{}", text(&run.stderr));
+    }
+    assert!(started.elapsed() < Duration::from_secs(20));
+    // Of two candidates the first one's findings are told although the second one has no place.
+    let out = scratch.path("out");
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::write(format!("{out}/K2"), "").unwrap();
+    let both =
+        ["fuzz", "bucketing", "--candidate", "K1", "--candidate", "K2", "--cases", "60", "--out", &out];
+    let both = program(&both);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stdout));
+    assert!(text(&both.stdout).contains("finding 1: ") && text(&both.stderr).contains("K2"));
+}
