@@ -5,7 +5,7 @@
 
 #![allow(missing_docs)]
 
-use graph_oracle::candidates::{self, Candidate, Outcome};
+use graph_oracle::candidates::{self, Outcome};
 use graph_oracle::case::{PassConfig, Recorded};
 use graph_oracle::format::text;
 use graph_oracle::generate;
@@ -130,9 +130,10 @@ fn generated_outcomes_of_bucketing() {
     for index in 0..12 {
         let case = generate::case(&config, 11, index).into_case();
         let Some(pass) = &case.pass else { continue };
-        let buckets =
-            |candidate: &&Box<dyn Candidate>| candidate.capabilities().passes.contains(&PassKind::Bucketing);
-        for candidate in all.iter().filter(buckets) {
+        for candidate in &all {
+            if !candidate.capabilities().passes.contains(&PassKind::Bucketing) {
+                continue;
+            }
             let Ok(outcome) = candidate.run(&case.graph, pass, 0) else { continue };
             let what = format!("case {index}, {}", candidate.name());
             sweep.outcome(&what, &case.graph, pass, &[&outcome.repaired]);
@@ -151,7 +152,7 @@ fn recorded_outcomes() {
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         for file in files {
-            let case = text::parse(&std::fs::read(&file).unwrap()).unwrap();
+            let case = text::parse(std::fs::read(&file).unwrap()).unwrap();
             let Some(pass) = case.pass.as_ref().filter(|_| case.programs.is_empty()) else { continue };
             let what = file.file_name().unwrap().to_string_lossy().into_owned();
             match (&case.outcome, &case.parts) {

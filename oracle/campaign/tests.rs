@@ -348,9 +348,10 @@ fn stores_are_not_believed_unchecked() {
     let text = std::fs::read_to_string(folder.store()).unwrap();
     let refused = |bytes: &[u8], words: &str| {
         std::fs::write(folder.store(), bytes).unwrap();
-        for error in
-            [one().run().unwrap_err().to_string(), merge(&[folder.0.clone()]).unwrap_err().to_string()]
-        {
+        for error in [
+            one().run().unwrap_err().to_string(),
+            merge(std::slice::from_ref(&folder.0)).unwrap_err().to_string(),
+        ] {
             assert!(error.contains(words), "expected {words:?} in {error:?}");
         }
         assert_eq!(std::fs::read(folder.store()).unwrap(), bytes);
@@ -471,7 +472,7 @@ fn a_campaign_that_is_stopped_keeps_what_it_has() {
             stopped.text()
         );
         // What the summary says is in the store.
-        let merged = merge(&[folder.0.clone()]).unwrap();
+        let merged = merge(std::slice::from_ref(&folder.0)).unwrap();
         assert_eq!((merged.total, merged.ending), (stopped.total, Ending::Whole));
     }
     let on = Campaign { jobs: 1, ..stored(&folder, 64, &counting(u64::MAX, Stop::default())) }.run().unwrap();

@@ -52,7 +52,7 @@ pub(super) struct Reduce {
 const STACK: usize = 8 << 20;
 
 /// How often it is looked whether a stop was asked for.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// A year: more is no limit, and would not fit the clock.
 const MOST_SECONDS: u64 = 365 * 24 * 3600;
@@ -64,7 +64,7 @@ enum News {
     /// A smaller case that does.
     Smaller(Box<Case>),
     /// It is done: what to print, or why it could not be done.
-    Done(Result<Done, CouldNotRun>),
+    Done(Box<Result<Done, CouldNotRun>>),
 }
 
 /// The end of a reduction.
@@ -91,7 +91,7 @@ impl Reduce {
         let work = move || {
             let done = own.work(&limits, deadline, &news);
             // Nobody listens any more where time was up.
-            let _ = news.send(News::Done(done));
+            let _ = news.send(News::Done(Box::new(done)));
         };
         let name = self.case.display();
         // Judges go deep: the thread gets as much as the main one has.
@@ -101,7 +101,7 @@ impl Reduce {
         let (mut best, mut shown) = (None, usize::MAX);
         let done = loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match told.recv_timeout(left.min(GLANCE)) {
+            match told.recv_timeout(left.min(POLL)) {
                 Ok(News::Breaks { rule, candidate, case }) => {
                     shown = case.graph.len();
                     first = Some((rule, candidate, *case));
@@ -115,8 +115,8 @@ impl Reduce {
                     }
                     best = Some(*case);
                 }
-                Ok(News::Done(done)) => break Some(done?),
-                Err(mpsc::RecvTimeoutError::Timeout) if left > GLANCE && !stop.is_asked() => {}
+                Ok(News::Done(done)) => break Some((*done)?),
+                Err(mpsc::RecvTimeoutError::Timeout) if left > POLL && !stop.is_asked() => {}
                 Err(_) => break None,
             }
         };
