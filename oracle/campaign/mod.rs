@@ -650,10 +650,13 @@ impl Campaign<'_> {
             if self.stop.is_asked() {
                 break;
             }
+            // What a process was asked before may matter: each try is the first that one is asked.
+            if found.pin.kind.is_some() {
+                self.candidate.renew();
+            }
             match self.reduce_to(&case, pin, options) {
                 Ok(case) => return Distinct::new(pin, number, &case, self.candidate, options),
-                // What a process was asked before may matter: the next try is the first that one is asked.
-                Err(Guard::NotShown) if found.pin.kind.is_some() => self.candidate.renew(),
+                Err(Guard::NotShown) if found.pin.kind.is_some() => {}
                 Err(_) if self.stop.is_asked() => {}
                 Err(_) => return Distinct::new(pin, number, &case, self.candidate, options),
             }
@@ -663,7 +666,7 @@ impl Campaign<'_> {
             return Distinct::unreduced(pin, number, &case, self.candidate, why);
         }
         let why = format!(
-            "The worker failed like this once, and not in three further runs of the case alone, two of them in new processes: \
+            "The worker failed like this once, and not in three further runs of the case alone, each in a new process: \
              what it was asked before may matter, or how busy the machine was.\n{told}"
         );
         Distinct {

@@ -412,7 +412,7 @@ fn another_graph_of_the_same_name_is_another_campaign() {
     of(3).run().unwrap();
     let error = of(4).run().unwrap_err().to_string();
     assert!(error.contains("they differ in: graphs"), "{error}");
-    let known = KnownList::parse(r#"{"rule": "x", "link": "l"}"#).unwrap();
+    let known = KnownList::parse(r#"{"rule": "bucket/homogeneous", "link": "l"}"#).unwrap();
     let error = Campaign { known, ..of(3) }.run().unwrap_err().to_string();
     assert!(error.contains("they differ in: known"), "{error}");
     let error = Campaign { batch: 8, ..of(3) }.run().unwrap_err().to_string();

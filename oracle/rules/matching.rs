@@ -157,11 +157,15 @@ impl<'g> Both<'g> {
         }
         let by_name = self.by_name();
         let told = self.changes(&by_name);
-        // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole.
+        // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole, but for those that are
+        // merged with equal ones, whose readers then read another node.
         let is_call = |&new: &NodeId| self.after.node(new).op == Op::Call;
         let calls: Vec<NodeId> = self.after.ids().filter(is_call).collect();
         let known = calls.iter().filter(|&&new| by_name.before_of(new).is_some()).count();
-        let fits = self.whole == Whole::Yes && told.doubtful == 0 && 2 * known >= calls.len();
+        let fits = match self.whole {
+            Whole::Yes => told.doubtful == 0 && 2 * known >= calls.len(),
+            Whole::No => known == calls.len() && 2 * told.count <= calls.len(),
+        };
         if fits || told.count == 0 {
             return None;
         }

@@ -102,15 +102,15 @@ impl Machine<'_, '_> {
         for part in &parts {
             match self.follow(&start, part) {
                 Ok(Some(one)) => received.push(one),
-                Ok(None) => return Ok(self.opaque_launch(&start, &parts)?),
+                Ok(None) => return Ok(self.opaque_launch(&start, &parts, Traits::default())?),
                 Err(Stop::Unknown(reason)) if reason.is_contradiction() => {
-                    return Ok(self.opaque_launch(&start, &parts)?);
+                    return Ok(self.opaque_launch(&start, &parts, Traits::ASSUMED)?);
                 }
                 Err(stop) => return Err(stop),
             }
         }
         if parts.is_empty() {
-            return Ok(self.opaque_launch(&start, &parts)?);
+            return Ok(self.opaque_launch(&start, &parts, Traits::default())?);
         }
         let mut items = Vec::with_capacity(parts.len());
         for (index, (part, received)) in parts.iter().zip(received).enumerate() {
@@ -294,7 +294,12 @@ impl Machine<'_, '_> {
     }
 
     /// Communication that is not followed: what it gives is a function of what is sent.
-    fn opaque_launch(&mut self, start: &Start<'_>, parts: &[Part]) -> Result<Produced, Reason> {
+    fn opaque_launch(
+        &mut self,
+        start: &Start<'_>,
+        parts: &[Part],
+        traits: Traits,
+    ) -> Result<Produced, Reason> {
         let graph = self.graph;
         let key = self.launch_key(start)?;
         if start.call.info.effect {
@@ -333,7 +338,7 @@ impl Machine<'_, '_> {
         let origin = self.name_symbol(self.node);
         let symbolic = parts.iter().map(|p| p.input).chain(targets.iter().copied());
         let symbolic = symbolic.into_iter().any(|tensor| self.is_symbolic(tensor));
-        let more = if symbolic { Traits::ASSUMED } else { Traits::default() };
+        let more = if symbolic { Traits::ASSUMED } else { traits };
         for (index, &target) in targets.iter().enumerate() {
             let source = Source::Opaque { key, output: index as u32 };
             let source = self.arena.source_of(source, Some(origin), more);
