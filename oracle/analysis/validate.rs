@@ -236,9 +236,7 @@ fn tensor_faults(graph: &Graph, tensor: &Tensor, add: &mut dyn FnMut(FaultKind))
     let (shape, strides) = (graph.dims(tensor.shape), graph.dims(tensor.stride));
     let mut sound = true;
     let mut count = |what, dim: Dim| {
-        if let Dim::Static(value) = dim
-            && value < 0
-        {
+        if let Some(value) = graph.hint(dim).filter(|&value| value < 0) {
             add(FaultKind::NegativeSize { what, value });
             sound = false;
         }

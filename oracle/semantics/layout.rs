@@ -339,7 +339,7 @@ impl StorageRef {
 impl Window {
     /// The number of elements.
     pub fn numel(&self) -> usize {
-        numel(&self.shape).unwrap_or(0)
+        numel(&self.shape).unwrap_or(usize::MAX)
     }
 
     /// Whether its elements lie in row-major order without gaps.
@@ -351,7 +351,7 @@ impl Window {
     /// negative.
     pub fn extent(&self) -> Option<(i64, i64)> {
         let start = self.offset;
-        if self.numel() == 0 {
+        if self.shape.contains(&0) {
             return (start >= 0).then_some((start, start));
         }
         let mut last = start;

@@ -59,9 +59,9 @@ pub fn replay(
         return captured(plan, device);
     }
     let granularity = device.describe().granularity.max(1);
-    let (_, predicted) = plan.predicted(|bytes| bytes.div_ceil(granularity) * granularity);
+    let (before, predicted) = plan.predicted(|bytes| bytes.div_ceil(granularity) * granularity);
     let mut replayed = Replayed {
-        predicted_peak: predicted.iter().map(|live| live.peak).max().unwrap_or(0),
+        predicted_peak: predicted.iter().map(|live| live.peak).max().unwrap_or(before),
         ..Replayed::default()
     };
     let mut delays = how.delays.map(|seed| Pcg64Mcg::new(u128::from(seed) << 1 | 1));

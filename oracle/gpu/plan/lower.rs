@@ -446,6 +446,10 @@ impl<'a> Lowering<'a> {
     }
 
     fn finish(&mut self) {
+        // A rank that computes nothing has a stream too: it holds what the caller gave.
+        for rank in 0..self.plan.ranks {
+            self.stream(rank, None);
+        }
         for (rank, seen) in self.observed.seen.iter().enumerate() {
             for (node, window, content) in &seen.finals {
                 if let Some(part) = self.part(rank as u32, window) {

@@ -1,5 +1,6 @@
 //! Why a value is not known.
 
+use crate::limits::Limit;
 use thiserror::Error;
 
 /// Why the value of a node is not known, or why an evaluation cannot answer a question.
@@ -14,6 +15,9 @@ pub enum Reason {
         /// The limit.
         limit: usize,
     },
+    /// More results of one call than are listed.
+    #[error("{0} pieces of one tensor: at most {most} are listed", most = Limit::Pieces.standard())]
+    Pieces(i64),
     /// The arguments do not fit the schema, or make no sense together.
     #[error("{0}")]
     Arguments(String),

@@ -11,6 +11,7 @@ use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::Traits;
 use crate::graph::{Dtype, Value, contiguous_strides};
+use crate::limits::Limit;
 use crate::ops::View;
 
 /// A window, not yet stored.
@@ -177,6 +178,14 @@ impl Window {
             retyped.strides[i] = if self.sizes[i] == 1 { 0 } else { scale(self.strides[i])? };
         }
         Ok(retyped)
+    }
+}
+
+/// Whether so many pieces of one tensor are listed.
+fn listable(count: i64) -> Result<(), Reason> {
+    match u64::try_from(count) {
+        Ok(pieces) if pieces <= Limit::Pieces.standard() => Ok(()),
+        _ => Err(Reason::Pieces(count)),
     }
 }
 
@@ -355,6 +364,7 @@ impl Machine<'_, '_> {
                     return Err(bad("pieces without elements"));
                 }
                 let count = if size == 0 { 1 } else { size / len + i64::from(size % len != 0) };
+                listable(count)?;
                 base.pieces(dim, (0..count).map(|i| len.min(size - i * len)))
             }
             View::SplitWithSizes => {
@@ -374,13 +384,13 @@ impl Machine<'_, '_> {
                 // An empty dimension gives as many empty pieces as asked for.
                 let len = size / chunks + i64::from(size % chunks != 0);
                 let count = if len == 0 { chunks } else { size / len + i64::from(size % len != 0) };
-                self.arena.room(count)?;
+                listable(count)?;
                 base.pieces(dim, (0..count).map(|i| len.min(size - i * len)))
             }
             View::Unbind => {
                 let dim = base.dim(self.int(call, 1)?)?;
                 let size = base.size(dim)?;
-                self.arena.room(size)?;
+                listable(size)?;
                 (0..size).map(|i| base.pick(dim, i)).collect()
             }
             View::AsStrided => {

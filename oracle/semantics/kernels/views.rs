@@ -10,6 +10,7 @@ use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};
 use super::dim;
 use crate::graph::{DtypeClass, NodeId, Value};
+use crate::limits::Limit;
 use crate::ops::View;
 
 impl<D: Domain> Rank<'_, D> {
@@ -27,6 +28,9 @@ impl<D: Domain> Rank<'_, D> {
                 _ => self.window(step, view, &x)?,
             }]
         };
+        if let Some(window) = windows.iter().find(|window| layout::numel(&window.shape).is_none()) {
+            return Err(raise!("{:?} has more elements than can be counted", &window.shape[..]));
+        }
         let schema = step.info.and_then(|info| info.schema.as_ref());
         let copies =
             schema.is_some_and(|s| s.name != "_unsafe_view" && s.returns.iter().all(|r| r.alias.is_none()));
@@ -192,7 +196,14 @@ impl<D: Domain> Rank<'_, D> {
         let dims = x.shape.len();
         let at = dim(self.int(if view == View::Unbind { a } else { b })?, dims)?;
         let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be split"))?;
+        let listable = |count: i64| match u64::try_from(count) {
+            Ok(pieces) if pieces <= Limit::Pieces.standard() => Ok(()),
+            _ => {
+                Err(refuse!("{count} pieces of one tensor: at most {} are listed", Limit::Pieces.standard()))
+            }
+        };
         if view == View::Unbind {
+            listable(size)?;
             return (0..size).map(|i| select(x, at, i)).collect();
         }
         let sizes: Vec<i64> = match view {
@@ -207,7 +218,7 @@ impl<D: Domain> Rank<'_, D> {
                 if step < 0 || (step == 0 && size != 0) {
                     return Err(raise!("pieces of size {step}"));
                 }
-                self.room(&[size])?;
+                listable(if step == 0 { 1 } else { size / step + i64::from(size % step != 0) })?;
                 split_sizes(size, step)
             }
         };
