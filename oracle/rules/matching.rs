@@ -166,12 +166,15 @@ impl<'g> Both<'g> {
             Whole::Yes => told.doubtful == 0 && 2 * known >= calls.len(),
             Whole::No => known == calls.len() && 2 * told.count <= calls.len(),
         };
-        if fits || told.count == 0 {
+        if told.count == 0 || (fits && self.whole == Whole::Yes) {
             return None;
         }
         // Names may fit but for those of the inputs.
         let by_place = self.by_name_and_place();
         let placed = self.changes(&by_place);
+        if fits {
+            return (placed.count < told.count).then(|| self.with_names_of_before(&by_place));
+        }
         let by_structure = self.by_structure();
         let found = self.changes(&by_structure);
         let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| a.is_some() && b.is_some() && a != b;
