@@ -121,7 +121,9 @@ impl Seen {
         let notes: Vec<&str> = values.map(String::as_str).collect();
         let notes = notes.join("\n    ");
         match &judgement.verdict {
-            Verdict::Violated(findings) if findings.iter().any(|f| f.rule == rule) => self.convicted += 1,
+            Verdict::Violated(findings) if findings.iter().flat_map(|f| f.all()).any(|f| f.rule == rule) => {
+                self.convicted += 1
+            }
             Verdict::Undecided(why) if why.iter().any(|why| why.starts_with(rule)) => {
                 self.undecided.push(format!("{what}\n    {notes}"));
             }

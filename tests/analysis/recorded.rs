@@ -60,9 +60,9 @@ fn recorded_storages_differ_where_the_tracer_lost_a_view() {
     assert_eq!(
         count(graphs().iter().filter(bucketed)),
         [
-            ("_c10d_functional.all_gather_into_tensor_out.default", true, 32),
-            ("aten._unsafe_view.default", false, 1162),
-            ("aten.permute.default", true, 900),
+            ("_c10d_functional.all_gather_into_tensor_out.default", true, 85),
+            ("aten._unsafe_view.default", false, 1434),
+            ("aten.permute.default", true, 1090),
         ]
     );
 }
@@ -80,14 +80,25 @@ fn no_recorded_tensor_lies_in_the_storage_of_other_memory() {
     }
 }
 
+/// Nothing is wrong with them but what is known: the sizes behind the data-dependent all-to-alls of the backward graph of a
+/// mixture of experts were recorded as hints that contradict each other.
 #[test]
 fn recorded_graphs_can_be_judged() {
-    let mut findings: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut findings: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for graph in graphs() {
         for fault in validate(graph) {
             assert!(!fault.is_fatal(), "{}: {fault}", graph.name);
-            findings.entry(&graph.name).or_default().push(fault.to_string());
+            let target = fault.node.map_or("", |node| graph.target(node));
+            *findings.entry((&graph.name, target)).or_default() += 1;
         }
     }
-    assert_eq!(findings, BTreeMap::new());
+    let contradicting = [
+        "_c10d_functional.all_to_all_single.default",
+        "aten.index_put.default",
+        "aten.slice_scatter.default",
+    ];
+    let known = |(&(graph, target), _): (&(&str, &str), &usize)| {
+        graph.starts_with("dsv3_bw_64") && contradicting.contains(&target)
+    };
+    assert!(findings.iter().all(known), "{findings:?}");
 }
