@@ -84,7 +84,11 @@ impl KnownList {
     /// What is new among the findings of one case with this option `method`, and where the others are tracked: each link once, in order.
     pub fn sort<'f>(&self, findings: &'f [Finding], method: Option<&str>) -> (Vec<&'f Finding>, Vec<String>) {
         let lines: Vec<Option<&Known>> = findings.iter().map(|finding| self.line(finding, method)).collect();
-        let known = || lines.iter().copied().flatten();
+        // Where values first part stands above what makes them part.
+        let behind =
+            findings.iter().filter(|finding| finding.is_cause).flat_map(|finding| &finding.consequences);
+        let behind: Vec<&Known> = behind.filter_map(|finding| self.line(finding, method)).collect();
+        let known = || lines.iter().copied().flatten().chain(behind.iter().copied());
         let brought =
             |finding: &Finding| known().any(|line| line.brings.iter().any(|rule| rule == finding.rule));
         let new = findings.iter().zip(&lines).filter(|(finding, line)| line.is_none() && !brought(finding));

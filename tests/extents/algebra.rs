@@ -81,6 +81,20 @@ fn laws_of_numbers_are_not_known() {
     );
 }
 
+/// Functions with breaks, too, may leave a value as it is.
+#[test]
+fn what_may_be_an_identity_is_not_known() {
+    let positive = "r = relu(x): f32[4, 4]\n";
+    for wrapped in ["s = mul(r, 1.0)", "s = relu(r)", "s = abs(r)"] {
+        assert_unknown(
+            &format!("{positive}{wrapped}: f32[4, 4]\nm = mm(s, y): f32[4, 4]\noutput m"),
+            &format!("{positive}m = mm(r, y): f32[4, 4]\noutput m"),
+        );
+    }
+    let product = "m = mm(x, y): f32[4, 4]\n";
+    assert_unknown(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
+}
+
 /// Long chains of sums, of which one product has another operand.
 #[test]
 fn sums_of_many_are_compared_term_by_term() {

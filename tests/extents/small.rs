@@ -237,13 +237,10 @@ fn mutations_of_inputs_are_compared() {
     let before =
         "x = input: f32[4]\ny = input: f32[4]\nr = relu(y): f32[4]\nm = copy_(x, r): f32[4]\noutput ()";
     assert_equal(&judge(before, before));
-    let after = before.replace("relu(y)", "neg(y)");
-    assert_convicted(
-        &judge(before, &after),
-        &[
-            "the storage of x in the end: elements 0..4 come from r (aten.neg.default), expected r (aten.relu.default)",
-        ],
-    );
+    // One function of the same numbers may be the other, as far as is known here: numbers tell.
+    assert!(matches!(judge(before, &before.replace("relu(y)", "neg(y)")), Comparison::Unknown(_)));
+    let after = before.replace("relu(y)", "relu(x)");
+    assert_convicted(&judge(before, &after), &["elements 0..4 of x, which r reads, come from x, expected y"]);
     let half = before.replace(
         "m = copy_(x, r): f32[4]",
         "h = slice(x, 0, 0, 2): f32[2]\n q = slice(r, 0, 0, 2): f32[2]\n m = copy_(h, q): f32[2]",

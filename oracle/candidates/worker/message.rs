@@ -133,8 +133,12 @@ impl Offered {
 
     /// A generated case made one that the worker takes.
     pub fn narrow(&self, case: &mut Case, number: u64) {
-        if let Some(pass) = &mut case.pass {
-            narrow(&mut pass.options, &self.options, number);
+        let Some(pass) = &mut case.pass else { return };
+        let selection = pass.get("selection").cloned();
+        narrow(&mut pass.options, &self.options, number);
+        if pass.get("selection") != selection.as_ref() {
+            // It belongs to the selection that is gone.
+            pass.options.retain(|(key, _)| key != "max_topo_span");
         }
     }
 }

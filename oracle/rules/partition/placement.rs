@@ -15,9 +15,19 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/no-tangent-in-forward";
     let (joint, forward) = (evidence.joint.graph, evidence.forward.graph);
     let mut findings = Vec::new();
+    let needs_tangent = |id: NodeId| {
+        let twin = evidence.of_forward.get(id.index()).copied().flatten();
+        twin.is_some_and(|twin| evidence.needs_tangent[twin.index()])
+    };
+    // A name may have been used anew, for a call on other values.
+    let takes_tangent = |id: NodeId| {
+        let mut dangling = false;
+        forward.for_each_dangling(id, &mut |_: &str| dangling = true);
+        dangling || forward.node(id).op != Op::Call || forward.inputs(id).into_iter().any(needs_tangent)
+    };
     for id in forward.ids() {
         let Some(twin) = evidence.of_forward[id.index()] else { continue };
-        if evidence.needs_tangent[twin.index()] && joint.node(twin).op != Op::Output {
+        if needs_tangent(id) && joint.node(twin).op != Op::Output && takes_tangent(id) {
             let name = forward.name(id);
             findings.push(
                 evidence

@@ -322,8 +322,8 @@ impl<'a> Judge<'a> {
         Relation::Unmatched(left.iter().map(row).collect())
     }
 
-    /// The elements that an element is made of, in order: by sums (or products) of `operator`, or by any functions of elements.
-    /// `None` where they are too many, or not known.
+    /// The elements that an element is made of, in order: by sums (or products) of `operator`, or by functions of its own
+    /// [`Family`]. `None` where they are too many, or not known.
     fn parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Arc<[Element]>> {
         let of = Element { source: self.arena.uncast(of.source), len: 1, ..of };
         if let Some(known) = self.arena.parts.get(&(of, operator)) {
@@ -335,6 +335,7 @@ impl<'a> Judge<'a> {
     }
 
     fn find_parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Vec<Element>> {
+        let family = self.arena.family(of.source);
         let mut open = vec![of];
         let mut found = Vec::new();
         let mut steps = 0;
@@ -350,7 +351,7 @@ impl<'a> Judge<'a> {
             };
             let words = self.arena.words(key);
             let is_part = match operator {
-                None => !self.is_elementwise(at.source),
+                None => self.arena.family(at.source) != family || !self.is_elementwise(at.source),
                 some => key::target(words) != some || self.arena.exchangeable(key).is_none(),
             };
             if is_part {
@@ -771,9 +772,11 @@ impl<'a> Judge<'a> {
         }
         match (self.arena.family(a.source), self.arena.family(b.source)) {
             (Family::Smooth, Family::Smooth) | (Family::Broken, Family::Broken) => Relation::Unknown,
-            // It may be what the other one is made of: times 1.
+            // It may be what the other one is made of: times 1, or the larger of what is positive and 0.
             (Family::Smooth, _) => self.compare_with_parts(a, b),
             (_, Family::Smooth) => self.compare_with_parts(b, a),
+            (Family::Broken, _) => self.compare_with_parts(a, b),
+            (_, Family::Broken) => self.compare_with_parts(b, a),
             _ => Relation::Different,
         }
     }
@@ -783,7 +786,10 @@ impl<'a> Judge<'a> {
         let start = Element { source: self.arena.uncast(function.source), len: 1, ..function };
         let mut parts = match self.parts(function, None) {
             // A product, or a sum over ranks.
-            Some(parts) if *parts == [start] => return Relation::Different,
+            Some(parts) if *parts == [start] => match self.arena.family(other.source) {
+                Family::Broken => return self.compare_with_parts(other, function),
+                _ => return Relation::Different,
+            },
             Some(parts) => parts.to_vec(),
             None => return Relation::Unknown,
         };
