@@ -34,7 +34,7 @@ pub struct Merge {
 }
 
 /// A place where a surviving node reads something else than before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rewire {
     /// The reader, in the graph before.
     pub user: NodeId,

@@ -1,13 +1,12 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
-use super::correspondence::Rewire;
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
-use super::values::{About, ValueDifference, ValueMethod, ValueResult};
+use super::values::{About, Rewires, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Merge, Side, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
-    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Start, What, compare,
+    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Read, Start, What, compare,
     compare_read, evaluate_from, payload_members,
 };
 use rustc_hash::FxHashSet;
@@ -55,13 +54,10 @@ pub(super) fn is_padded(evidence: &Evidence, merge: &Merge) -> bool {
 }
 
 /// Compares both graphs: the result, and the rewired references whose contents certainly differ.
-pub(super) fn prove(
-    evidence: &Evidence,
-    evaluated: Evaluated,
-) -> ((ValueMethod, ValueResult), Vec<(Rewire, String)>) {
+pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod, ValueResult), Rewires) {
     let (before, after) = (&evidence.before, &evidence.after);
     let Evaluated { mut arena, old, new } = evaluated;
-    let mut wrong = Vec::new();
+    let mut rewires = Rewires::default();
     for rewire in &evidence.correspondence.rewires {
         let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
         // Who only views a tensor does not read it: what it shows later is another matter.
@@ -70,8 +66,13 @@ pub(super) fn prove(
         if only_views(before, rewire.user) && (is_written() || !is_read(before, rewire.user)) {
             continue;
         }
-        let found = compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place);
-        wrong.extend(found.map(|divergence| (*rewire, divergence.text)));
+        match compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place) {
+            Read::SameResults => {
+                rewires.harmless.insert(*rewire);
+            }
+            Read::Differs(divergence) => rewires.wrong.push((*rewire, divergence.text)),
+            Read::NotKnownToDiffer => {}
+        }
     }
     let result = match compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => ValueResult::Equal(format!(
@@ -129,7 +130,7 @@ pub(super) fn prove(
             ValueResult::Different(told)
         }
     };
-    ((ValueMethod::Extents, result), wrong)
+    ((ValueMethod::Extents, result), rewires)
 }
 
 /// What the proofs of all distinct graphs say, in one line: of which ranks, and no more.

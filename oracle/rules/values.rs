@@ -9,6 +9,7 @@ use super::correspondence::Rewire;
 use super::proved::Evaluated;
 use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
 use crate::semantics::Question;
+use rustc_hash::FxHashSet;
 use std::fmt;
 
 /// A way to know values.
@@ -94,8 +95,17 @@ pub struct ValueEvidence {
     pub results: Vec<(ValueMethod, ValueResult)>,
     /// Why none was asked.
     pub not_asked: Option<String>,
-    /// For rewired references whose contents certainly differ: (rewire, what differs).
-    pub wrong_contents: Vec<(Rewire, String)>,
+    /// What is proved of rewired references.
+    pub rewires: Rewires,
+}
+
+/// What is proved of rewired references.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rewires {
+    /// Those whose contents certainly differ, and how.
+    pub wrong: Vec<(Rewire, String)>,
+    /// Those whose readers make the same of them as before: operands that changed places, say.
+    pub harmless: FxHashSet<Rewire>,
 }
 
 impl ValueEvidence {
@@ -115,9 +125,9 @@ impl ValueEvidence {
         if asked.prove {
             let evaluated =
                 evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
-            let (result, wrong_contents) = proved::prove(evidence, evaluated);
+            let (result, rewires) = proved::prove(evidence, evaluated);
             this.results.push(result);
-            this.wrong_contents = wrong_contents;
+            this.rewires = rewires;
         }
         this
     }
@@ -159,9 +169,14 @@ impl ValueEvidence {
         })
     }
 
+    /// Whether the reader of a rewired reference is proved to make the same of it.
+    pub(super) fn is_harmless(&self, rewire: &Rewire) -> bool {
+        self.rewires.harmless.contains(rewire)
+    }
+
     /// What is wrong with the contents that a rewired reference reads.
     pub(super) fn rewired_contents(&self, rewire: &Rewire) -> Option<String> {
-        self.wrong_contents.iter().find(|(r, _)| r == rewire).map(|(_, what)| what.clone())
+        self.rewires.wrong.iter().find(|(r, _)| r == rewire).map(|(_, what)| what.clone())
     }
 }
 

@@ -144,28 +144,36 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
     })
 }
 
-/// Where the `index`-th reference (in argument order, repeated ones counted) of a node and of its twin in `after`
-/// certainly show different values; `None` where they are equal, where what the node makes of them is, or where it is not certain,
-/// as behind a node that is not followed.
+/// What is known of a reference of a node, and of that of its twin.
+pub enum Read {
+    /// What the node makes of what it reads is the same.
+    SameResults,
+    /// They certainly show different values.
+    Differs(Divergence),
+    /// They show the same, or it is not known, as behind a node that is not followed.
+    NotKnownToDiffer,
+}
+
+/// The `index`-th reference (in argument order, repeated ones counted) of a node, against that of its twin in `after`.
 pub fn compare_read(
     arena: &mut Arena,
     before: &Evaluation<'_>,
     after: &Evaluation<'_>,
     (node, twin): (NodeId, NodeId),
     index: usize,
-) -> Option<Divergence> {
+) -> Read {
     let is_behind = |evaluation: &Evaluation<'_>, id: NodeId| {
         evaluation.broken.as_ref().is_some_and(|(broken, _)| id >= *broken)
     };
     if is_behind(before, node) || is_behind(after, twin) {
-        return None;
+        return Read::NotKnownToDiffer;
     }
     let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
     // What an operator makes of it may be the same still: operands that may be exchanged.
     if comparer.results_equal(before, after, node, twin) {
-        return None;
+        return Read::SameResults;
     }
-    comparer.read(before, after, node, twin, index)
+    comparer.read(before, after, node, twin, index).map_or(Read::NotKnownToDiffer, Read::Differs)
 }
 
 /// A verdict with its words.

@@ -35,7 +35,9 @@ mod window;
 mod words;
 
 pub use arena::{Arena, Limits};
-pub use compare::{Comparison, Counts, Difference, Differences, Divergence, What, compare, compare_read};
+pub use compare::{
+    Comparison, Counts, Difference, Differences, Divergence, Read, What, compare, compare_read,
+};
 pub use evaluate::{Input, Start, evaluate, evaluate_from};
 pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,
