@@ -177,17 +177,32 @@ impl<'g> Both<'g> {
         }
         let by_structure = self.by_structure();
         let found = self.changes(&by_structure);
-        let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| a.is_some() && b.is_some() && a != b;
-        let mut pairs = by_place.before_of.iter().zip(&by_structure.before_of);
+        // Of equal calls either may be the one that is left.
+        let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| match (*a, *b) {
+            (Some(a), Some(b)) => a != b && !self.are_equal_before(a, b),
+            _ => false,
+        };
+        let pairs = || by_place.before_of.iter().zip(&by_structure.before_of);
+        let finds_more = || pairs().any(|(name, structure)| name.is_none() && structure.is_some());
         // What is new by structure is new by every account.
         let new = 2 * by_structure.before_of.iter().filter(|twin| twin.is_none()).count();
         let least = placed.count.min(told.count);
         let is_better = found.count < least
-            && (pairs.any(contradicts) || 2 * found.count.saturating_sub(new) <= least.saturating_sub(new));
+            && (pairs().any(contradicts)
+                || (finds_more() && 2 * found.count.saturating_sub(new) <= least.saturating_sub(new)));
         match is_better {
             true => Some(self.with_names_of_before(&by_structure)),
             false => (placed.count < told.count).then(|| self.with_names_of_before(&by_place)),
         }
+    }
+
+    /// Whether two nodes before are the same call of the same values.
+    fn are_equal_before(&self, a: NodeId, b: NodeId) -> bool {
+        let (one, other) = (self.before.node(a), self.before.node(b));
+        one.op == Op::Call
+            && (one.op, one.target) == (other.op, other.target)
+            && self.old.of(a) == self.old.of(b)
+            && same_constants(self.before, a, self.before, b)
     }
 
     /// Inputs by position, everything else by name.
