@@ -3,39 +3,9 @@
 #![cfg(unix)]
 #![allow(missing_docs)]
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod common;
 
-fn program(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap()
-}
-
-/// A folder that is gone when the test ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let folder = std::env::temp_dir().join(format!("graph-oracle-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Scratch(folder)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Scratch, program};
 
 /// ESC, BEL, CR, CSI of C1, and what turns the direction of writing.
 const HOSTILE: &str = "\u{1b}[31m\u{7}\r\u{9b}1m\u{202e}";

@@ -33,16 +33,14 @@ impl Candidate for Reference {
 
     /// The options of a pass and of its judge: all that there are.
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        let (checked, of_judge) = match PassKind::parse(&pass.name) {
-            Some(PassKind::Bucketing) => (bucketing_config(pass, None).map(|_| ()), JUDGE_OPTIONS),
-            Some(PassKind::Repair) => (no_options(pass, JUDGE_OPTIONS), JUDGE_OPTIONS),
-            Some(PassKind::Execute) => (no_options(pass, &[]), &[][..]),
-            Some(PassKind::Memory) => (super::memory::check_options(pass), &["method"][..]),
-            Some(PassKind::Partition) => {
-                (partition_config(pass).map(|_| ()), rules::partition::JUDGE_OPTIONS)
-            }
-            Some(PassKind::Schedule) => (config_of(pass).map(|_| ()), rules::schedule::JUDGE_OPTIONS),
-            None => return Ok(()),
+        let Some(kind) = PassKind::parse(&pass.name) else { return Ok(()) };
+        let of_judge = rules::judge_options(kind);
+        let checked = match kind {
+            PassKind::Bucketing => bucketing_config(pass, None).map(|_| ()),
+            PassKind::Repair | PassKind::Execute => no_options(pass, of_judge),
+            PassKind::Memory => super::memory::check_options(pass),
+            PassKind::Partition => partition_config(pass).map(|_| ()),
+            PassKind::Schedule => config_of(pass).map(|_| ()),
         };
         checked.map_err(|why| {
             let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));

@@ -231,15 +231,12 @@ fn judge_pair(
     // Passes often leave their new nodes without recorded results.
     let completed = complete(before);
     let before = completed.as_ref().unwrap_or(before);
-    let completed: Vec<(Option<u32>, Outcome)>;
-    let outcomes = match outcomes.iter().any(|(_, outcome)| outcome.completed().is_some()) {
-        false => outcomes,
-        true => {
-            let all = outcomes.iter();
-            completed = all.map(|(rank, o)| (*rank, o.completed().unwrap_or_else(|| o.clone()))).collect();
-            &completed
-        }
-    };
+    let completed: Vec<Option<Outcome>> = outcomes.iter().map(|(_, outcome)| outcome.completed()).collect();
+    let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
+        let each = outcomes.iter().zip(completed);
+        each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()
+    });
+    let outcomes = completed.as_deref().unwrap_or(outcomes);
     match (pass, outcomes) {
         (PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward)]) => {
