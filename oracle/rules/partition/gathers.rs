@@ -260,12 +260,9 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
 
 /// What has to be saved and backward needs is saved, or its memory is; it is not computed again.
 ///
-/// Tuples are not saved: the tag speaks of their items, unless these have other tags. A minimum cut does not look at
-/// tags of views and items, which cost nothing to compute.
+/// A view is as good as saved if its memory is: taking it again costs nothing. Tuples are not saved: the tag speaks of
+/// their items, unless these must be computed again. Tags that exclude one another demand nothing.
 pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
-    if evidence.config.budget == Some(0.0) {
-        return Checked::NotChecked("with a budget of 0 inputs only are kept".into());
-    }
     let joint = &evidence.joint;
     let graph = joint.graph;
     let storages = std::cell::LazyCell::new(|| {
@@ -273,7 +270,6 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         let saved = evidence.saved.iter().filter_map(|saved| saved.joint);
         saved.flat_map(of).collect::<FxHashSet<_>>()
     });
-    let minimum_cut = is_minimum_cut(evidence);
     let memory_saved = |id: NodeId| {
         let mut parts = joint.storages().all_parts(id).peekable();
         parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage))
@@ -286,34 +282,55 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             continue;
         }
         let class = super::evidence::class_of(graph, id);
-        let is_free =
-            joint.ops.call(graph, id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
         let kept = match class {
             ValueClass::Symbol => true,
             // Merged communication is repeated if any of it must be, and so is what must be waited for again.
             _ if evidence.config.method == Method::Replay && any_is_to_be_repeated(evidence, id) => true,
             _ if is_waited_for_again(evidence, id) => true,
-            _ if minimum_cut && (is_free || class == ValueClass::Tuple) => true,
-            // The default partition looks at items only.
-            ValueClass::Tuple if evidence.config.method == Method::Default => true,
             ValueClass::Tuple => joint.edges.users(id).iter().all(|&item| {
                 evidence.in_backward[item.index()].is_none()
-                    || evidence.tags[item.index()].asks_to_recompute()
+                    || evidence.tags[item.index()].must_be_recomputed()
                     || memory_saved(item)
             }),
-            _ => memory_saved(id),
+            _ => memory_saved(id) || shows_what_must_be_repeated(evidence, id),
         };
         if !kept {
             let name = graph.name(id);
-            findings.push(
-                evidence
-                    .finding("partition/must-save-honoured", format!("{name} is computed again"))
-                    .nodes(evidence, [name])
-                    .however(format!("{name} is tagged MUST_SAVE"), "backward recomputes it"),
-            );
+            let of = |what: &str| {
+                let from = joint.edges.inputs(id).first().map_or("nothing", |&input| graph.name(input));
+                format!("{name} is tagged MUST_SAVE, and {what} {from}")
+            };
+            let tag = match joint.ops.call(graph, id) {
+                Some(info) if info.kind == Kind::GetItem => of("is an item of"),
+                Some(info) if info.is_view() => of("is a view of"),
+                _ => format!("{name} is tagged MUST_SAVE"),
+            };
+            let mut finding = evidence
+                .finding("partition/must-save-honoured", format!("{name} is computed again"))
+                .nodes(evidence, [name]);
+            if evidence.config.budget == Some(0.0) {
+                finding = finding.fact("the budget is 0");
+            }
+            findings.push(finding.however(tag, "backward recomputes it, and its memory is not saved"));
         }
     }
     Checked::Findings(findings)
+}
+
+/// Whether a value is a view of one that must be computed again: the two tags exclude one another.
+fn shows_what_must_be_repeated(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let mut at = id;
+    while joint.ops.call(joint.graph, at).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem) {
+        match joint.edges.inputs(at).first() {
+            Some(&input) if input < at => at = input,
+            _ => break,
+        }
+        if any_is_to_be_repeated(evidence, at) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether a node is communication, or is merged with some, whose wait must be computed again: nothing is saved in flight.

@@ -62,6 +62,9 @@ impl Ban {
 pub fn should_ban(cx: &Context, bans: Bans, id: NodeId) -> Result<Option<Ban>, PartitionError> {
     let joint = cx.joint;
     let target = joint.target(id);
+    if cx.kept.contains(id.index()) {
+        return Ok(Some(Ban::MustSave));
+    }
     if joint.role(id) != Role::Call || target.getitem {
         return Ok(None);
     }
@@ -130,6 +133,6 @@ pub fn may_unban(cx: &Context, id: NodeId) -> bool {
     let protected = cx.joint.target(id).collective && !cx.config.optimizes_collectives;
     cx.distance(id) < FAR
         && !protected
-        && !cx.joint.tags(id).must_save()
+        && !cx.must_keep(id)
         && cx.hazards.unrepeatable(id).is_none()
 }

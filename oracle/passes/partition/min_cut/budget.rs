@@ -154,8 +154,8 @@ pub fn without_memory(cx: &Context) -> Result<Option<Choice>, PartitionError> {
     }
     let firm = |id: &NodeId| {
         (cx.distance(*id) < FAR || needed.contains(id.index()))
-            && !joint.tags(*id).recomputes()
-            && (joint.tags(*id).must_save() || cx.hazards.unrepeatable(*id).is_some_and(Ban::is_firm))
+            && !cx.recomputes(*id)
+            && (cx.must_keep(*id) || cx.hazards.unrepeatable(*id).is_some_and(Ban::is_firm))
     };
     let fixed = cx.classes.in_order.iter().any(firm);
     if !fixed && !joint.ids().any(|id| cx.hazards.overwritten(id) || cx.hazards.is_forbidden(id)) {

@@ -5,10 +5,12 @@ use super::super::config::PartitionConfig;
 use super::super::error::PartitionError;
 use super::super::hazards::Hazards;
 use super::super::joint::{Joint, Role, Sort};
+use super::super::marks::{MarkTable, Recompute};
 use super::super::max_flow::INFINITE;
 use super::super::policy::Policy;
 use super::fusion::Fusion;
 use crate::graph::NodeId;
+use fixedbitset::FixedBitSet;
 
 /// The joint graph and what is known about it.
 pub struct Context<'a> {
@@ -24,6 +26,8 @@ pub struct Context<'a> {
     pub fusion: Fusion,
     /// What must not be saved or computed again.
     pub hazards: &'a Hazards,
+    /// What must be kept because the user's tags say so, see [`kept`].
+    pub kept: FixedBitSet,
     /// Distance from backward.
     pub distances: Vec<i64>,
     /// 1.1 to the power of 0 to 100.
@@ -44,12 +48,24 @@ impl<'a> Context<'a> {
             fusion: Fusion::new(joint),
             // Not by repeated multiplication: the C library's power, to the bit.
             powers: (0..=100).map(|k| std::hint::black_box(1.1f64).powf(f64::from(k))).collect(),
+            kept: kept(joint, classes),
             joint,
             config,
             classes,
             policy,
             hazards,
         }
+    }
+
+    /// Whether a tag demands that `id` is kept: its own, or that of a view of it.
+    pub fn must_keep(&self, id: NodeId) -> bool {
+        self.joint.tags(id).must_save() || self.kept.contains(id.index())
+    }
+
+    /// Whether `id` is to be computed again. Where a view of it must be saved, that it would rather be computed again
+    /// does not count.
+    pub fn recomputes(&self, id: NodeId) -> bool {
+        self.joint.tags(id).recomputes() && !self.kept.contains(id.index())
     }
 
     /// The distance of `id` from backward.
@@ -62,6 +78,28 @@ impl<'a> Context<'a> {
         matches!(self.joint.role(id), Role::Primal | Role::ForwardSeed | Role::Tangent | Role::BackwardSeed)
             || self.joint.users(id).iter().any(|&user| !self.fusion.fuses(self.joint, id, user))
     }
+}
+
+/// What the user's own `MUST_SAVE` keeps, the tags that passes set left aside: the value; of a view the value whose
+/// memory it shows, unless that is an input, which is there anyway, or must be computed again, which contradicts.
+fn kept(joint: &Joint, classes: &Classes) -> FixedBitSet {
+    let given = MarkTable::of(&joint.graph);
+    let is_view = |id: NodeId| joint.ops.call(&joint.graph, id).is_some_and(|info| info.is_view());
+    let is_item_of_view = |id: NodeId| joint.target(id).getitem && joint.edges.inputs(id).iter().any(|&from| is_view(from));
+    let mut kept = FixedBitSet::with_capacity(joint.graph.len());
+    for id in joint.ids().filter(|&id| given.get(id).must_save() && classes.needs_forward(id)) {
+        let mut at = id;
+        while (is_view(at) || is_item_of_view(at))
+            && let Some(&from) = joint.edges.inputs(at).first()
+        {
+            at = from;
+        }
+        let must_be_repeated = given.get(at).recompute == Some(Recompute::MustRecompute);
+        if joint.role(at) == Role::Call && !must_be_repeated {
+            kept.insert(at.index());
+        }
+    }
+    kept
 }
 
 /// What saving a value costs.
@@ -99,7 +137,7 @@ pub fn weight(cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
         return Ok(Weight::Never("is overwritten by the runtime after forward"));
     }
     let waits = joint.waits(id);
-    if !waits.is_empty() && !waits.iter().any(|&wait| joint.tags(wait).recomputes()) {
+    if !waits.is_empty() && !waits.iter().any(|&wait| cx.recomputes(wait)) {
         return Ok(Weight::Never("is communication in flight, which a wait ends"));
     }
     if cx.hazards.overwritten(id) {

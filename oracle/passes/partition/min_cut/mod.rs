@@ -13,6 +13,7 @@
 //!
 //! - *random draws* that nobody tagged, *effects* and *writes* of forward are never computed again, whatever the
 //!   options and the budget;
+//! - what the user tags `MUST_SAVE` is kept where it is a view or an item, too: its memory, or the item;
 //! - a value is not saved whose storage is overwritten before backward reads it ([`super::hazards`]).
 //!
 //! # What it does not do

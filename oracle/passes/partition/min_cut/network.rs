@@ -51,7 +51,7 @@ impl Banned<'_> {
         let protected = target.collective && !self.cx.config.optimizes_collectives;
         let lifted = self.lifted.contains(id.index()) && !protected;
         let float = joint.sort(id) == super::super::joint::Sort::SymFloat;
-        if target.sets.view || lifted || joint.tags(id).recomputes() || float {
+        if target.sets.view || lifted || self.cx.recomputes(id) || float {
             return;
         }
         if self.bans[id.index()].is_none() {
@@ -108,7 +108,7 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
             drains[id.index()] = Some(Drain::Output);
             network.add(exit(id), SINK, INFINITE);
         }
-        if joint.tags(id).recomputes() {
+        if cx.recomputes(id) {
             drains[id.index()] = Some(Drain::Tagged);
             network.add(entry(id), SINK, INFINITE);
             continue;
