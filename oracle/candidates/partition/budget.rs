@@ -73,6 +73,10 @@ impl Policy for SplitBudget {
         kept.extend(knapsack::solve(solver, b, d, budget)?);
         Ok(kept)
     }
+
+    fn keeps_budget(&self) -> bool {
+        false
+    }
 }
 
 /// An item counts twice if the one before it is large.

@@ -152,10 +152,12 @@ impl<'a> Cut<'a> {
         judge_partition_with(&self.joint, forward, backward, &config, further, options)
     }
 
-    /// What is saved with other budgets. PyTorch spends the budget on values that it may keep, and then cuts by weight:
-    /// now and then it saves more than the budget. Where the reference does, nothing can be demanded of others. And with a
-    /// budget of 0 PyTorch computes again what it saves with every other budget, results of collectives for one: where a
-    /// candidate saves no more than the reference, the range is the reference's.
+    /// What is saved with other budgets.
+    ///
+    /// The least is what the candidate saves with a budget of 0, or what the reference does if that is more: a candidate
+    /// may save less than it is allowed to. That a smaller budget never saves more follows from choosing the fastest
+    /// option within it; solvers that only come near the fastest may fail that, the reference's too, and where it does
+    /// nothing is demanded of others.
     fn budgets(
         &self,
         pass: &PassConfig,
@@ -164,20 +166,17 @@ impl<'a> Cut<'a> {
         own: (f64, &(Graph, Graph)),
     ) -> BudgetUse {
         let (budget, (forward, backward)) = own;
-        let nodes = self.joint.len();
         let bytes = self.bytes(forward, backward, config);
-        let used = self.used(pass, candidate, config, (budget, bytes));
-        if used.faults(bytes.map(|bytes| (budget, bytes)), nodes).is_empty() {
-            return used;
+        let mut used = self.used(pass, candidate, config, (budget, bytes));
+        let least = self.at_budget(pass, &Reference, config, 0.0);
+        used.range = used.range.zip(least).map(|((low, high), least)| (low.max(least), high));
+        if !used.reversals().is_empty() {
+            let needed = self.at_budget(pass, &Reference, config, budget);
+            if !self.used(pass, &Reference, config, (budget, needed)).reversals().is_empty() {
+                used.budgets.clear();
+            }
         }
-        let parts = Reference.partition(self.given, pass, Place::default());
-        let needed = parts.ok().and_then(|(forward, backward)| self.bytes(&forward, &backward, config));
-        let allowed = self.used(pass, &Reference, config, (budget, needed));
-        match allowed.faults(needed.map(|bytes| (budget, bytes)), nodes).is_empty() {
-            true if bytes <= needed => BudgetUse { range: allowed.range, ..used },
-            true => used,
-            false => BudgetUse::default(),
-        }
+        used
     }
 
     /// What a candidate saves with other budgets; with its own it saves `own`.
@@ -188,17 +187,26 @@ impl<'a> Cut<'a> {
         config: &PartitionConfig,
         own: (f64, Option<i64>),
     ) -> BudgetUse {
-        let at = |budget: f64| {
-            let mut pass = pass.clone();
-            pass.options.retain(|(key, _)| key != "budget");
-            let pass = pass.with("budget", budget.to_string());
-            let (forward, backward) = candidate.partition(self.given, &pass, Place::default()).ok()?;
-            self.bytes(&forward, &backward, config)
-        };
+        let at = |budget: f64| self.at_budget(pass, candidate, config, budget);
         let others = BUDGETS.into_iter().filter(|&other| other != own.0);
         let others = others.filter_map(|budget| Some((budget, at(budget)?)));
         let budgets = others.chain(own.1.map(|bytes| (own.0, bytes))).collect();
         BudgetUse { budgets, range: at(0.0).zip(at(1.0)) }
+    }
+
+    /// What a candidate saves with a budget, in bytes.
+    fn at_budget(
+        &self,
+        pass: &PassConfig,
+        candidate: &dyn Candidate,
+        config: &PartitionConfig,
+        budget: f64,
+    ) -> Option<i64> {
+        let mut pass = pass.clone();
+        pass.options.retain(|(key, _)| key != "budget");
+        let pass = pass.with("budget", budget.to_string());
+        let (forward, backward) = candidate.partition(self.given, &pass, Place::default()).ok()?;
+        self.bytes(&forward, &backward, config)
     }
 
     /// Saved bytes of distinct storages, inputs that live anyway left out.

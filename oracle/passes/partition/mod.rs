@@ -15,6 +15,7 @@
 //! - nothing is saved while it is in flight: its wait is, or both are repeated ([`recompute_tags`]);
 //! - backward reads memory before it overwrites it, and a replay saves what it could compute only from memory that
 //!   forward overwrites ([`order`], [`hazards`]);
+//! - what is held keeps within the memory budget ([`within_budget`]);
 //! - a random draw that nobody tagged, or an effect, is not computed again, whatever the budget or the tags;
 //! - backward keeps every effect that stands before the first reader of a tangent ([`order`]);
 //! - in a replay, the tags of merged copies are joined ([`common_subexpressions`]), and the index list of a
@@ -55,6 +56,7 @@ pub mod storage;
 pub mod tagging;
 pub mod targets;
 pub mod two_stages;
+pub mod within_budget;
 
 pub use config::{Bans, Method, PartitionConfig, Runtime, Solver, StaticInputs};
 pub use error::{Constraint, PartitionError, Problem};
@@ -85,6 +87,16 @@ pub fn run_with(
         None => None,
     };
     let graph = checkpointed.as_ref().unwrap_or(graph);
+    let partition = cut(graph, config, policy)?;
+    let limits = partition.method == Method::MinCut && 0.0 < config.budget && config.budget < 1.0;
+    match limits && policy.keeps_budget() {
+        true => within_budget::within_budget(graph, config, partition, |config| cut(graph, config, policy)),
+        false => Ok(partition),
+    }
+}
+
+/// Cuts a joint graph in the steps of the method.
+fn cut(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) -> Result<Partition, PartitionError> {
     let mut joint = Joint::new(graph.clone(), config)?;
     result::needs_tangents(&joint, config)?;
     let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());

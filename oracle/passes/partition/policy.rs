@@ -105,6 +105,11 @@ pub trait Policy {
         super::knapsack::solve(solver, memories, runtimes, budget)
     }
 
+    /// Whether what is held is compared with the budget once it is chosen.
+    fn keeps_budget(&self) -> bool {
+        true
+    }
+
     /// What a replay makes of a node.
     fn replayed(&self, joint: &Joint, id: NodeId) -> Decision {
         super::replay::decide(joint, id)

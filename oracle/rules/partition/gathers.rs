@@ -261,7 +261,7 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
 /// What has to be saved and backward needs is saved, or its memory is; it is not computed again.
 ///
 /// A view is as good as saved if its memory is: taking it again costs nothing. Tuples are not saved: the tag speaks of
-/// their items, unless these must be computed again. Tags that exclude one another demand nothing.
+/// their items, but an item's own tag comes first. Tags that exclude one another demand nothing.
 pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
     let joint = &evidence.joint;
     let graph = joint.graph;
@@ -286,13 +286,13 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             ValueClass::Symbol => true,
             // Merged communication is repeated if any of it must be, and so is what must be waited for again.
             _ if evidence.config.method == Method::Replay && any_is_to_be_repeated(evidence, id) => true,
-            _ if is_waited_for_again(evidence, id) => true,
+            _ if is_waited_for_again(evidence, id) || shows_what_must_be_repeated(evidence, id) => true,
             ValueClass::Tuple => joint.edges.users(id).iter().all(|&item| {
                 evidence.in_backward[item.index()].is_none()
-                    || evidence.tags[item.index()].must_be_recomputed()
+                    || evidence.tags[item.index()].asks_to_recompute()
                     || memory_saved(item)
             }),
-            _ => memory_saved(id) || shows_what_must_be_repeated(evidence, id),
+            _ => memory_saved(id),
         };
         if !kept {
             let name = graph.name(id);

@@ -363,39 +363,38 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
 pub struct BudgetUse {
     /// Saved bytes by budget: (budget, bytes).
     pub budgets: Vec<(f64, i64)>,
-    /// Bytes with budget 0 (inputs only) and with budget 1.
+    /// The least bytes, which a budget of 0 stands for, and those with a budget of 1.
     pub range: Option<(i64, i64)>,
 }
 
 impl BudgetUse {
-    /// What is wrong: a title, what one budget saves, and what the other. `own` is the budget that was asked for, with
-    /// what it saves, of a joint graph of so many nodes.
-    pub fn faults(&self, own: Option<(f64, i64)>, nodes: usize) -> Vec<[String; 3]> {
-        let mut faults = Vec::new();
+    /// Where a smaller budget saves more than a larger one: a title, what the larger saves, and what the smaller.
+    pub fn reversals(&self) -> Vec<[String; 3]> {
         let mut budgets = self.budgets.clone();
         budgets.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for pair in budgets.windows(2) {
-            let saves = |(budget, bytes): (f64, i64)| format!("budget {budget} saves {bytes} bytes");
-            if pair[0].1 > pair[1].1 {
-                let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
-                faults.push([title, saves(pair[1]), saves(pair[0])]);
-            }
-        }
-        if let (Some((budget, bytes)), Some((low, high))) = (own, self.range)
-            && high > low
-        {
-            // The solver rounds the size of each candidate to a ten-thousandth.
-            let slack = nodes as f64 / 10_000.0;
-            let ratio = (bytes.saturating_sub(low)) as f64 / (high - low) as f64;
-            if ratio > budget + slack {
-                faults.push([
-                    format!("{bytes} bytes are saved, which is more than the budget"),
-                    format!("budget {budget} of the range from {low} to {high} bytes"),
-                    format!("{ratio:.4} of it is used"),
-                ]);
-            }
-        }
-        faults
+        let reversed = budgets.windows(2).filter(|pair| pair[0].1 > pair[1].1);
+        let saves = |(budget, bytes): (f64, i64)| format!("budget {budget} saves {bytes} bytes");
+        let fault = |pair: &[(f64, i64)]| {
+            let title = format!("budget {} saves more than budget {}", pair[0].0, pair[1].0);
+            [title, saves(pair[1]), saves(pair[0])]
+        };
+        reversed.map(fault).collect()
+    }
+
+    /// Where `bytes` are more than `budget` allows: a title, what is allowed, and what is used.
+    fn overrun(&self, budget: f64, bytes: i64) -> Option<[String; 3]> {
+        let (low, high) = self.range.filter(|(low, high)| high > low)?;
+        let allowed = low as f64 + budget * (high - low) as f64;
+        (bytes as f64 > allowed).then(|| {
+            [
+                format!("{bytes} bytes are saved, which is more than the budget"),
+                format!(
+                    "budget {budget} of the range from {low} to {high} bytes is {} bytes",
+                    allowed.floor()
+                ),
+                format!("{} bytes more are saved", bytes as f64 - allowed.floor()),
+            ]
+        })
     }
 }
 
@@ -406,11 +405,11 @@ pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
     if used.budgets.len() < 2 && (own.is_none() || used.range.is_none_or(|(low, high)| high <= low)) {
         return Checked::NotChecked("what other budgets save is not known".into());
     }
-    let faults = used.faults(own, evidence.joint.graph.len());
+    let overrun = own.and_then(|(budget, bytes)| used.overrun(budget, bytes));
     let finding = |[title, fact, however]: [String; 3]| {
         evidence.finding("partition/budget-respected", title).however(fact, however)
     };
-    Checked::Findings(faults.into_iter().map(finding).collect())
+    Checked::Findings(used.reversals().into_iter().chain(overrun).map(finding).collect())
 }
 
 /// Lines for people: what is saved.
