@@ -1,12 +1,13 @@
 //! The arena that two evaluations share: everything in it is hash-consed, so equality is equality of ids.
 
 use super::dependence::Dependences;
+use super::element::Element;
 use super::intern::Slices;
 use super::key::{Tag, Words, tag, tokens};
 use super::place::{GroupSet, HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
-use super::same::{Element, Pair, Verdict};
+use super::same::{Pair, Verdict};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
