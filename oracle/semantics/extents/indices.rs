@@ -4,7 +4,10 @@ use super::element::Element;
 use super::pieces::element;
 use super::run::Piece;
 use super::same::{Judge, Pair, Relation};
-use super::source::{Source, SourceId};
+use super::source::{Source, SourceId, Traits};
+
+/// Casts and reductions of one another that are looked through.
+const DEPTH: u32 = 64;
 
 impl Judge<'_> {
     /// The group on whose index an element depends at first sight.
@@ -79,6 +82,7 @@ impl Judge<'_> {
             match self.compare_elements(x, y) {
                 Relation::Same => {}
                 Relation::Different if holds || are_axes && are_plain => return Relation::Different,
+                _ if self.differ_on_every_rank(x, y) => return Relation::Different,
                 _ if holds => made_of.push(Pair::Elements(x, y)),
                 _ => whole.push(Pair::Elements(x, y)),
             }
@@ -89,5 +93,46 @@ impl Judge<'_> {
             (_, true) => Relation::Perhaps(whole),
             _ => Relation::Made { whole, made_of },
         }
+    }
+
+    /// Whether two elements differ whatever the own rank is: they depend on other inputs, or are two elements of one result,
+    /// be they cast or reduced alike.
+    fn differ_on_every_rank(&mut self, mut x: Element, mut y: Element) -> bool {
+        for _ in 0..DEPTH {
+            if self.arena.depend_on_others(x.source, y.source) {
+                return true;
+            }
+            if self.holds_window(x.source) || self.holds_window(y.source) {
+                match (self.resolve(x, 0), self.resolve(y, 0)) {
+                    (Some(a), Some(b)) if (a, b) != (x, y) => (x, y) = (a, b),
+                    _ => return false,
+                }
+                continue;
+            }
+            (x, y) = match (self.arena.get(x.source), self.arena.get(y.source)) {
+                (Source::Cast { source: s, from: f, to: t }, Source::Cast { source: r, from: g, to: u })
+                    if (f, t) == (g, u) =>
+                {
+                    (Element { source: s, ..x }, Element { source: r, ..y })
+                }
+                (
+                    Source::Reduced { op: o, group: g, source: s, place: p },
+                    Source::Reduced { op: n, group: h, source: r, place: q },
+                ) if (o, g) == (n, h) && x.place == y.place => {
+                    (Element { source: s, place: p, ..x }, Element { source: r, place: q, ..y })
+                }
+                (Source::Placeholder { .. } | Source::Opaque { .. }, _) if x.source == y.source => {
+                    let holds = |traits| self.arena.source_traits(x.source).has(traits);
+                    let is_sure =
+                        ![Traits::ASSUMED, Traits::POISON, Traits::IN_FLIGHT].into_iter().any(holds);
+                    return is_sure
+                        && !self.is_elementwise(x.source)
+                        && x.place == y.place
+                        && x.offset != y.offset;
+                }
+                _ => return false,
+            };
+        }
+        false
     }
 }

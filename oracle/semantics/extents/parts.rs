@@ -68,7 +68,7 @@ impl Judge<'_> {
         let mut steps = 0;
         while let Some(mut at) = open.pop() {
             steps += 1;
-            if steps > PARTS {
+            if steps.max(found.len()) > PARTS {
                 return None;
             }
             at.source = self.arena.uncast(at.source);
@@ -83,6 +83,12 @@ impl Judge<'_> {
             };
             if is_part {
                 found.push(at);
+                continue;
+            }
+            // What an older sum is made of is known from when it was looked at.
+            let known = if at == of { None } else { self.arena.parts.get(&(at, operator)) };
+            if let Some(known) = known {
+                found.extend_from_slice(known.as_deref()?);
                 continue;
             }
             let sizes = key::broadcast(words)?;

@@ -16,7 +16,11 @@ use super::element::Element;
 use super::key::{KeyDifference, difference};
 use super::run::Piece;
 use super::source::{KeyId, Source, SourceId, ValueId};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+/// Pieces of the same two sources that are looked at where something is not known.
+const PIECES: u32 = 16;
 
 /// Whether two values are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +86,8 @@ struct Frame {
     /// Of two values: the pieces that are not looked at yet, the next one last, and of the first how far.
     pieces: Vec<(Piece, Piece)>,
     at: i64,
+    /// Where anything is not known: how many pieces of each two sources were looked at since.
+    tried: FxHashMap<(SourceId, SourceId), u32>,
     /// What is known of the part that is looked at, and which pairs of it come next.
     relations: Vec<Relation>,
     relation: usize,
@@ -161,7 +167,17 @@ impl<'a> Judge<'a> {
             Pair::Keys(a, b) => relations.push(self.compare_keys(a, b)),
             Pair::Elements(a, b) => relations.push(self.compare_elements(a, b)),
         }
-        Frame { pair, pieces, at: 0, relations, relation: 0, next: 0, open: false, unknown: false }
+        Frame {
+            pair,
+            pieces,
+            at: 0,
+            tried: FxHashMap::default(),
+            relations,
+            relation: 0,
+            next: 0,
+            open: false,
+            unknown: false,
+        }
     }
 
     /// Goes on with a pair until another one must be settled first.
@@ -174,6 +190,15 @@ impl<'a> Judge<'a> {
                 };
                 frame.relations.clear();
                 frame.relation = 0;
+                // Only a difference still counts: a few pieces of the same two sources are enough.
+                if frame.unknown && frame.at == 0 {
+                    let tried = frame.tried.entry((p.source, q.source)).or_default();
+                    *tried += 1;
+                    if *tried > PIECES {
+                        frame.pieces.pop();
+                        continue;
+                    }
+                }
                 match self.compare_pieces((p, q), frame.at, frame.unknown, &mut frame.relations) {
                     Some(at) => frame.at = at,
                     None => {
