@@ -150,13 +150,11 @@ impl Judge<'_> {
             (
                 Source::Reduced { op: o, group: g, source: s, place: p },
                 Source::Reduced { op: n, group: h, source: r, place: q },
-            ) if o != n
-                && alike
-                && (g, s, p) == (h, r, q)
-                && !assumed
-                && self.reduced_otherwise((o, n), g, (s, p)) =>
-            {
-                Relation::Different
+            ) if o != n && alike && (g, s, p) == (h, r, q) => {
+                match !assumed && self.reduced_otherwise((o, n), g, (s, p)) {
+                    true => Relation::Different,
+                    false => Relation::Unknown,
+                }
             }
             (
                 Source::Reduced { op: o, group: g, source: s, place: p },
