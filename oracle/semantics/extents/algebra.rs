@@ -64,6 +64,28 @@ pub(super) enum Family {
     Other,
 }
 
+/// What is known of an operator, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Operator {
+    pub(super) family: Family,
+    pub(super) is_elementwise: bool,
+    commutes: bool,
+}
+
+impl Operator {
+    pub(super) fn named(target: &str) -> Operator {
+        let name = target.split('.').nth(1).unwrap_or_default();
+        let is_elementwise = ops::by_target(target).is_some_and(|info| info.kind.is_elementwise());
+        let family = match is_elementwise {
+            _ if PRODUCTS.contains(&name) => Family::Smooth,
+            false => Family::Other,
+            true if SMOOTH.contains(&name) => Family::Smooth,
+            true => Family::Broken,
+        };
+        Operator { family, is_elementwise, commutes: commutes(target) }
+    }
+}
+
 /// The operands of a call that may be exchanged.
 const OPERANDS: usize = 2;
 
@@ -145,7 +167,7 @@ impl Arena {
     /// The operands of a call that commutes.
     pub(super) fn exchangeable(&self, key: KeyId) -> Option<[ValueId; OPERANDS]> {
         let words = self.words(key);
-        target(words).filter(|&target| commutes(self.text(target)))?;
+        self.operator(key).filter(|operator| operator.commutes)?;
         operands(words)?;
         broadcast(words)?;
         let values: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
@@ -155,17 +177,9 @@ impl Arena {
     /// The family of functions that a source belongs to, be it cast.
     pub(super) fn family(&self, source: SourceId) -> Family {
         match self.get(self.uncast(source)) {
-            Source::Opaque { key, .. } => target(self.words(key)).map_or(Family::Other, |target| {
-                let text = self.text(target);
-                let name = text.split('.').nth(1).unwrap_or_default();
-                let is_elementwise = || ops::by_target(text).is_some_and(|info| info.kind.is_elementwise());
-                match name {
-                    _ if PRODUCTS.contains(&name) => Family::Smooth,
-                    _ if !is_elementwise() => Family::Other,
-                    _ if SMOOTH.contains(&name) => Family::Smooth,
-                    _ => Family::Broken,
-                }
-            }),
+            Source::Opaque { key, .. } => {
+                self.operator(key).map_or(Family::Other, |operator| operator.family)
+            }
             Source::Reduced { op, .. } if ["sum", "avg"].contains(&self.text(op)) => Family::Smooth,
             _ => Family::Other,
         }

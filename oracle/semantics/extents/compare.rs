@@ -169,15 +169,15 @@ pub fn compare_read(
         return Read::NotKnownToDiffer;
     }
     let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
-    // What an operator makes of it may be the same still: operands that may be exchanged. Where it reads the same, the
-    // results alone would say no more.
     let old = before.value_read(comparer.judge.arena, node, index);
     let new = after.value_read(comparer.judge.arena, twin, index);
-    let reads_the_same = old.is_some() && old == new;
-    if comparer.results_equal(before, after, (node, twin), reads_the_same) {
+    let differs = old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new));
+    // What an operator makes of other values may be the same still: operands that may be exchanged.
+    if comparer.results_equal(before, after, (node, twin), !differs) {
         return Read::SameResults;
     }
-    comparer.read(before, after, node, twin, index).map_or(Read::NotKnownToDiffer, Read::Differs)
+    let found = if differs { comparer.read(before, after, node, twin, index) } else { None };
+    found.map_or(Read::NotKnownToDiffer, Read::Differs)
 }
 
 /// A verdict with its words.

@@ -18,7 +18,8 @@ use super::place::{GroupSet, PlaceId};
 use super::run::Run;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 /// Inputs that are told apart (2 KiB for a set of all of them). Nothing depends for certain on those behind them.
 const INPUTS: usize = 1 << 14;
@@ -57,8 +58,10 @@ const ANYTHING: Dependence =
 /// What is known of the dependences of an arena.
 #[derive(Clone, Debug)]
 pub(super) struct Dependences {
-    sets: IndexSet<Bits, FxBuildHasher>,
+    /// Bits far up in a word would all fall together under a hash that only multiplies.
+    sets: IndexSet<Bits, BuildHasherDefault<DefaultHasher>>,
     unions: FxHashMap<(Inputs, Inputs), Inputs>,
+    intersections: FxHashMap<(Inputs, Inputs), Inputs>,
     sources: Vec<Dependence>,
     values: FxHashMap<ValueId, Dependence>,
 }
@@ -68,7 +71,8 @@ impl Default for Dependences {
         let mut sets = IndexSet::default();
         sets.insert(Bits::default());
         sets.insert(Box::new([0]));
-        Dependences { sets, unions: FxHashMap::default(), sources: Vec::new(), values: FxHashMap::default() }
+        let (unions, intersections) = (FxHashMap::default(), FxHashMap::default());
+        Dependences { sets, unions, intersections, sources: Vec::new(), values: FxHashMap::default() }
     }
 }
 
@@ -122,8 +126,17 @@ impl Dependences {
         if a == ALL_INPUTS {
             return b;
         }
+        if a == NO_INPUTS || b == NO_INPUTS {
+            return NO_INPUTS;
+        }
+        let pair = (a.min(b), a.max(b));
+        if let Some(&known) = self.intersections.get(&pair) {
+            return known;
+        }
         let bits = self.bits(a).iter().zip(self.bits(b)).map(|(one, other)| one & other).collect();
-        self.intern(bits)
+        let both = self.intern(bits);
+        self.intersections.insert(pair, both);
+        both
     }
 
     /// Both together, as the inputs of a call.
@@ -253,8 +266,8 @@ impl Arena {
             return known;
         }
         let key = |run: &Run| (run.source, run.place());
-        let mut parts: Vec<_> = self.runs(value).iter().map(key).collect();
-        parts.dedup();
+        let mut seen = FxHashSet::default();
+        let parts: Vec<_> = self.runs(value).iter().map(key).filter(|&part| seen.insert(part)).collect();
         let above = SourceId(self.dependences.sources.len() as u32);
         let all = parts.into_iter().map(|(source, place)| self.at_place(self.older(source, above), place));
         let all: Vec<Dependence> = all.collect();

@@ -10,7 +10,6 @@ use super::key::{self, KeyDifference, difference};
 use super::place::{GroupSet, HERE, PlaceId};
 use super::same::{Judge, Pair, Relation};
 use super::source::{KeyId, Source, SourceId, Symbol, Traits, ValueId};
-use crate::ops;
 
 /// One element, which may stand for those that follow it in its source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -259,13 +258,13 @@ impl Judge<'_> {
         (l, b): (KeyId, Element),
     ) -> Option<Relation> {
         let ([p, q], [r, s]) = (self.arena.exchangeable(k)?, self.arena.exchangeable(l)?);
-        let kinds = |arena: &Arena, key| {
-            let words = arena.words(key);
-            let kinds = key::tokens(words).map(|(word, rest)| (word, rest.get(1..).map(<[u64]>::to_vec)));
-            kinds.filter(|(word, _)| key::tag(*word) == Some(key::Tag::Tensor)).collect::<Vec<_>>()
-        };
-        let (one, other) = (kinds(self.arena, k), kinds(self.arena, l));
-        if one != other || one.first() != one.last() {
+        // A tensor's dtype and sizes, whatever it holds.
+        fn kinds(words: &[u64]) -> impl Iterator<Item = (u64, Option<&[u64]>)> {
+            let tensors = key::tokens(words).filter(|(word, _)| key::tag(*word) == Some(key::Tag::Tensor));
+            tensors.map(|(word, rest)| (word, rest.get(1..)))
+        }
+        let (one, other) = (self.arena.words(k), self.arena.words(l));
+        if !kinds(one).eq(kinds(other)) || kinds(one).next() != kinds(one).last() {
             return None;
         }
         let mut pair = |x, y| Some(Pair::Values(self.shown(x, a)?, self.shown(y, b)?));
@@ -315,9 +314,9 @@ impl Judge<'_> {
     /// Whether a source is the result of a function of corresponding elements, be it cast or reduced over ranks.
     pub(super) fn is_elementwise(&self, source: SourceId) -> bool {
         self.holds(source, |one| match one {
-            Source::Opaque { key, .. } => key::target(self.arena.words(key))
-                .and_then(|target| ops::by_target(self.arena.text(target)))
-                .is_some_and(|info| info.kind.is_elementwise()),
+            Source::Opaque { key, .. } => {
+                self.arena.operator(key).is_some_and(|operator| operator.is_elementwise)
+            }
             _ => false,
         })
     }
