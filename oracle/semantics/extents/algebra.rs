@@ -1,9 +1,10 @@
 //! Calls that are written differently and may still compute the same.
 //!
-//! A whole number is one whether it is written 2 or 2.0, and floats commute under addition and multiplication, bit for bit up to the payload of a NaN: such a call is written as it was
-//! before. Calls that give back what they take are no calls ([`identity`](crate::semantics::identity)). All other laws hold of numbers and not of their bits, or only for some numbers (`x * 1.0`, `addmm` for `mm` and
-//! `add`, a sum in another order). So where one operator takes the place of another of its [`Family`], it is not known whether
-//! they compute the same.
+//! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
+//! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to the
+//! payload of a NaN: such a call is written as it was before. All other laws hold of numbers and not of their bits, or only
+//! for some numbers (`addmm` for `mm` and `add`, a sum in another order, `x * 3` for an `x` of zeros). So where one operator
+//! takes the place of another of its [`Family`], it is not known whether they compute the same.
 
 use super::arena::Arena;
 use super::key::{Tag, Words, broadcast, payload, tag, target, tensors, tokens};
