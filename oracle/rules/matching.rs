@@ -177,7 +177,8 @@ impl<'g> Both<'g> {
         if fits {
             return (placed.count < told.count).then(|| self.with_names_of_before(&by_place));
         }
-        let by_structure = self.by_structure();
+        let mut by_structure = self.by_structure();
+        self.prefer_names(&mut by_structure, &by_place);
         let found = self.changes(&by_structure);
         // Of equal calls either may be the one that is left.
         let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| match (*a, *b) {
@@ -195,6 +196,19 @@ impl<'g> Both<'g> {
         match is_better {
             true => Some(self.with_names_of_before(&by_structure)),
             false => (placed.count < told.count).then(|| self.with_names_of_before(&by_place)),
+        }
+    }
+
+    /// Of equal calls the one of the same name, if that is not spoken for: structure says no more of them than names do.
+    fn prefer_names(&self, twins: &mut Twins, named: &Twins) {
+        for new in self.after.ids() {
+            let (Some(name), Some(found)) = (named.before_of(new), twins.before_of(new)) else { continue };
+            let is_free = name != found && twins.after_of(name).is_none();
+            if is_free && self.are_equal_before(name, found) {
+                twins.after_of[found.index()] = None;
+                twins.after_of[name.index()] = Some(new);
+                twins.before_of[new.index()] = Some(name);
+            }
         }
     }
 
