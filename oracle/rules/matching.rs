@@ -9,7 +9,9 @@
 //! - *bottom-up* from the inputs: the same operator with the same attributes on matched arguments is the same node;
 //! - *top-down* from the results: what a matched node takes in the place where its twin takes it, and what is the same
 //!   operator, is the same node too, whatever its own arguments have become;
-//! - nodes that nobody reads, such as writes, by their first matched argument.
+//! - nodes that nobody reads, such as writes, by their first matched argument;
+//! - what is left between two ends that are both new, such as gathered weights and reduced gradients, by those arguments that
+//!   are matched, where the record of the result is the same.
 //!
 //! Names decide between equal calls, then order does. Of two accounts of a pass, by names and by structure, the one is
 //! taken by which the pass changed less; names win ties. A few passes through both lists, each linear.
@@ -175,7 +177,8 @@ impl<'g> Both<'g> {
         if fits {
             return (placed.count < told.count).then(|| self.with_names_of_before(&by_place));
         }
-        let by_structure = self.by_structure();
+        let mut by_structure = self.by_structure();
+        self.prefer_names(&mut by_structure, &by_place);
         let found = self.changes(&by_structure);
         // Of equal calls either may be the one that is left.
         let contradicts = |(a, b): (&Option<NodeId>, &Option<NodeId>)| match (*a, *b) {
@@ -193,6 +196,19 @@ impl<'g> Both<'g> {
         match is_better {
             true => Some(self.with_names_of_before(&by_structure)),
             false => (placed.count < told.count).then(|| self.with_names_of_before(&by_place)),
+        }
+    }
+
+    /// Of equal calls the one of the same name, if that is not spoken for: structure says no more of them than names do.
+    fn prefer_names(&self, twins: &mut Twins, named: &Twins) {
+        for new in self.after.ids() {
+            let (Some(name), Some(found)) = (named.before_of(new), twins.before_of(new)) else { continue };
+            let is_free = name != found && twins.after_of(name).is_none();
+            if is_free && self.are_equal_before(name, found) {
+                twins.after_of[found.index()] = None;
+                twins.after_of[name.index()] = Some(new);
+                twins.before_of[new.index()] = Some(name);
+            }
         }
     }
 
@@ -333,6 +349,7 @@ impl<'g> Both<'g> {
             self.unread(&mut twins, &of_before, &of_after);
             self.bottom_up(&mut twins, &of_after, &mut equal, true);
             self.top_down(&mut twins);
+            self.by_some_arguments(&mut twins, &of_before, &of_after);
             if twins.before_of.iter().flatten().count() == known {
                 break;
             }
@@ -444,6 +461,65 @@ impl<'g> Both<'g> {
                     votes[b.index()].push(a);
                 }
             }
+        }
+    }
+
+    /// Calls of which some arguments are known and no known one contradicts, in list order, so that those behind them are
+    /// known in turn. Among several the name decides, then order.
+    fn by_some_arguments(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
+        let key = |kind: u64, place: usize, argument: NodeId| {
+            key_of(kind ^ place as u64, std::iter::once(argument))
+        };
+        let mut open: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
+        for old in self.before.ids().filter(|&id| self.before.node(id).op == Op::Call) {
+            if twins.after_of(old).is_some() {
+                continue;
+            }
+            for (place, &argument) in self.old.of(old).iter().enumerate() {
+                open.entry(key(of_before[old.index()], place, argument)).or_default().push_back(old);
+            }
+        }
+        for new in self.after.ids() {
+            let Some(kind) = of_after[new.index()].filter(|_| twins.before_of(new).is_none()) else {
+                continue;
+            };
+            let known = self.new.of(new).iter().enumerate();
+            let first = known.into_iter().find_map(|(place, &b)| Some((place, twins.before_of(b)?)));
+            let Some(class) = first.and_then(|(place, a)| open.get_mut(&key(kind, place, a))) else {
+                continue;
+            };
+            while class.front().is_some_and(|&old| twins.after_of(old).is_some()) {
+                class.pop_front();
+            }
+            let fits = |old: &NodeId| {
+                let mut arguments = self.old.of(*old).iter().zip(self.new.of(new));
+                twins.after_of(*old).is_none()
+                    && self.is_same_call(*old, new)
+                    && self.has_same_record(*old, new)
+                    && arguments.all(|(&a, &b)| twins.after_of(a).is_none_or(|twin| twin == b))
+                    && self
+                        .old
+                        .of(*old)
+                        .iter()
+                        .zip(self.new.of(new))
+                        .all(|(&a, &b)| twins.before_of(b).is_none_or(|twin| twin == a))
+            };
+            let named = self.before.find(self.after.name(new)).filter(fits);
+            let first = || class.iter().take(MOST_EQUAL).copied().find(fits);
+            if let Some(old) = named.or_else(first) {
+                twins.pair(old, new);
+            }
+        }
+    }
+
+    /// Whether two results are recorded with the same sizes and dtype.
+    fn has_same_record(&self, old: NodeId, new: NodeId) -> bool {
+        match (self.before.tensor_of(old), self.after.tensor_of(new)) {
+            (Some(a), Some(b)) => {
+                a.dtype == b.dtype && self.before.sizes(a.shape) == self.after.sizes(b.shape)
+            }
+            (None, None) => true,
+            _ => false,
         }
     }
 

@@ -27,6 +27,7 @@ pub mod extents;
 mod float8;
 mod hash;
 mod hazard;
+mod identity;
 mod kernels;
 mod layout;
 mod memory;

@@ -9,6 +9,7 @@
 //!   collective reduction over one rank change nothing;
 //! - an implicit promotion is the explicit cast;
 //! - a cast to a float of less than 32 bits is one to float32 and one from there, as PyTorch computes it;
+//! - a call that gives back its elements (`x * 1`, see [`identity`](super::identity)) is none;
 //! - conjugating twice, and cutting a cell into parts that are put together again, change nothing.
 //!
 //! A reduction over ranks is a function of the ranks' elements in group order, and of nothing else: not of the
@@ -25,8 +26,9 @@
 //! be equal values. An index or a size that follows from data is not known, so operators that select by data are
 //! uninterpreted, and sizes that depend on data are refused.
 
-use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
+use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
 use super::hash::{mix, words};
+use super::identity::{NEUTRAL, is_neutral};
 use super::number::Number;
 use super::numbers;
 use crate::graph::{Dtype, DtypeClass};
@@ -96,6 +98,33 @@ fn scalar(number: Number, dtype: Dtype) -> u64 {
     mix(start(Kind::Scalar, dtype as u64), number.key())
 }
 
+impl Terms {
+    /// The elements of one operand, where the other one changes none of them: a number, or a constant in every element.
+    fn kept(
+        &self,
+        (op, alpha, rounding): (Binary, Number, Rounding),
+        dtype: Dtype,
+        operands: [Operand; 2],
+        count: usize,
+    ) -> Option<Vec<u64>> {
+        let is_neutral =
+            |number: Number, first: bool| is_neutral(op, (number, first), alpha, rounding, dtype);
+        [(operands[1], operands[0], false), (operands[0], operands[1], true)].into_iter().find_map(
+            |(other, kept, first)| {
+                let Operand::Cells(kept) = kept else { return None };
+                let changes_nothing = match other {
+                    Operand::Number(number) => is_neutral(number, first),
+                    Operand::Cells(cells) => NEUTRAL.into_iter().any(|number| {
+                        let constant = self.constant(number, dtype);
+                        is_neutral(number, first) && cells.iter().take(count).all(|&cell| cell == constant)
+                    }),
+                };
+                changes_nothing.then(|| kept.to_vec())
+            },
+        )
+    }
+}
+
 impl Domain for Terms {
     fn name(&self) -> &'static str {
         "terms"
@@ -154,6 +183,11 @@ impl Domain for Terms {
         if let (Pointwise::Conj, [Operand::Cells(cells)]) = (function, operands) {
             // Its own inverse: the sign of an imaginary part is one bit.
             return Ok(cells.iter().map(|&cell| cell ^ start(Kind::Conj, 0)).collect());
+        }
+        if let (Pointwise::Binary(op, alpha, rounding), &[a, b]) = (function, operands)
+            && let Some(kept) = self.kept((op, alpha, rounding), dtype, [a, b], count)
+        {
+            return Ok(kept);
         }
         let key = match function {
             Pointwise::Unary(op, tanh) => mix(start(Kind::Unary, op as u64), u64::from(tanh)),

@@ -172,6 +172,30 @@ fn packed_wrongly_on_few_and_many_ranks() {
     }
 }
 
+/// What is packed has been reduced over another group before, which is no axis beside that of the bucket.
+#[test]
+fn packed_wrongly_behind_a_group_of_some_ranks() {
+    for op in ["sum", "avg"] {
+        let bucket = Bucket { ranks: 8, op, dtype: "f32", members: &SMALL, computed: true };
+        let behind = |lines: String| {
+            let groups = "at 0\ngroups few = [0 1 2 | 3 4 5 | 6 7]\nv0 = input: f32[3, 3]\n";
+            let mut lines = lines.replacen("at 0\n", groups, 1);
+            for i in 0..SMALL.len() {
+                let reduced = format!(
+                    "s{i} = all_reduce(i{i}, \"sum\", few): f32[16, 3]\nu{i} = wait(s{i}): f32[16, 3]\nx{i} = mm(u{i}, v0)"
+                );
+                lines = lines.replace(&format!("x{i} = relu(i{i})"), &reduced);
+            }
+            lines
+        };
+        let before = behind(bucket.before());
+        assert_equal(&judge(&before, &behind(bucket.after(Right))));
+        for packing in [InSequence, NextChunk, Transposed, Exchanged] {
+            assert_convicted(&judge(&before, &behind(bucket.after(packing))), &[]);
+        }
+    }
+}
+
 #[test]
 fn packed_wrongly_at_full_size() {
     let members = [(64, 4096), (64, 4096), (224, 4096)];

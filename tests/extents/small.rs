@@ -353,3 +353,14 @@ fn draws_do_not_read_what_they_overwrite() {
     assert_equal(&judge(&skipped("False", m, ""), &skipped("False", "", m)));
     convicted(&judge(&skipped("True", m, ""), &skipped("True", "", m)));
 }
+
+/// The size of what a collective gives is known before the wait, and is the same behind it.
+#[test]
+fn a_size_is_the_same_before_and_behind_a_wait() {
+    let head = "symbol u0 unbacked\nx = input: f32[u0, 4] strides [4, 1]\n\
+                a = all_reduce(x, \"sum\", g): f32[u0, 4] strides [4, 1]\n";
+    let wait = "w = wait(a): f32[u0, 4] strides [4, 1]\n";
+    let size = "n = sym_size(a, 0): symint(u0)\n";
+    let end = "m = sym_add(n, 1): symint(\"u0 + 1\")\noutput (w, m)";
+    assert_equal(&judge(&format!("{head}{size}{wait}{end}"), &format!("{head}{wait}{size}{end}")));
+}

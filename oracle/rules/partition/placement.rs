@@ -176,8 +176,20 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
 fn added_changes(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<(NodeId, &'static str)> {
     let twins = if part == "forward" { &evidence.of_forward } else { &evidence.of_backward };
     let graph = side.graph;
-    let is_added = |id: &NodeId| {
-        twins[id.index()].is_none() && added_wrapper(evidence.joint.graph, graph, *id).is_none()
+    // A launch that nobody reads, on other values than the node of its name, has that name by chance.
+    let is_another = |id: NodeId, twin: NodeId| {
+        let (own, theirs) = (graph.inputs(id), evidence.joint.graph.inputs(twin));
+        let others = own.iter().zip(&theirs).any(|(input, other)| {
+            let terms = evidence.terms().map(|(joint, _)| &joint.of);
+            twins[input.index()]
+                .zip(terms)
+                .is_some_and(|(input, of)| of.get(input.index()) != of.get(other.index()))
+        });
+        others && side.collectives.launch_at(id).is_some() && side.edges.users(id).is_empty()
+    };
+    let is_added = |id: &NodeId| match twins[id.index()] {
+        None => added_wrapper(evidence.joint.graph, graph, *id).is_none(),
+        Some(twin) => is_another(*id, twin),
     };
     let mut changes = Vec::new();
     for id in graph.ids().filter(is_added) {

@@ -1,13 +1,15 @@
 //! Calls that are written differently and may still compute the same.
 //!
-//! Floats commute under addition and multiplication, bit for bit up to the payload of a NaN: such a call is written as it was
-//! before. All other laws hold of numbers and not of their bits, or only for some numbers (`x * 1.0`, `addmm` for `mm` and
-//! `add`, a sum in another order). So where one operator takes the place of another of its [`Family`], it is not known whether
-//! they compute the same.
+//! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
+//! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to the
+//! payload of a NaN: such a call is written as it was before. All other laws hold of numbers and not of their bits, or only
+//! for some numbers (`addmm` for `mm` and `add`, a sum in another order, `x * 3` for an `x` of zeros). So where one operator
+//! takes the place of another of its [`Family`], it is not known whether they compute the same.
 
 use super::arena::Arena;
-use super::key::{Tag, Words, broadcast, tag, target, tensors};
+use super::key::{Tag, Words, broadcast, payload, tag, target, tensors, tokens};
 use super::source::{KeyId, Source, SourceId, ValueId};
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops;
 
 /// Products of matrices, with or without a sum, by the name of the operator.
@@ -63,6 +65,28 @@ pub(super) enum Family {
     Other,
 }
 
+/// What is known of an operator, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Operator {
+    pub(super) family: Family,
+    pub(super) is_elementwise: bool,
+    commutes: bool,
+}
+
+impl Operator {
+    pub(super) fn named(target: &str) -> Operator {
+        let name = target.split('.').nth(1).unwrap_or_default();
+        let is_elementwise = ops::by_target(target).is_some_and(|info| info.kind.is_elementwise());
+        let family = match is_elementwise {
+            _ if PRODUCTS.contains(&name) => Family::Smooth,
+            false => Family::Other,
+            true if SMOOTH.contains(&name) => Family::Smooth,
+            true => Family::Broken,
+        };
+        Operator { family, is_elementwise, commutes: commutes(target) }
+    }
+}
+
 /// The operands of a call that may be exchanged.
 const OPERANDS: usize = 2;
 
@@ -81,7 +105,7 @@ fn commutes(target: &str) -> bool {
 fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
     let mut at = 0;
     let mut found = Vec::with_capacity(OPERANDS);
-    for (word, rest) in super::key::tokens(words) {
+    for (word, rest) in tokens(words) {
         match tag(word)? {
             Tag::Target | Tag::Argument => {}
             Tag::Tensor => found.push(at),
@@ -90,6 +114,40 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
         at += 1 + rest.len();
     }
     <[usize; OPERANDS]>::try_from(found).ok()
+}
+
+/// Writes the numbers of a function of corresponding elements as integers where they are whole: `x * 2.0` is `x * 2`. Only where
+/// some tensor holds floats: elsewhere a float makes the result one.
+pub(super) fn write_whole_numbers(words: &mut Words) {
+    const WHOLE: f64 = (1u64 << 53) as f64;
+    let has_floats = tokens(&words.0).any(|(word, _)| match tag(word) {
+        Some(Tag::Tensor) => is_float(payload(word) >> 16),
+        Some(Tag::Token) => is_float(payload(word)),
+        _ => false,
+    });
+    if !has_floats {
+        return;
+    }
+    let mut whole = Vec::new();
+    let mut at = 0;
+    for (word, rest) in tokens(&words.0) {
+        if let (Some(Tag::Float), &[bits]) = (tag(word), rest) {
+            let x = f64::from_bits(bits);
+            let is_whole = x.fract() == 0.0 && x.abs() < WHOLE && (x != 0.0 || x.is_sign_positive());
+            whole.extend(is_whole.then_some((at, x as i64)));
+        }
+        at += 1 + rest.len();
+    }
+    for (at, n) in whole {
+        let mut number = Words::default();
+        number.int(n);
+        words.0.splice(at..at + 2, number.0);
+    }
+}
+
+/// Whether a dtype, as a number, is that of floats or complex numbers.
+fn is_float(dtype: u32) -> bool {
+    Dtype::ALL.iter().any(|&one| one as u32 == dtype && one.class() >= DtypeClass::Float)
 }
 
 impl Arena {
@@ -110,7 +168,7 @@ impl Arena {
     /// The operands of a call that commutes.
     pub(super) fn exchangeable(&self, key: KeyId) -> Option<[ValueId; OPERANDS]> {
         let words = self.words(key);
-        target(words).filter(|&target| commutes(self.text(target)))?;
+        self.operator(key).filter(|operator| operator.commutes)?;
         operands(words)?;
         broadcast(words)?;
         let values: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
@@ -120,17 +178,9 @@ impl Arena {
     /// The family of functions that a source belongs to, be it cast.
     pub(super) fn family(&self, source: SourceId) -> Family {
         match self.get(self.uncast(source)) {
-            Source::Opaque { key, .. } => target(self.words(key)).map_or(Family::Other, |target| {
-                let text = self.text(target);
-                let name = text.split('.').nth(1).unwrap_or_default();
-                let is_elementwise = || ops::by_target(text).is_some_and(|info| info.kind.is_elementwise());
-                match name {
-                    _ if PRODUCTS.contains(&name) => Family::Smooth,
-                    _ if !is_elementwise() => Family::Other,
-                    _ if SMOOTH.contains(&name) => Family::Smooth,
-                    _ => Family::Broken,
-                }
-            }),
+            Source::Opaque { key, .. } => {
+                self.operator(key).map_or(Family::Other, |operator| operator.family)
+            }
             Source::Reduced { op, .. } if ["sum", "avg"].contains(&self.text(op)) => Family::Smooth,
             _ => Family::Other,
         }
@@ -169,7 +219,7 @@ mod tests {
             arena.order_operands(&mut words);
             arena.key(&words);
             let sizes: Vec<(u32, usize)> = tensors(&words.0).map(|(v, sizes)| (v.0, sizes.len())).collect();
-            assert_eq!(super::super::key::tokens(&words.0).count(), 5 + 2 * usize::from(alpha));
+            assert_eq!(tokens(&words.0).count(), 5 + 2 * usize::from(alpha));
             sizes
         };
         for name in ["aten.add.Tensor", "aten.mul.Tensor"] {

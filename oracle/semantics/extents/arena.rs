@@ -1,12 +1,14 @@
 //! The arena that two evaluations share: everything in it is hash-consed, so equality is equality of ids.
 
+use super::algebra::Operator;
 use super::dependence::Dependences;
+use super::element::Element;
 use super::intern::Slices;
-use super::key::{Tag, Words, tag, tokens};
+use super::key::{Tag, Words, tag, target, tokens};
 use super::place::{GroupSet, HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
-use super::same::{Element, Pair, Verdict};
+use super::same::{Pair, Verdict};
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
@@ -63,6 +65,8 @@ pub struct Arena {
     pub(super) dependences: Dependences,
     /// How many elements of two sums were taken apart.
     pub(super) tried: FxHashMap<(SourceId, SourceId), u32>,
+    /// What is known of the operators of keys.
+    operators: FxHashMap<Symbol, Operator>,
     /// What elements are made of, by sums of one operator or by all functions of elements.
     pub(super) parts: FxHashMap<(Element, Option<Symbol>), Option<Arc<[Element]>>>,
 }
@@ -93,6 +97,7 @@ impl Arena {
             spare: Vec::new(),
             settled: FxHashMap::default(),
             dependences: Dependences::default(),
+            operators: FxHashMap::default(),
             parts: FxHashMap::default(),
             tried: FxHashMap::default(),
         };
@@ -134,7 +139,17 @@ impl Arena {
     }
 
     pub(super) fn key(&mut self, words: &Words) -> KeyId {
+        if let Some(target) = target(&words.0)
+            && !self.operators.contains_key(&target)
+        {
+            self.operators.insert(target, Operator::named(self.text(target)));
+        }
         KeyId(self.keys.intern(&words.0))
+    }
+
+    /// What is known of the operator of a call.
+    pub(super) fn operator(&self, key: KeyId) -> Option<Operator> {
+        self.operators.get(&target(self.words(key))?).copied()
     }
 
     pub(super) fn has_key(&self, words: &Words) -> bool {

@@ -169,11 +169,15 @@ pub fn compare_read(
         return Read::NotKnownToDiffer;
     }
     let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
-    // What an operator makes of it may be the same still: operands that may be exchanged.
-    if comparer.results_equal(before, after, node, twin) {
+    let old = before.value_read(comparer.judge.arena, node, index);
+    let new = after.value_read(comparer.judge.arena, twin, index);
+    let differs = old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new));
+    // What an operator makes of other values may be the same still: operands that may be exchanged.
+    if comparer.results_equal(before, after, (node, twin), !differs) {
         return Read::SameResults;
     }
-    comparer.read(before, after, node, twin, index).map_or(Read::NotKnownToDiffer, Read::Differs)
+    let found = if differs { comparer.read(before, after, node, twin, index) } else { None };
+    found.map_or(Read::NotKnownToDiffer, Read::Differs)
 }
 
 /// A verdict with its words.
@@ -504,13 +508,13 @@ impl Comparer<'_> {
         Some(Divergence { before: node, after: twin, input: None, elements, found, expected, text })
     }
 
-    /// Whether a node and its twin are proved to have the same results.
+    /// Whether a node and its twin are proved to have the same results; with `at_sight`, without looking into them.
     fn results_equal(
         &mut self,
         before: &Evaluation<'_>,
         after: &Evaluation<'_>,
-        node: NodeId,
-        twin: NodeId,
+        (node, twin): (NodeId, NodeId),
+        at_sight: bool,
     ) -> bool {
         let count = before.results(node);
         count > 0
@@ -521,7 +525,8 @@ impl Comparer<'_> {
                 match (old, new) {
                     (Some(old), Some(new)) => {
                         (old.dtype, &old.sizes) == (new.dtype, &new.sizes)
-                            && self.judge.values(old.value, new.value) == Verdict::Same
+                            && (old.value == new.value
+                                || !at_sight && self.judge.values(old.value, new.value) == Verdict::Same)
                     }
                     _ => false,
                 }

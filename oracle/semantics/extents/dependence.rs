@@ -18,20 +18,23 @@ use super::place::{GroupSet, PlaceId};
 use super::run::Run;
 use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
-/// Inputs that are told apart. Those behind them share a bit, and nothing depends on them for certain.
-const INPUTS: usize = 1 << 10;
+/// Inputs that are told apart (2 KiB for a set of all of them). Nothing depends for certain on those behind them.
+const INPUTS: usize = 1 << 14;
 /// Numbers computed of numbers that are followed.
 const DEPTH: u32 = 64;
 
-type Bits = [u64; INPUTS / 64];
+/// A bit for each input, up to the last word that is not 0.
+type Bits = Box<[u64]>;
 
 /// A set of inputs: equal sets have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 struct Inputs(u32);
 
 const NO_INPUTS: Inputs = Inputs(0);
+/// Any inputs, known or not: a set of its own, whose bits are never looked at.
 const ALL_INPUTS: Inputs = Inputs(1);
 
 /// What a source or a value depends on.
@@ -55,8 +58,10 @@ const ANYTHING: Dependence =
 /// What is known of the dependences of an arena.
 #[derive(Clone, Debug)]
 pub(super) struct Dependences {
-    sets: IndexSet<Box<Bits>, FxBuildHasher>,
+    /// Bits far up in a word would all fall together under a hash that only multiplies.
+    sets: IndexSet<Bits, BuildHasherDefault<DefaultHasher>>,
     unions: FxHashMap<(Inputs, Inputs), Inputs>,
+    intersections: FxHashMap<(Inputs, Inputs), Inputs>,
     sources: Vec<Dependence>,
     values: FxHashMap<ValueId, Dependence>,
 }
@@ -64,50 +69,74 @@ pub(super) struct Dependences {
 impl Default for Dependences {
     fn default() -> Dependences {
         let mut sets = IndexSet::default();
-        sets.insert(Box::new([0; INPUTS / 64]));
-        sets.insert(Box::new([u64::MAX; INPUTS / 64]));
-        Dependences { sets, unions: FxHashMap::default(), sources: Vec::new(), values: FxHashMap::default() }
+        sets.insert(Bits::default());
+        sets.insert(Box::new([0]));
+        let (unions, intersections) = (FxHashMap::default(), FxHashMap::default());
+        Dependences { sets, unions, intersections, sources: Vec::new(), values: FxHashMap::default() }
     }
 }
 
 impl Dependences {
-    fn bits(&self, set: Inputs) -> &Bits {
+    fn bits(&self, set: Inputs) -> &[u64] {
         &self.sets[set.0 as usize]
     }
 
-    fn intern(&mut self, bits: Bits) -> Inputs {
-        Inputs(self.sets.insert_full(Box::new(bits)).0 as u32)
+    fn intern(&mut self, mut bits: Vec<u64>) -> Inputs {
+        while bits.last() == Some(&0) {
+            bits.pop();
+        }
+        Inputs(self.sets.insert_full(bits.into()).0 as u32)
     }
 
-    fn one(&mut self, position: u32) -> Inputs {
-        let mut bits = [0; INPUTS / 64];
-        let at = position as usize % INPUTS;
-        bits[at / 64] |= 1 << (at % 64);
-        self.intern(bits)
+    /// The set of one input; `None` for one that is not told apart from others.
+    fn one(&mut self, position: u32) -> Option<Inputs> {
+        let at = position as usize;
+        let mut bits = vec![0; (at < INPUTS).then_some(at / 64 + 1)?];
+        bits[at / 64] = 1 << (at % 64);
+        Some(self.intern(bits))
     }
 
     fn union(&mut self, a: Inputs, b: Inputs) -> Inputs {
-        if a == b {
+        if a == b || b == NO_INPUTS {
             return a;
+        }
+        if a == NO_INPUTS {
+            return b;
+        }
+        if a == ALL_INPUTS || b == ALL_INPUTS {
+            return ALL_INPUTS;
         }
         let pair = (a.min(b), a.max(b));
         if let Some(&known) = self.unions.get(&pair) {
             return known;
         }
         let (one, other) = (self.bits(a), self.bits(b));
-        let bits = std::array::from_fn(|i| one[i] | other[i]);
+        let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+        let mut bits = long.to_vec();
+        bits.iter_mut().zip(short).for_each(|(bit, more)| *bit |= more);
         let union = self.intern(bits);
         self.unions.insert(pair, union);
         union
     }
 
     fn shared(&mut self, a: Inputs, b: Inputs) -> Inputs {
-        if a == b {
+        if a == b || b == ALL_INPUTS {
             return a;
         }
-        let (one, other) = (self.bits(a), self.bits(b));
-        let bits = std::array::from_fn(|i| one[i] & other[i]);
-        self.intern(bits)
+        if a == ALL_INPUTS {
+            return b;
+        }
+        if a == NO_INPUTS || b == NO_INPUTS {
+            return NO_INPUTS;
+        }
+        let pair = (a.min(b), a.max(b));
+        if let Some(&known) = self.intersections.get(&pair) {
+            return known;
+        }
+        let bits = self.bits(a).iter().zip(self.bits(b)).map(|(one, other)| one & other).collect();
+        let both = self.intern(bits);
+        self.intersections.insert(pair, both);
+        both
     }
 
     /// Both together, as the inputs of a call.
@@ -129,8 +158,10 @@ impl Dependences {
     fn are_apart(&self, a: Dependence, b: Dependence) -> bool {
         let has_more = |certain, possible| {
             let (certain, possible) = (self.bits(certain), self.bits(possible));
+            let possible = possible.iter().chain(std::iter::repeat(&0));
             certain.iter().zip(possible).any(|(one, other)| one & !other != 0)
         };
+        let has_more = |certain, possible| possible != ALL_INPUTS && has_more(certain, possible);
         has_more(a.certain, b.possible) || has_more(b.certain, a.possible)
     }
 }
@@ -140,6 +171,11 @@ impl Arena {
     pub(super) fn depend_on_others(&mut self, a: SourceId, b: SourceId) -> bool {
         let (a, b) = (self.dependence(a), self.dependence(b));
         self.dependences.are_apart(a, b)
+    }
+
+    /// Whether each element of a source depends for certain on some input.
+    pub(super) fn depends_on_inputs(&mut self, source: SourceId) -> bool {
+        self.dependence(source).certain != NO_INPUTS
     }
 
     /// Whether what is found of two sources for the generic rank holds for each index of the own rank in `group`.
@@ -165,8 +201,8 @@ impl Arena {
     fn find_dependence(&mut self, id: SourceId) -> Dependence {
         let mut found = match self.get(id) {
             Source::Placeholder { position } => {
-                let possible = self.dependences.one(position);
-                let certain = if (position as usize) < INPUTS { possible } else { NO_INPUTS };
+                let one = self.dependences.one(position);
+                let (certain, possible) = one.map_or((NO_INPUTS, ALL_INPUTS), |one| (one, one));
                 Dependence { certain, possible, ..NOTHING }
             }
             Source::Poison | Source::Beyond { .. } | Source::Attribute { .. } => NOTHING,
@@ -230,8 +266,8 @@ impl Arena {
             return known;
         }
         let key = |run: &Run| (run.source, run.place());
-        let mut parts: Vec<_> = self.runs(value).iter().map(key).collect();
-        parts.dedup();
+        let mut seen = FxHashSet::default();
+        let parts: Vec<_> = self.runs(value).iter().map(key).filter(|&part| seen.insert(part)).collect();
         let above = SourceId(self.dependences.sources.len() as u32);
         let all = parts.into_iter().map(|(source, place)| self.at_place(self.older(source, above), place));
         let all: Vec<Dependence> = all.collect();
@@ -250,7 +286,7 @@ impl Arena {
         for (word, rest) in tokens(words) {
             match (tag(word), rest.first()) {
                 (Some(one @ (Tag::Tensor | Tag::Token)), Some(&value)) => parts.push((one, value)),
-                (Some(one @ (Tag::Number | Tag::Group | Tag::Effect)), _) => {
+                (Some(one @ (Tag::Number | Tag::Group | Tag::Effect | Tag::Symbolic)), _) => {
                     parts.push((one, u64::from(payload(word))));
                 }
                 _ => {}
@@ -264,8 +300,8 @@ impl Arena {
                     let group = GroupSet::at_most(super::GroupId(id as u32));
                     Dependence { own: group, met: group, ..NOTHING }
                 }
-                // Nothing is known of the operator.
-                Tag::Effect => ANYTHING,
+                // Nothing is known of the operator, or of where the size comes from.
+                Tag::Effect | Tag::Symbolic => ANYTHING,
                 _ => self.value_dependence(ValueId(id as u32)),
             };
             found = self.dependences.both(found, part);

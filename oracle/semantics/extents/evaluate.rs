@@ -322,6 +322,11 @@ impl Machine<'_, '_> {
             Bound::new(self.graph, self.node, schema).map_err(|e| Reason::Arguments(e.to_string()))?;
         let call = Call { info, schema, bound };
         let done = match info.kind {
+            Kind::Binary(op) => match self.identity(&call, op) {
+                Ok(None) => return self.opaque(info, Some(&call), Traits::default()),
+                Ok(Some(kept)) => Ok(kept),
+                Err(stop) => Err(stop),
+            },
             Kind::View(view) => self.view(&call, view),
             Kind::Move(kind) => self.movement(&call, kind),
             Kind::Cast => self.cast(&call),

@@ -57,8 +57,8 @@ impl Machine<'_, '_> {
             }
             Move::PreBucketAllGather => self.pre_bucket_all_gather(call)?,
             Move::PreBucketReduceScatter => self.pre_bucket_reduce_scatter(call)?,
+            Move::Roll => self.rolled(call)?,
             Move::Flip
-            | Move::Roll
             | Move::Index
             | Move::IndexSelect
             | Move::IndexPut
@@ -347,6 +347,57 @@ impl Machine<'_, '_> {
         }
         let value = self.written_into(filled, &window, value)?;
         Ok(Moved { value, sizes, dtype: tensor.dtype })
+    }
+
+    /// Along each dimension the last elements come first; without dimensions, of all elements in row-major order.
+    fn rolled(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let (shifts, dims) = (self.ints(call, 1)?, self.ints(call, 2)?);
+        let sizes = self.sizes(tensor)?;
+        let mut value = self.read(tensor, None, Reading::Moving)?;
+        let count = self.arena.len(value);
+        let mut turn = |this: &mut Self, size: i64, below: i64, shift: i64| {
+            let shift = shift.rem_euclid(size.max(1));
+            if shift == 0 || count == 0 {
+                return Ok(value);
+            }
+            let (row, last) = (size * below, shift * below);
+            let outer = count / row;
+            let whole = (0..outer).flat_map(|o| [(o * row + row - last, last), (o * row, row - last)]);
+            value = this.stretches(value, 2 * outer, whole)?;
+            Ok::<ValueId, Stop>(value)
+        };
+        if dims.is_empty() {
+            let &[shift] = &shifts[..] else { return Err(bad("one shift is needed for all elements")) };
+            turn(self, count, 1, shift)?;
+        } else if dims.len() != shifts.len() {
+            return Err(bad("as many shifts as dimensions are needed"));
+        }
+        for (&dim, &shift) in dims.iter().zip(&shifts) {
+            let dim = dimension(dim, sizes.len())?;
+            let (Some(&size), Some(below)) = (sizes.get(dim), sizes.get(dim + 1..).and_then(layout::numel))
+            else {
+                return Err(bad("no such dimension"));
+            };
+            turn(self, size, below, shift)?;
+        }
+        Ok(Moved { value, sizes, dtype: tensor.dtype })
+    }
+
+    /// Stretches of a value, each from an element on and so many, one after the other.
+    fn stretches(
+        &mut self,
+        value: ValueId,
+        count: i64,
+        stretches: impl Iterator<Item = (i64, i64)>,
+    ) -> Result<ValueId, Stop> {
+        if count > self.arena.limits.flatten {
+            return Err(Stop::NotFollowed);
+        }
+        self.arena.room(count.saturating_add(self.arena.run_count(value) as i64))?;
+        let mut list = self.arena.list();
+        stretches.for_each(|(start, len)| self.arena.append(&mut list, value, start, len));
+        Ok(self.arena.value(list))
     }
 
     fn repeated(&mut self, call: &Call<'_>) -> Result<Moved, Stop> {

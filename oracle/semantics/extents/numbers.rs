@@ -5,7 +5,7 @@ use super::evaluation::Produced;
 use super::key::Tag;
 use super::machine::{Machine, Stop};
 use super::reason::Reason;
-use super::source::Traits;
+use super::source::{Source, Traits};
 use super::views::dimension;
 use crate::graph::{Out, Value};
 use crate::ops::{Kind, Number, OpInfo};
@@ -58,8 +58,13 @@ impl Machine<'_, '_> {
             return Ok(Produced::Number(self.take_key()));
         }
         // The size of a symbolic tensor is a function of what the tensor is made of, not of what it holds; the
-        // value names both. Reading it is not reading memory, so no hazard is noted.
+        // value names both. Reading it is not reading memory, so no hazard is noted; and it is the same before a wait
+        // as behind it.
         let value = self.eval.shown(self.arena, tensor, self.content(tensor))?;
+        let value = match self.arena.single(value).map(|piece| self.arena.get(piece.source)) {
+            Some(Source::InFlight { result }) => result,
+            _ => value,
+        };
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
         if let Some(index) = call.index("dim") {

@@ -1,6 +1,7 @@
 //! Calls that are not computed: their results are sources of their own, keyed by operator, constants and the
 //! logical values of the inputs.
 
+use super::algebra::write_whole_numbers;
 use super::arguments::{Call, is_out};
 use super::evaluation::{Effect, Produced, Tensor};
 use super::key::{Tag, tensors};
@@ -49,6 +50,9 @@ impl Machine<'_, '_> {
         match call {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
+        }
+        if info.kind.is_elementwise() {
+            write_whole_numbers(&mut self.words);
         }
         self.arena.order_operands(&mut self.words);
         // Of no elements comes a constant: a sum is 0.
