@@ -163,6 +163,7 @@ fn graphs_of(case: &Case) -> Vec<&Graph> {
 
 fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
+    let config = &candidate.promised(config);
     let before = Side::new(&case.graph);
     check_input(&before, pass)?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;

@@ -7,6 +7,8 @@ The names and defaults of the options are those of `graph-oracle` (oracle/passes
 """
 
 import importlib.util
+import os
+import unittest.mock
 from contextlib import ExitStack
 
 import torch
@@ -49,12 +51,21 @@ def methods():
     return [name for name in METHODS if name != "replay" or importlib.util.find_spec("autoparallel") is not None]
 
 
+# "Recomputing collectives in the partitioner" in torch/_functorch/config.py: unless that is switched off, collectives are
+# neither computed again nor dropped as dead. Both partitioners end by raising items (torch/_functorch/partitioners.py).
+PROMISES = [
+    {"when": {"optimizes_collectives": ["no", "false", ""]}, "options": {"promises": ["collectives_once", "getitems_raised"]}},
+    {"options": {"promises": ["getitems_raised"]}},
+]
+
+
 # A first partition and activation checkpointing belong to the replay, which is not served. Draws that are computed again
 # need the state of their device's generator.
 @register(
     "partition",
     options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []},
     without=None if torch.cuda.is_available() else ["random-draws"],
+    promises=PROMISES,
 )
 def run(rebuilt, options):
     """Outcome: `forward` and `backward`."""
@@ -75,6 +86,9 @@ def run(rebuilt, options):
     patch = patches(options)
     function = partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
     with ExitStack() as stack:
+        # The min-cut partitioner writes graphs that it cannot cut into the working directory.
+        nowhere = unittest.mock.patch.object(partitioners, "_get_unique_path", lambda *_: os.devnull, create=True)
+        stack.enter_context(nowhere)
         stack.enter_context(config.patch(patch))
         stack.enter_context(rebuilt.mode)
         if not yes("impure_random", options.get("impure_random", "no")):
