@@ -37,13 +37,10 @@ ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if hasatt
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
-# `greedy_bucket_collective_by_mb` of torch/_inductor/fx_passes/bucketing.py buckets neighbours only, and
-# `bucket_all_gather_by_mb` there keeps to the size limit. Which nodes the filters of fsdp.py leave out is not seen from outside.
+# `bucket_all_gather_by_mb` of torch/_inductor/fx_passes/bucketing.py keeps to the size limit. That only neighbours are bucketed,
+# as it says too, is not promised here: a collective with an ordering edge is hidden from it.
 PROMISES = [
-    {
-        "when": {"selection": ["adjacent", "inductor", ""], "filter": ["none", ""]},
-        "options": {"promises": ["cap", "adjacency"]},
-    },
+    {"when": {"selection": ["adjacent", "inductor", ""], "filter": ["none", ""]}, "options": {"promises": ["cap"]}},
 ]
 
 

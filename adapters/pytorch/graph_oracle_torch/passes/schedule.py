@@ -58,12 +58,7 @@ def method_of(options):
     return method
 
 
-# Of the iterative passes torch/_inductor/config_comms.py says by what share the peak may grow, and `simple_overlap` in
-# torch/_inductor/comms.py that it does not grow.
-PROMISES = [{"when": {"method": PLANNED}, "options": {"promises": ["peak"]}}]
-
-
-@register("schedule", options={"method": OFFERED}, without=["messages"], promises=PROMISES, rebuilds=False)
+@register("schedule", options={"method": OFFERED}, without=["messages"], rebuilds=False)
 def run(rebuilt, options):
     method = method_of(options)
     program = Program(rebuilt.document)
