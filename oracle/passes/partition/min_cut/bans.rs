@@ -131,8 +131,5 @@ fn materialized_backward(cx: &Context, id: NodeId) -> bool {
 /// Whether a budget may take back the ban of `id`.
 pub fn may_unban(cx: &Context, id: NodeId) -> bool {
     let protected = cx.joint.target(id).collective && !cx.config.optimizes_collectives;
-    cx.distance(id) < FAR
-        && !protected
-        && !cx.must_keep(id)
-        && cx.hazards.unrepeatable(id).is_none()
+    cx.distance(id) < FAR && !protected && !cx.must_keep(id) && cx.hazards.unrepeatable(id).is_none()
 }

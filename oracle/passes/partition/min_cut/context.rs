@@ -85,7 +85,8 @@ impl<'a> Context<'a> {
 fn kept(joint: &Joint, classes: &Classes) -> FixedBitSet {
     let given = MarkTable::of(&joint.graph);
     let is_view = |id: NodeId| joint.ops.call(&joint.graph, id).is_some_and(|info| info.is_view());
-    let is_item_of_view = |id: NodeId| joint.target(id).getitem && joint.edges.inputs(id).iter().any(|&from| is_view(from));
+    let is_item_of_view =
+        |id: NodeId| joint.target(id).getitem && joint.edges.inputs(id).iter().any(|&from| is_view(from));
     let mut kept = FixedBitSet::with_capacity(joint.graph.len());
     for id in joint.ids().filter(|&id| given.get(id).must_save() && classes.needs_forward(id)) {
         let mut at = id;
