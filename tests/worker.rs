@@ -155,6 +155,50 @@ fn what_a_worker_does_wrong_is_a_finding() {
     }
 }
 
+/// What a script that raises, and leaves a graph behind, is judged as.
+fn raised(pass: &str, case: &str) -> Verdict {
+    let rest =
+        r#"while ask; do echo "{\"type\":\"error\",\"id\":$ID,\"error\":\"E\",\"message\":\"no\"}"; done"#;
+    let script = script("", rest).replace("\"bucketing\":{}", &format!("\"{pass}\":{{}}"));
+    let worker = Worker::start(&script, limits()).unwrap();
+    judge::judge(&text::parse(case.as_bytes()).unwrap(), &worker, &options()).unwrap().verdict
+}
+
+#[test]
+fn whoever_raises_has_failed_unless_nobody_could() {
+    let joint = "pass partition num_fwd_outputs=1\nprimals_1 = input : f32[4]\ntangents_1 = input : f32[4]\n\
+                 y = sin(primals_1) {recompute: MUST_RECOMPUTE, partitioner_tag: TAG}\n\
+                 g = mul(tangents_1, y)\noutput (y, g)\n";
+    let possible = raised("partition", &joint.replace("TAG", "is_forward"));
+    assert_eq!(finding(&possible).rule, "worker/error");
+    let Verdict::Refused(why) = raised("partition", &joint.replace("TAG", "must_be_in_forward")) else {
+        panic!("not refused")
+    };
+    assert!(why.contains("y is not computed again, since it is tagged must_be_in_forward"), "{why}");
+    let list = "pass repair\nx = input : f32[4]\na = add(x, OTHER) : f32[4]\nb = neg(a) : f32[4]\noutput b\n";
+    assert_eq!(finding(&raised("repair", &list.replace("OTHER", "x"))).rule, "worker/error");
+    let Verdict::Refused(why) = raised("repair", &list.replace("OTHER", "b")) else { panic!("not refused") };
+    assert!(why.starts_with("the graph has a cycle"), "{why}");
+}
+
+#[test]
+fn what_a_worker_promises_is_demanded() {
+    let promises = |options: &str| {
+        let keys = format!(
+            "\"bucketing\":{{\"promises\":[{{\"when\":{{\"mode\":[\"\"]}},\"options\":{options}}}]}}"
+        );
+        Worker::start(&script("", "cat").replace("\"bucketing\":{}", &keys), limits())
+    };
+    let worker = promises("{\"promises\":[\"cap\"]}").unwrap();
+    let asked =
+        |pass: PassConfig| worker.promised(&pass).words("promises").unwrap().map(|words| words.join(" "));
+    assert_eq!(asked(PassConfig::new("bucketing")).as_deref(), Some("cap"));
+    assert_eq!(asked(PassConfig::new("bucketing").with("mode", "custom_ops")), None);
+    assert_eq!(asked(PassConfig::new("bucketing").with("promises", "order")).as_deref(), Some("order"));
+    let error = promises("{\"kind\":\"all_gather\"}").err().unwrap().to_string();
+    assert!(error.contains("promises kind of bucketing, which is no option of the judge"), "{error}");
+}
+
 #[test]
 fn a_second_answer_is_found_with_the_next_request() {
     let refuse = r#"echo "{\"type\":\"refused\",\"id\":$ID,\"reason\":\"no\"}"; "#;

@@ -46,7 +46,9 @@ impl Distinct {
             }
             Err(error) => error.to_string(),
         };
-        let case_text = expecting(pin.rule, case, candidate, options).to_string();
+        // So that the case says what was promised to whoever reads it without the candidate.
+        let promised = Case { pass: case.pass.as_ref().map(|pass| candidate.promised(pass)), ..case.clone() };
+        let case_text = expecting(pin.rule, &promised, candidate, options).to_string();
         Distinct::told(pin, number, case, case_text, report)
     }
 

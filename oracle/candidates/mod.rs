@@ -118,6 +118,11 @@ pub trait Candidate: Sync {
         false
     }
 
+    /// The pass with what it promises by itself, as options of the judge. What the pass states already stays.
+    fn promised(&self, pass: &PassConfig) -> PassConfig {
+        pass.clone()
+    }
+
     /// Whether it may decline any case: it cannot take every graph, and says so.
     fn may_decline(&self) -> bool {
         false

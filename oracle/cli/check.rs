@@ -200,6 +200,7 @@ impl Check {
         pass.options.retain(|(key, _)| key != "method");
         let pass = pass.with("method", "replay");
         let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
+        let pass = candidate.promised(&pass);
         candidate.check_options(&pass).map_err(CouldNotRun::new)?;
         let before = self.before.display();
         let judgement =

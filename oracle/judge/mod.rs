@@ -9,6 +9,7 @@ mod remarks;
 pub mod schedule;
 
 use crate::analysis::Edges;
+use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
@@ -19,7 +20,7 @@ use crate::limits::Limit;
 use crate::ops::shape::complete;
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
-use crate::rules::worker::Failure;
+use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph, Severity};
 use rayon::prelude::*;
@@ -162,6 +163,7 @@ fn graphs_of(case: &Case) -> Vec<&Graph> {
 
 fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
+    let config = &candidate.promised(config);
     let before = Side::new(&case.graph);
     check_input(&before, pass)?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
@@ -405,6 +407,16 @@ fn failed(failure: &Failure) -> Judgement {
 }
 
 fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
+    let has_raised = refusal.failure.as_ref().is_some_and(|failure| failure.class == Class::Error);
+    if pass == PassKind::Repair
+        && has_raised
+        && let Some(cycle) = shortest_cycle(&Edges::new(before))
+    {
+        // No list is in order, so to raise is to refuse.
+        let reason = format!("the graph has a cycle: {}", cycle.chain(before));
+        let refusal = Refusal { reason, failure: None, left_behind: refusal.left_behind.clone() };
+        return judge_refusal(before, &refusal, pass);
+    }
     let Some(left) = refusal.left_behind.as_ref().filter(|_| refusal.failure.is_none()) else {
         return declined(refusal.clone());
     };

@@ -11,8 +11,9 @@ class Refused(Exception):
 
 
 class PassFailed(Exception):
-    """The implementation raised an exception, which is the cause."""
+    """The implementation raised an exception, which is the cause. Whether it had reason to is not for the adapter to say."""
 
-    def __init__(self, cause):
+    def __init__(self, cause, left_behind=None):
         super().__init__(str(cause))
         self.cause = cause
+        self.left_behind = left_behind

@@ -177,7 +177,10 @@ class Worker:
                 answer["left_behind"] = refused.left_behind
             return answer
         except PassFailed as failed:
-            return fault(number, type(failed.cause).__name__, str(failed.cause), failed.cause)
+            answer = fault(number, type(failed.cause).__name__, str(failed.cause), failed.cause)
+            if failed.left_behind is not None:
+                answer["left_behind"] = failed.left_behind
+            return answer
         except Exception as error:
             return fault(number, "AdapterFault", describe(error), error)
         finally:

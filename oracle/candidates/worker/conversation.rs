@@ -51,7 +51,10 @@ impl Conversation<'_> {
                 return Ok(None);
             }
             "refused" => Err(self.refusal(&message, line)?),
-            "error" => Err(Refusal::failed(self.error(&message))),
+            "error" => Err(Refusal {
+                left_behind: self.left_behind(&message, line)?,
+                ..Refusal::failed(self.error(&message))
+            }),
             answer if answer == wanted => Ok(read(&mut message).map_err(|why| self.unreadable(line, &why))?),
             other => return Err(self.garbage(line, &format!("its type is {other:?}"))),
         };
@@ -59,10 +62,14 @@ impl Conversation<'_> {
     }
 
     fn refusal(&self, message: &Message, line: &[u8]) -> Result<Refusal, Failure> {
-        let left = optional_graph("left_behind", message.left_behind);
-        let left_behind = left.map_err(|why| self.unreadable(line, &why))?.map(Box::new);
+        let left_behind = self.left_behind(message, line)?;
         let reason = message.reason.clone().unwrap_or_else(|| "no reason is given".into());
         Ok(Refusal { reason, left_behind, failure: None })
+    }
+
+    fn left_behind(&self, message: &Message, line: &[u8]) -> Result<Option<Box<Graph>>, Failure> {
+        let left = optional_graph("left_behind", message.left_behind);
+        Ok(left.map_err(|why| self.unreadable(line, &why))?.map(Box::new))
     }
 
     fn error(&self, message: &Message) -> Failure {

@@ -112,8 +112,28 @@ impl<'a> Message<'a> {
     }
 }
 
+/// What is promised where the options of a pass have certain values.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(super) struct Promised {
+    /// By option, its values; an option that is not given has the empty one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Vec<String>>,
+    /// The promises, as options of the judge.
+    pub options: Options<'static>,
+}
+
+impl Promised {
+    fn is_about(&self, pass: &PassConfig) -> bool {
+        let has = |key: &str, values: &[String]| {
+            let word = pass.get(key).map_or(Some(""), Setting::word);
+            word.is_some_and(|word| values.iter().any(|value| value == word))
+        };
+        self.when.iter().all(|(key, values)| has(key, values))
+    }
+}
+
 /// What is offered for a pass.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
 pub(super) struct Offered {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Vec<String>>,
@@ -123,12 +143,34 @@ pub(super) struct Offered {
     pub max_ranks: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub promises: Vec<Promised>,
 }
 
 impl Offered {
     /// What is not to be generated. Words of a later version are passed over: the worker refuses.
     pub fn without(&self) -> Vec<Without> {
         self.without.iter().filter_map(|name| Without::parse(name)).collect()
+    }
+
+    /// The pass with what is promised for it. What it states itself stays; of several promises the first counts.
+    pub fn promised(&self, mut pass: PassConfig) -> PassConfig {
+        for promised in &self.promises {
+            let options = if promised.is_about(&pass) { &promised.options.0[..] } else { &[] };
+            for (key, setting) in options {
+                if pass.get(key).is_none() {
+                    pass.options.push((key.clone(), setting.clone()));
+                }
+            }
+        }
+        pass
+    }
+
+    /// The first option of a promise that the judge of `pass` does not have.
+    pub fn unknown_promise(&self, pass: &str) -> Option<&str> {
+        let known = PassKind::parse(pass).map_or(&[][..], judge_options);
+        let keys = self.promises.iter().flat_map(|promised| promised.options.0.iter());
+        keys.map(|(key, _)| key.as_str()).find(|key| !known.contains(key))
     }
 
     /// A generated case made one that the worker takes.

@@ -64,7 +64,7 @@ pub struct Worker {
 }
 
 /// What a worker says of itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Hello {
     name: String,
     version: String,
@@ -258,6 +258,11 @@ fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
         recycle_after: message.recycle_after.filter(|&most| most > 0),
         passes: message.passes.ok_or_else(|| missing("passes"))?,
     };
+    for (pass, offered) in &hello.passes {
+        if let Some(key) = offered.unknown_promise(pass) {
+            return Err(format!("its hello promises {key} of {pass}, which is no option of the judge"));
+        }
+    }
     Ok((process, hello))
 }
 
@@ -295,6 +300,14 @@ impl Candidate for Worker {
 
     fn keeps_promises(&self) -> bool {
         self.hello.keeps_promises
+    }
+
+    fn promised(&self, pass: &PassConfig) -> PassConfig {
+        let pass = pass.clone();
+        match self.offered(&pass.name) {
+            Some(offered) => offered.promised(pass),
+            None => pass,
+        }
     }
 
     /// Options that it lists are its own business; others are those that there are.

@@ -4,7 +4,8 @@
 //! says so, for two partitions one after the other ([`super::replay`]). A refusal is an answer only where the reference
 //! refuses too, or where the candidate is one that may decline.
 
-use super::super::{CannotJudge, Judgement, Options, Ranks, declined, refused};
+use super::super::{CannotJudge, Judgement, Options, Ranks, refused};
+use super::failure::without_parts;
 use super::replay::{StageGraphs, judge_replay, next_round};
 use super::{config, cut_network, judge_partition_with};
 use crate::candidates::{Candidate, Place, Reference, Refusal, partition_config};
@@ -116,7 +117,7 @@ impl<'a> Cut<'a> {
         options: &Options,
     ) -> Result<Judgement, CannotJudge> {
         if let Some(refusal) = &self.declined {
-            return Ok(declined(refusal.clone()));
+            return Ok(without_parts(&self.joint, config, refusal));
         }
         let config = config.clone().or_from_file(self.given);
         let Some(own) = self.parts.first() else {

@@ -1,6 +1,7 @@
 //! Judging a partition: a joint graph, and the forward and backward graphs that somebody made of it.
 
 mod candidate;
+mod failure;
 mod network;
 mod replay;
 

@@ -74,6 +74,8 @@ pub struct PartitionConfig {
     pub first: Option<Method>,
     /// The activation memory budget, 0 to 1.
     pub budget: Option<f64>,
+    /// Whether a budget that regions are annotated with may leave out part of forward.
+    pub partial_budget: bool,
     /// Whether every parameter gathered in the forward part is to be gathered again, tagged or not.
     pub reshard_after_forward: bool,
     /// What is promised.
@@ -124,6 +126,7 @@ impl PartitionConfig {
             forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
             static_inputs: stated.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
             budget,
+            partial_budget: config.word("budget_needs_coverage").map_err(text)? == Some("no"),
             reshard_after_forward: config.bool("reshard_after_forward").map_err(text)?.unwrap_or(false),
             promises: Promises {
                 collectives_once: promised("collectives_once"),

@@ -430,7 +430,7 @@ fn twins(
 
 /// What depends on a tangent or a backward seed, by values and by memory: a node that reads what such a node wrote
 /// depends on it too.
-fn tangent_dependent(joint: &Side) -> Vec<bool> {
+pub(super) fn tangent_dependent(joint: &Side) -> Vec<bool> {
     let graph = joint.graph;
     let mut depends = vec![false; graph.len()];
     let versions = super::terms::Versions::new(joint);

@@ -20,6 +20,7 @@ mod boundary;
 mod compose;
 mod config;
 mod evidence;
+mod feasible;
 mod flow;
 mod gathers;
 mod meaning;
@@ -41,6 +42,7 @@ pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
+pub use feasible::{Feasible, feasible};
 pub(crate) use names::parts_named_as;
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};

@@ -29,7 +29,7 @@ pub enum Region {
 }
 
 /// The tags of one node.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeTags {
     /// Saving or recomputing.
     pub recompute: Option<Recompute>,
@@ -47,6 +47,8 @@ pub struct NodeTags {
     pub unchecked_version: bool,
     /// `has_backward_hook`: something is called with its gradient.
     pub hook: bool,
+    /// `custom["_region_activation_memory_budget"]`: the budget of the region that it was traced in.
+    pub budget: Option<f64>,
 }
 
 /// What the tag `recompute` may say.
@@ -77,6 +79,7 @@ impl NodeTags {
         if let Some(custom) = object(tags.custom) {
             this.replayed = custom.get("ap_must_save").and_then(serde_json::Value::as_bool) == Some(true);
             let items = custom.get("ap_must_save_getitem_indices").and_then(serde_json::Value::as_array);
+            this.budget = custom.get("_region_activation_memory_budget").and_then(serde_json::Value::as_f64);
             this.replayed_items =
                 items.map(|items| items.iter().filter_map(serde_json::Value::as_i64).collect());
         }

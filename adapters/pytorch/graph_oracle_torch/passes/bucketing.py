@@ -37,11 +37,19 @@ ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if hasatt
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
+# `bucket_all_gather_by_mb` of torch/_inductor/fx_passes/bucketing.py keeps to the size limit. That only neighbours are bucketed,
+# as it says too, is not promised here: a collective with an ordering edge is hidden from it.
+PROMISES = [
+    {"when": {"selection": ["adjacent", "inductor", ""], "filter": ["none", ""]}, "options": {"promises": ["cap"]}},
+]
+
+
 # A barrier takes a process group as an object, which a graph cannot name.
 @register(
     "bucketing",
     options={"mode": MODES, "filter": FILTERS, "selection": ["adjacent"]},
     without=["barriers", "ordering-edges-in-flight" if ordering.AVAILABLE else "ordering-edges"],
+    promises=PROMISES,
     after="carried" if ordering.AVAILABLE else None,
 )
 def run(rebuilt, options):

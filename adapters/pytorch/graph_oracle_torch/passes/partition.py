@@ -7,6 +7,8 @@ The names and defaults of the options are those of `graph-oracle` (oracle/passes
 """
 
 import importlib.util
+import os
+import unittest.mock
 from contextlib import ExitStack
 
 import torch
@@ -14,7 +16,7 @@ import torch.distributed._functional_collectives  # noqa: F401  (registers waits
 from torch._functorch import config, partitioners
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
-from ..errors import PassFailed, Refused
+from ..errors import Refused
 from ..options import choose, known, number, text, words, yes
 from . import register
 
@@ -42,18 +44,19 @@ _KEYS = [
     "method", "num_fwd_outputs", "static_inputs", "needs_tangents", "impure_random", "suppressed_waits", "bans",
     "max_distance", "budget", "solver", "runtime", *FLAGS,
 ]
-# What the partitioners say of input that they do not take, about what users annotated.
-_DECLINES = (
-    "AOTAutograd does not support MUST_RECOMPUTE for effectful",
-    "torch.autograd.graph.region_activation_memory_budget",
-    "Trying to apply AC on a graph with impure op",
-)
-_UNSOLVABLE = "AOT Autograd failed to partition"
 
 
 def methods():
     """The partitioners that can run here."""
     return [name for name in METHODS if name != "replay" or importlib.util.find_spec("autoparallel") is not None]
+
+
+# "Recomputing collectives in the partitioner" in torch/_functorch/config.py: unless that is switched off, collectives are
+# neither computed again nor dropped as dead. Both partitioners end by raising items (torch/_functorch/partitioners.py).
+PROMISES = [
+    {"when": {"optimizes_collectives": ["no", "false", ""]}, "options": {"promises": ["collectives_once", "getitems_raised"]}},
+    {"options": {"promises": ["getitems_raised"]}},
+]
 
 
 # A first partition and activation checkpointing belong to the replay, which is not served. Draws that are computed again
@@ -62,6 +65,7 @@ def methods():
     "partition",
     options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []},
     without=None if torch.cuda.is_available() else ["random-draws"],
+    promises=PROMISES,
 )
 def run(rebuilt, options):
     """Outcome: `forward` and `backward`."""
@@ -77,28 +81,23 @@ def run(rebuilt, options):
         node.op == "placeholder" and "tangents" in node.target for node in rebuilt.graph.nodes
     ):
         raise Refused("the graph has no tangents")
-    refuse_backward_outputs(rebuilt, outputs)
     refuse_random(rebuilt)
     describe(rebuilt)
     patch = patches(options)
     function = partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(config.patch(patch))
-            stack.enter_context(rebuilt.mode)
-            if not yes("impure_random", options.get("impure_random", "no")):
-                # Within a compilation, dead-code elimination takes draws for pure.
-                stack.enter_context(torch._guards.tracing(torch._guards.TracingContext(rebuilt.mode)))
-            with rebuilt.timing() as timing:
-                forward, backward = function(
-                    rebuilt.module, (), num_fwd_outputs=outputs, static_lifetime_input_indices=static
-                )
-    except PassFailed as failed:
-        line = str(failed.cause)
-        tagged = any("recompute" in node.meta for node in rebuilt.graph.nodes)
-        if any(text_ in line for text_ in _DECLINES) or (_UNSOLVABLE in line and tagged):
-            raise Refused(line.strip().splitlines()[0][:300], left_behind=rebuilt.export()) from failed
-        raise
+    with ExitStack() as stack:
+        # The min-cut partitioner writes graphs that it cannot cut into the working directory.
+        nowhere = unittest.mock.patch.object(partitioners, "_get_unique_path", lambda *_: os.devnull, create=True)
+        stack.enter_context(nowhere)
+        stack.enter_context(config.patch(patch))
+        stack.enter_context(rebuilt.mode)
+        if not yes("impure_random", options.get("impure_random", "no")):
+            # Within a compilation, dead-code elimination takes draws for pure.
+            stack.enter_context(torch._guards.tracing(torch._guards.TracingContext(rebuilt.mode)))
+        with rebuilt.timing() as timing:
+            forward, backward = function(
+                rebuilt.module, (), num_fwd_outputs=outputs, static_lifetime_input_indices=static
+            )
     return {
         "seconds": timing.seconds,
         "forward": part(rebuilt, forward, "forward"),
@@ -175,18 +174,6 @@ def patches(options):
     if patch["activation_memory_budget_solver"] == "ilp" and importlib.util.find_spec("scipy") is None:
         raise Refused("option solver=ilp needs scipy, which is not installed")
     return patch
-
-
-def refuse_backward_outputs(rebuilt, outputs):
-    """A forward output that needs a tangent cannot be computed by any forward graph."""
-    late = {n for n in rebuilt.graph.nodes if n.op == "placeholder" and "tangents" in n.target}
-    for node in rebuilt.graph.nodes:
-        if node.op == "output":
-            for value in node.args[0][:outputs] if isinstance(node.args[0], (tuple, list)) else node.args:
-                if value in late:
-                    raise Refused(f"forward output {value.name} depends on the tangents")
-        elif any(n in late for n in node.all_input_nodes):
-            late.add(node)
 
 
 def refuse_random(rebuilt):

@@ -3,6 +3,7 @@
 mod cases;
 mod cost;
 mod defects;
+mod feasible;
 mod recorded;
 
 pub(crate) use recorded::recorded;

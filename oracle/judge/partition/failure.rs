@@ -1,0 +1,29 @@
+//! A candidate that raises on a joint graph: it has failed, unless nobody could have cut the graph.
+
+use super::super::{Judgement, declined, refused};
+use crate::candidates::Refusal;
+use crate::graph::Graph;
+use crate::judge::Verdict;
+use crate::rules::Side;
+use crate::rules::partition::{Feasible, PartitionConfig, feasible};
+use crate::rules::worker::Class;
+
+/// Judges a candidate that gave no parts. What it declines it may decline; what it raises is a finding where the joint graph
+/// can be cut.
+pub(super) fn without_parts(joint: &Graph, config: &PartitionConfig, refusal: &Refusal) -> Judgement {
+    let Some(failure) = refusal.failure.as_ref().filter(|failure| failure.class == Class::Error) else {
+        return declined(refusal.clone());
+    };
+    let raised = &failure.title;
+    match feasible(&Side::new(joint), config) {
+        Feasible::Yes => declined(refusal.clone()),
+        Feasible::No(lines) => {
+            refused(format!("no partition is possible: {} (it raised {raised})", lines.join("; ")))
+        }
+        Feasible::Unknown(why) => {
+            let doubt =
+                format!("it raised {raised}, and whether the joint graph can be cut is not known: {why}");
+            Judgement { verdict: Verdict::Undecided(vec![doubt]), ..refused(String::new()) }
+        }
+    }
+}
