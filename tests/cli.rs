@@ -611,3 +611,50 @@ fn a_schedule_is_told_with_what_it_is_worth() {
     assert_eq!(status(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).starts_with("all ranks finish"), "{}", text(&output.stdout));
 }
+
+/// A graph that fills slot `rank` of its buffer, and says so.
+fn of_rank(rank: u32) -> String {
+    let (from, to) = (8 * rank, 8 * rank + 8);
+    format!(
+        "groups \"0\" = 2 ranks at {rank}
+x = input : f32[4]
+z = input : f32[4]
+e = aten.empty.memory_format([16], dtype=f32) : f32[16] storage 50
+s = aten.slice.Tensor(e, 0, {from}, {to}) : f32[8] storage 50 offset {from} bytes 64
+c = aten.cat.default([x, z]) : f32[8]
+p = aten.copy_.default(s, c) : f32[8] storage 50 offset {from} bytes 64
+go = _c10d_functional.all_gather_into_tensor_out.default(p, 2, \"0\", out=e) : f32[16] storage 50
+wo = wait(go) : f32[16] storage 50
+q = aten.view.default(wo, [2, 8]) : f32[2, 8] storage 50
+a, b = split_with_sizes(q, [4, 4], 1)
+w1 = aten.clone.default(a) : f32[2, 4]
+v1 = aten.clone.default(b) : f32[2, 4]
+w2 = aten.view.default(w1, [8]) : f32[8]
+v2 = aten.view.default(v1, [8]) : f32[8]
+output (w2, v2)
+"
+    )
+}
+
+#[test]
+fn a_graph_in_the_place_of_another_rank_is_no_evidence() {
+    let folder = Scratch::new("places");
+    let file = |name: &str, text: String| folder.write(name, text.as_bytes());
+    let before = "groups \"0\" = 2 ranks at 0\nx = input : f32[4]\nz = input : f32[4]\n\
+                  g = all_gather(x, 2, \"0\") : f32[8]\nw = wait(g) : f32[8]\n\
+                  h = all_gather(z, 2, \"0\") : f32[8]\nv = wait(h) : f32[8]\noutput (w, v)\n";
+    let before = file("before.graph", before.to_string());
+    let (first, second) = (file("r0.graph", of_rank(0)), file("r1.graph", of_rank(1)));
+    let check = |afters: &[&str]| {
+        let output = program(&[&["check", "bucketing", before.as_str()], afters].concat());
+        (status(&output), text(&output.stderr))
+    };
+    let (status, message) = check(&[&first, &second]);
+    assert_eq!(status, 0, "{message}");
+    let (status, message) = check(&[&second, &first]);
+    assert_eq!(status, 2, "{message}");
+    assert!(message.contains("in the place of rank 0"), "{message}");
+    let (status, message) = check(&[&first, &second, &first]);
+    assert_eq!(status, 2, "{message}");
+    assert!(message.contains("for rank 2, and the world has 2 ranks"), "{message}");
+}

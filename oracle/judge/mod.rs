@@ -15,7 +15,7 @@ use crate::analysis::topological;
 use crate::analysis::validate::validate;
 use crate::candidates::{Candidate, Outcome, Reference, Refusal};
 use crate::case::{Case, Claim, PassConfig, Recorded};
-use crate::graph::{Editor, Graph, NodeId, Op};
+use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
 use crate::ops::shape::complete;
 use crate::passes::repair;
@@ -273,8 +273,45 @@ fn judge_pair(
     let (before, after) = (Side::new(before), Side::new(&first.repaired));
     both(&before, || before.faults(), || after.storages());
     check_input(&before, pass)?;
+    check_ranks(&before.graph.world, &outcomes)?;
     let policies = policies(config, false)?;
     Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
+}
+
+/// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records of
+/// its rank is its place, where that is recorded at all. (Files that all record one rank were made by one process.)
+fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<(), CannotJudge> {
+    let Some(world) = world.assume_mesh() else { return Ok(()) };
+    let known = world.ranks.unwrap_or(1).max(1);
+    let ranked = || outcomes.iter().filter_map(|(rank, outcome)| Some(((*rank)?, *outcome)));
+    if let Some((rank, _)) = ranked().find(|(rank, _)| *rank >= known) {
+        let why = format!("there is a graph for rank {rank}, and the world has {known} ranks");
+        return Err(CannotJudge::Input(vec![why]));
+    }
+    let recorded = |outcome: &Outcome| {
+        let groups = outcome.repaired.world.groups.iter();
+        groups.filter_map(|group| Some((group.name.clone(), group.recorded_rank?))).collect::<Vec<_>>()
+    };
+    let records: Vec<(u32, Vec<(String, u32)>)> =
+        ranked().map(|(rank, outcome)| (rank, recorded(outcome))).collect();
+    if records.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        return Ok(());
+    }
+    for (rank, groups) in &records {
+        for (name, own) in groups {
+            let place = world.group(name).and_then(|group| group.instance_of(*rank));
+            if let Some((_, place)) = place
+                && place as u32 != *own
+            {
+                let why = format!(
+                    "the graph in the place of rank {rank} records that it is that of index {own} of group {name}; \
+                     rank {rank} has index {place} there"
+                );
+                return Err(CannotJudge::Input(vec![why]));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// An outcome with the names that its nodes have in the graph before, where they have others: rules go by names.

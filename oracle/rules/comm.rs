@@ -1,12 +1,14 @@
 //! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
 
-use super::proved::is_padded;
+use super::proved::{self, Packing, is_padded};
 use super::values::ValueResult;
 use super::{Checked, Evidence, Finding, Merge, Side, Stage};
 use crate::analysis::sequences::Permuted;
 use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::Kind;
+use crate::semantics::extents::Member;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -214,7 +216,69 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                 .however(format!("rank {} has {theirs}", other.rank)),
         );
     }
-    Checked::Findings(findings)
+    match findings.is_empty() {
+        true => same_packing(evidence),
+        false => Checked::Findings(findings),
+    }
+}
+
+/// What meets in a collective is laid out alike on all ranks: a rank that packs its members in another order gets other
+/// ranks' pieces in the wrong places, though its graph would be right if all ranks ran it.
+fn same_packing(evidence: &Evidence) -> Checked {
+    let mut distinct: Vec<(u32, &Arc<Side>)> = Vec::new();
+    for outcome in &evidence.ranks {
+        if !distinct.iter().any(|(_, side)| Arc::ptr_eq(side, &outcome.side)) {
+            distinct.push((outcome.rank, &outcome.side));
+        }
+    }
+    if distinct.len() < 2 {
+        return Checked::Findings(Vec::new());
+    }
+    let packed: Vec<Packing> =
+        distinct.par_iter().map(|(_, side)| proved::packing(&evidence.before, side)).collect();
+    let (first, rest) = match packed.split_first() {
+        Some((first, rest)) => (first, rest),
+        None => return Checked::Findings(Vec::new()),
+    };
+    let mut unknown = None;
+    let mut findings = Vec::new();
+    for ((rank, side), other) in distinct[1..].iter().zip(rest) {
+        // Another number of launches is found by their order.
+        if other.members.len() != first.members.len() {
+            continue;
+        }
+        let differs = |&launch: &usize| first.members[launch] != other.members[launch];
+        let Some(launch) = (0..first.members.len()).find(differs) else { continue };
+        let (own, theirs) =
+            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[launch]));
+        if !first.is_known[launch] || !other.is_known[launch] {
+            unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
+            continue;
+        }
+        let calls = &evidence.before.collectives.calls;
+        let order = |members: &[Member]| {
+            let name = |member: &Member| {
+                calls.get(member.before.launch).map(|call| evidence.before.graph.name(call.node))
+            };
+            let names: Vec<&str> = members.iter().filter_map(name).collect();
+            names.join(", ")
+        };
+        findings.push(
+            evidence
+                .finding(
+                    "comm/rank-invariant-choice",
+                    Stage::After,
+                    format!("ranks {} and {rank} pack one bucket in different ways", distinct[0].0),
+                )
+                .across_ranks()
+                .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
+                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[launch]))),
+        );
+    }
+    match (findings.is_empty(), unknown) {
+        (true, Some(why)) => Checked::Undecided(why),
+        _ => Checked::Findings(findings),
+    }
 }
 
 /// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.

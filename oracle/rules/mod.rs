@@ -298,8 +298,9 @@ pub static CATALOGUE: &[Rule] = &[
         id: "comm/rank-invariant-choice",
         severity: Severity::Soundness,
         passes: BUCKETING,
-        statement: "All ranks choose the same buckets: the choice depends on rank-invariant data only.",
-        reason: "Ranks that choose differently wait for each other for ever.",
+        statement: "All ranks choose the same buckets and pack them in the same order: the choice depends on rank-invariant \
+                    data only.",
+        reason: "Ranks that choose differently wait for each other for ever, or take one another's data for other data.",
         check: comm::rank_invariant_choice,
     },
     Rule {

@@ -6,8 +6,8 @@ use super::values::{About, Rewires, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Merge, Side, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
-    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Read, Start, What, compare,
-    compare_read, evaluate_from, payload_members,
+    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
+    compare, compare_read, evaluate_from, payload_members,
 };
 use rustc_hash::FxHashSet;
 
@@ -51,6 +51,31 @@ pub(super) fn is_padded(evidence: &Evidence, merge: &Merge) -> bool {
     let mut extra = payloads.extra.iter().zip(&payloads.padding);
     merge.members.iter().all(carries_once)
         && extra.all(|((index, _), padding)| index.launch != launch || *padding)
+}
+
+/// What the launches of a graph after carry, in the order in which they carry it.
+pub(super) struct Packing {
+    /// For each launch what it carries of the graph before.
+    pub members: Vec<Vec<Member>>,
+    /// For each launch whether it carries nothing else, padding aside.
+    pub is_known: Vec<bool>,
+    /// For each launch its node in the graph after.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What the launches of `after` carry.
+pub(super) fn packing(before: &Side, after: &Side) -> Packing {
+    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &[]);
+    let payloads = payload_members(&mut arena, &old, &new);
+    let mut is_known = vec![true; new.launches.len()];
+    for ((index, _), padding) in payloads.extra.iter().zip(&payloads.padding) {
+        is_known[index.launch] &= padding;
+    }
+    Packing {
+        members: payloads.members,
+        is_known,
+        nodes: new.launches.iter().map(|launch| launch.node).collect(),
+    }
 }
 
 /// Compares both graphs: the result, and the rewired references whose contents certainly differ.

@@ -26,6 +26,10 @@ impl Policy for InputsOnly {
     fn without_memory(&self, cx: &Context) -> Result<Option<Choice>, PartitionError> {
         Ok(Some(Choice { saved: cx.classes.inputs.clone(), proof: None }))
     }
+
+    fn keeps_budget(&self) -> bool {
+        false
+    }
 }
 
 /// The budget takes back bans of draws.

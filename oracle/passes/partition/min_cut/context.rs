@@ -62,10 +62,13 @@ impl<'a> Context<'a> {
         self.joint.tags(id).must_save() || self.kept.contains(id.index())
     }
 
-    /// Whether `id` is to be computed again. Where a view of it must be saved, that it would rather be computed again
-    /// does not count.
+    /// Whether `id` is to be computed again. That it would rather be does not count where a view of it must be saved.
     pub fn recomputes(&self, id: NodeId) -> bool {
-        self.joint.tags(id).recomputes() && !self.kept.contains(id.index())
+        match self.joint.tags(id).recompute {
+            Some(Recompute::MustRecompute) => true,
+            Some(Recompute::PreferRecompute) => !self.kept.contains(id.index()),
+            _ => false,
+        }
     }
 
     /// The distance of `id` from backward.
