@@ -88,6 +88,11 @@ pub(super) fn item_of_added(joint: &Graph, part: &Graph, id: NodeId) -> Option<(
     item_of(part, id).filter(|&(parent, _)| added_wrapper(joint, part, parent) == Some(Wrapper::Save))
 }
 
+/// Whether a node draws from a state or a generator that it is given.
+pub(super) fn is_from_state(graph: &Graph, id: NodeId) -> bool {
+    matches!(wrapper(graph, id), Some(Wrapper::Replay | Wrapper::Generator))
+}
+
 /// The wrapper that a node is. Source: `torch._prims.rng_prims`.
 fn wrapper(graph: &Graph, id: NodeId) -> Option<Wrapper> {
     if graph.node(id).op != Op::Call {

@@ -19,6 +19,7 @@ mod again;
 mod boundary;
 mod compose;
 mod config;
+mod draws;
 mod evidence;
 mod feasible;
 mod flow;
@@ -120,9 +121,10 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "partition/effects-once-in-order",
         severity: Severity::Soundness,
-        statement: "Writes, effects and communication are those of the joint graph, and each write and effect happens \
-                    exactly once, in the part to which it belongs, in the order of the joint graph.",
-        reason: "A write that is lost, doubled or moved changes state.",
+        statement: "Writes, effects, communication and random draws are those of the joint graph, a draw that nobody \
+                    reads apart, and each write, effect and draw happens exactly once, in the part to which it \
+                    belongs, in the order of the joint graph.",
+        reason: "A write that is lost, doubled or moved changes state, and a draw the numbers of those after it.",
         check: placement::effects_once_in_order,
     },
     PartitionRule {

@@ -168,6 +168,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
                 .however(misread.tell_joint(), misread.tell_composed("forward")),
         );
     }
+    findings.extend(super::draws::strayed_draws(evidence));
     Checked::Findings(findings)
 }
 
