@@ -108,6 +108,9 @@ impl<'e> Prepared<'e> {
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
         let all = semantics::compare(before, after);
+        if differences.is_empty() && semantics::differ_in_unknown_effects(before, after, &all) {
+            return ValueResult::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
+        }
         for difference in &all {
             match places.iter_mut().find(|(told, _)| told.place == difference.place) {
                 Some((_, ranks)) => *ranks += 1,

@@ -4,7 +4,7 @@
 //! are equal, a poison one and a known one are not.
 
 use super::numbers::show;
-use super::run::{Effect, FinalInput, Leaf, Run, TensorValue};
+use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
 use crate::graph::{Dtype, Graph, NodeId};
 use std::fmt;
 
@@ -109,6 +109,27 @@ fn settled(effects: &[Effect]) -> Vec<&Effect> {
     let key = |effect: &&Effect| (effect.target.clone(), effect.arguments);
     settled.chunk_by_mut(both_assert).for_each(|stretch| stretch.sort_by_key(key));
     settled
+}
+
+/// Why values are not known where only [unknown effects](differ_in_unknown_effects) differ.
+pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often";
+
+/// Whether all that differs is that operators of which nothing is known are called more or less often: they may have no
+/// effect at all.
+pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]) -> bool {
+    let is_effect = |difference: &Difference| matches!(difference.place, Place::Effect(_));
+    let certain = |effects: &[Effect]| -> Vec<(String, u64)> {
+        let certain = settled(effects).into_iter().filter(|effect| effect.certain);
+        certain.map(|effect| (effect.target.clone(), effect.arguments)).collect()
+    };
+    let all = |effects: &[Effect]| -> Vec<(String, u64)> {
+        settled(effects).into_iter().map(|effect| (effect.target.clone(), effect.arguments)).collect()
+    };
+    let mut ranks = before.ranks.iter().zip(&after.ranks).filter(|(a, b)| all(&a.effects) != all(&b.effects));
+    let is_unknown = |(a, b): (&RankRun, &RankRun)| {
+        a.effects.len() != b.effects.len() && certain(&a.effects) == certain(&b.effects)
+    };
+    !found.is_empty() && found.iter().all(is_effect) && ranks.all(is_unknown)
 }
 
 /// All differences between the runs of two graphs, by rank: outputs, inputs, effects. At most one is reported for

@@ -44,7 +44,9 @@ mod trials;
 
 pub use comm::Launch;
 pub use comparable::{Comparable, Inexact, Rounded, comparable};
-pub use compare::{Aspect, Difference, Place, compare, first_divergence};
+pub use compare::{
+    Aspect, Difference, Place, UNKNOWN_EFFECTS, compare, differ_in_unknown_effects, first_divergence,
+};
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
 };

@@ -161,6 +161,8 @@ pub struct Effect {
     pub arguments: u64,
     /// The number asserted, for an assertion.
     pub asserted: Option<Number>,
+    /// Whether it is known to have an effect: of an unknown operator it is not.
+    pub certain: bool,
 }
 
 /// A collective that was started.

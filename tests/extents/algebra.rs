@@ -210,6 +210,50 @@ fn what_may_be_an_identity_is_not_known() {
     assert_unknown(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
 }
 
+/// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, the larger
+/// of a value and itself, and the negative of a negative. Of other inputs it is another value.
+#[test]
+fn what_may_give_back_its_operand_is_not_known() {
+    let plain = "v = add(x, 0.5): f32[4, 4]
+f = mul(v, y): f32[4, 4]
+m = mm(f, y): f32[4, 4]
+output m";
+    for kept in [
+        "k = aten.flatten.using_ints(f, 0, 0): f32[4, 4]",
+        "k = aten.expand_as.default(f, f): f32[4, 4]",
+        "u = unsqueeze(f, 0): f32[1, 4, 4]\nk = amax(u, [0]): f32[4, 4]",
+        "u = unsqueeze(f, 0): f32[1, 4, 4]\nk = sum(u, [0]): f32[4, 4]",
+        "k = aten.tril.default(f, 10): f32[4, 4]",
+        "k = maximum(f, f): f32[4, 4]",
+        "n = neg(f): f32[4, 4]\nk = neg(n): f32[4, 4]",
+    ] {
+        assert_unknown(plain, &plain.replace("m = mm(f", &format!("{kept}\nm = mm(k")));
+        let other = kept.replace("(f", "(z").replace(", f)", ", z)");
+        assert_differ(plain, &plain.replace("m = mm(f", &format!("{other}\nm = mm(k")));
+    }
+    // A factor that is negated twice is still a product of others.
+    let product = "a = mul(x, 3.0): f32[4, 4]\nf = mul(x, y): f32[4, 4]\nm = mul(a, f): f32[4, 4]\noutput m";
+    let twice = "n = neg(f): f32[4, 4]\nk = neg(n): f32[4, 4]\nm = mul(a, k)";
+    assert_unknown(product, &product.replace("m = mul(a, f)", twice));
+}
+
+/// A dimension counted from the last one is the same dimension.
+#[test]
+fn dimensions_are_counted_from_both_ends() {
+    for (call, other, wrong) in [
+        ("sum(x, [1])", "sum(x, [-1])", "sum(x, [-2])"),
+        ("amax(x, [0])", "amax(x, [-2])", "amax(x, [-1])"),
+        ("mean(x, [1])", "mean(x, [-1])", "mean(x, [0])"),
+    ] {
+        let text = |call: &str| format!("s = {call}: f32[4]\noutput s");
+        assert_equal(&judged(&text(call), &text(other)));
+        assert_differ(&text(call), &text(wrong));
+    }
+    let text = |dim: i64| format!("s = aten._softmax.default(x, {dim}, False): f32[4, 4]\noutput s");
+    assert_equal(&judged(&text(1), &text(-1)));
+    assert_differ(&text(1), &text(0));
+}
+
 /// Long chains of sums, of which one product has another operand.
 #[test]
 fn sums_of_many_are_compared_term_by_term() {

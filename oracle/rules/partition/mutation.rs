@@ -9,6 +9,7 @@ use super::compose::Origin;
 use super::evidence::PartitionEvidence;
 use super::terms::Versions;
 use crate::graph::{NodeId, Op};
+use crate::ops::Kind;
 use crate::rules::Side;
 
 /// A read of another version than in the joint graph.
@@ -83,6 +84,14 @@ pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
             let last = after.last_write(b.part.storage, b.part.bytes, id);
             let twin_of = |writer: NodeId| composition.twin[writer.index()];
             if expected == last.and_then(twin_of) && expected.is_some() == last.is_some() {
+                continue;
+            }
+            // An operator of which nothing is known may have written nothing.
+            let is_unknown = |side: &Side, id: Option<NodeId>| {
+                let info = id.and_then(|id| side.ops.call(side.graph, id));
+                info.is_some_and(|info| info.kind == Kind::Unknown)
+            };
+            if is_unknown(joint, expected) || is_unknown(composed, last) {
                 continue;
             }
             let memory = composed.storages().storage(b.part.storage).by;

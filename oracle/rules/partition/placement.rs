@@ -122,7 +122,19 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         findings
             .push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
     }
+    let mut unknown = None;
     for (side, part) in evidence.parts() {
+        let twins = if part == "forward" { &evidence.of_forward } else { &evidence.of_backward };
+        let is_unknown = |id: &NodeId| {
+            twins[id.index()].is_none()
+                && side.ops.call(side.graph, *id).is_some_and(|info| info.kind == Kind::Unknown)
+        };
+        if let Some(id) = side.graph.ids().find(is_unknown) {
+            let (name, target) = (side.graph.name(id), side.graph.target(id));
+            unknown = unknown.or(Some(format!(
+                "{part} runs {name}, which the joint graph does not have: nothing is known of {target}"
+            )));
+        }
         for (id, what) in added_changes(evidence, side, part) {
             let name = side.graph.name(id);
             findings.push(
@@ -169,7 +181,10 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         );
     }
     findings.extend(super::draws::strayed_draws(evidence));
-    Checked::Findings(findings)
+    match unknown {
+        Some(why) if findings.is_empty() => Checked::Undecided(why),
+        _ => Checked::Findings(findings),
+    }
 }
 
 /// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write what
@@ -205,7 +220,7 @@ fn added_changes(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<(
             changes.push((id, "communicates"));
         } else if info.mutated().next().is_some() {
             changes.extend(writes_what_is_given().then_some((id, "writes")));
-        } else if changes_state(info) {
+        } else if changes_state(info) && info.kind != Kind::Unknown {
             changes.push((id, "has its effect"));
         }
     }

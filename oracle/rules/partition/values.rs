@@ -325,7 +325,11 @@ fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped
         Err(Stopped::After(failure)) => return failed(composed, failure),
     };
     let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
-    for difference in semantics::compare(before, after) {
+    let all = semantics::compare(before, after);
+    if semantics::differ_in_unknown_effects(before, after, &all) {
+        return Compared::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
+    }
+    for difference in all {
         if told.len() < TOLD && !told.iter().any(|(place, ..)| *place == difference.place) {
             let nodes = match &difference.place {
                 Place::Output(path) => {

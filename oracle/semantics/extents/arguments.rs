@@ -7,6 +7,10 @@ use super::reason::Reason;
 use crate::graph::{NodeId, Span, Value};
 use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema};
 
+/// Operators whose dimension is one of their first tensor, beside the reductions.
+const SOFTMAXES: [&str; 4] =
+    ["_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"];
+
 /// A call of an operator with a schema.
 pub(super) struct Call<'c> {
     pub(super) info: &'c OpInfo,
@@ -140,9 +144,37 @@ impl<'g> Machine<'_, 'g> {
                 continue;
             }
             self.words.put(Tag::Argument, index as u32);
-            self.encode(value)?;
+            match self.reduced_dims(call, index) {
+                Some(dims) => {
+                    self.words.put(Tag::List, dims.len() as u32);
+                    dims.into_iter().for_each(|dim| self.words.int(dim));
+                }
+                None => self.encode(value)?,
+            }
         }
         Ok(())
+    }
+
+    /// The dimensions that a call reduces, counted from the first one and in order; `None` for other parameters, and where
+    /// they are not known.
+    fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
+        let is_dim = call.param(index).is_some_and(|param| param.name == "dim");
+        let reduces = matches!(call.info.kind, Kind::Reduce(_) | Kind::Cumsum)
+            || SOFTMAXES.contains(&call.schema.name.as_str());
+        if !is_dim || !reduces {
+            return None;
+        }
+        let Produced::Tensor(tensor, _) = self.produced(call.node(0).ok()?).ok()? else { return None };
+        if self.is_symbolic(tensor) {
+            return None;
+        }
+        let rank = self.eval.sizes(tensor).len() as i64;
+        let mut dims = self.ints(call, index).ok()?;
+        for dim in &mut dims {
+            *dim = if (-rank..0).contains(dim) { *dim + rank } else { *dim };
+        }
+        dims.sort_unstable();
+        Some(dims)
     }
 
     /// Writes the arguments of a node without a schema as words.

@@ -303,7 +303,7 @@ impl Machine<'_, '_> {
         let graph = self.graph;
         let key = self.launch_key(start)?;
         if start.call.info.effect {
-            self.eval.effects.push(Effect { node: self.node, key, ordered: true });
+            self.eval.effects.push(Effect { node: self.node, key, ordered: true, certain: true });
         }
         let mut targets = Vec::new();
         for param in start.call.schema.mutated() {

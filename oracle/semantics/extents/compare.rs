@@ -339,22 +339,17 @@ impl Comparer<'_> {
             e.effects.iter().copied().filter(|effect| effect.ordered).collect()
         };
         let (old, new) = (ordered(before), ordered(after));
-        if old.len() != new.len() {
-            let text = format!("{} ordered effects, expected {}", new.len(), old.len());
-            self.note(What::Effect, text, true);
+        let certain =
+            |all: &[Effect]| all.iter().copied().filter(|effect| effect.certain).collect::<Vec<_>>();
+        let (sure_old, sure_new) = (certain(&old), certain(&new));
+        // A call more or less of an operator of which nothing is known may be no effect at all.
+        let is_sure = old.len() - sure_old.len() == new.len() - sure_new.len();
+        let told = self.all.len();
+        if !is_sure {
+            self.ordered_effects((before, after), &sure_old, &sure_new, true);
         }
-        for (a, b) in old.iter().zip(&new) {
-            let verdict = self.judge.keys(a.key, b.key);
-            if verdict != Verdict::Same {
-                let (found, expected) = (after.graph.name(b.node), before.graph.name(a.node));
-                let text = if found == expected {
-                    format!("the effect {found} acts on other values")
-                } else {
-                    format!("the effect {found} takes place where {expected} was expected")
-                };
-                self.note(What::Effect, text, verdict == Verdict::Different);
-                break;
-            }
+        if self.all.len() == told {
+            self.ordered_effects((before, after), &old, &new, is_sure);
         }
         // Assertions may trade places: first those that are the same call, then those of one name.
         let mut left: FxHashMap<super::source::KeyId, Vec<Effect>> = FxHashMap::default();
@@ -389,6 +384,38 @@ impl Comparer<'_> {
         for effect in extra {
             let text = format!("the assertion {} is new", after.graph.name(effect.node));
             self.note(What::Effect, text, true);
+        }
+    }
+
+    /// Effects that must follow each other as before: how many there are, and the first that is not the same.
+    fn ordered_effects(
+        &mut self,
+        (before, after): (&Evaluation<'_>, &Evaluation<'_>),
+        old: &[Effect],
+        new: &[Effect],
+        certain: bool,
+    ) {
+        if old.len() != new.len() {
+            let kind = if certain {
+                "ordered effects"
+            } else {
+                "effects, some of operators of which nothing is known"
+            };
+            let text = format!("{} {kind}, expected {}", new.len(), old.len());
+            self.note(What::Effect, text, certain);
+        }
+        for (a, b) in old.iter().zip(new) {
+            let verdict = self.judge.keys(a.key, b.key);
+            if verdict != Verdict::Same {
+                let (found, expected) = (after.graph.name(b.node), before.graph.name(a.node));
+                let text = if found == expected {
+                    format!("the effect {found} acts on other values")
+                } else {
+                    format!("the effect {found} takes place where {expected} was expected")
+                };
+                self.note(What::Effect, text, certain && verdict == Verdict::Different);
+                break;
+            }
         }
     }
 

@@ -220,19 +220,30 @@ impl Judge<'_> {
         }
         // Another constant. On other operands it may come to the same: `(x * 2) * 3` and `x * 6`.
         let is_same_operator = one.is_some() && one == other;
-        if is_same_operator
-            && (self.arena.family(a.source) == Family::Other || self.take_the_same(a.source, b.source))
-        {
+        if is_same_operator && self.take_the_same(a.source, b.source) {
             return Relation::Different;
+        }
+        // Of no other call it is known that it does not give back what it takes, or what another one makes of it.
+        if self.may_be_any(a.source) || self.may_be_any(b.source) {
+            return Relation::Unknown;
         }
         match (self.arena.family(a.source), self.arena.family(b.source)) {
             (Family::Smooth, Family::Smooth) | (Family::Broken, Family::Broken) => Relation::Unknown,
-            // It may be what the other one is made of: times 1, or the larger of what is positive and 0.
-            (Family::Smooth, _) => self.compare_with_parts(a, b),
-            (_, Family::Smooth) => self.compare_with_parts(b, a),
-            (Family::Broken, _) => self.compare_with_parts(a, b),
-            (_, Family::Broken) => self.compare_with_parts(b, a),
-            _ => Relation::Different,
+            (Family::Other, Family::Other) => Relation::Different,
+            // One may be what the other one is made of: times 1, or the larger of what is positive and 0.
+            _ => self.compare_with_parts(a, b),
+        }
+    }
+
+    /// Whether a source is a call of tensors of which no more is known than what it depends on.
+    fn may_be_any(&self, source: SourceId) -> bool {
+        let source = self.arena.uncast(source);
+        match self.arena.get(source) {
+            Source::Opaque { key, .. } => {
+                self.arena.family(source) == Family::Other
+                    && key::tensors(self.arena.words(key)).next().is_some()
+            }
+            _ => false,
         }
     }
 

@@ -114,6 +114,8 @@ pub struct Effect {
     pub(super) key: KeyId,
     /// Whether its place among the other effects matters. Assertions on numbers may trade places.
     pub ordered: bool,
+    /// Whether it is known to have an effect: of an unknown operator it is not.
+    pub certain: bool,
 }
 
 /// What a collective sends of one tensor.

@@ -60,7 +60,7 @@ impl Machine<'_, '_> {
         let key = self.take_key();
         if info.effect {
             let ordered = !matches!(info.kind, Kind::AssertScalar);
-            self.eval.effects.push(Effect { node: self.node, key, ordered });
+            self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
         let more = if unknown || is_constant { more.and(Traits::ASSUMED) } else { more };
         match call {

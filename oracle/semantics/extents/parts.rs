@@ -1,8 +1,8 @@
 //! What an element is made of, through sums and products of many operands.
 //!
-//! Two sums may be one in another order. They differ for certain if one has an operand that differs from each of the other's.
+//! Two sums may be one in another order. They differ for certain if one has an operand that differs from each of the other's,
+//! and from all that those are made of: `x * y` may stand there as the negative of a negative.
 
-use super::algebra::Family;
 use super::element::{Element, read_by};
 use super::key;
 use super::same::{Judge, Pair, Relation};
@@ -42,6 +42,12 @@ impl Judge<'_> {
         let mut left: Vec<Element> = left.iter().filter(is_left).copied().collect();
         // What is a function of elements itself may be a multiple of others.
         left.retain(|term| !self.is_elementwise(term.source));
+        for at in 0..right.len() {
+            let Some(leaves) = self.leaves(right[at]) else { return Relation::Unknown };
+            right.extend(leaves);
+        }
+        let mut seen = FxHashSet::default();
+        right.retain(|&term| seen.insert(term));
         if left.len().max(right.len()) > TERMS {
             return Relation::Unknown;
         }
@@ -59,6 +65,27 @@ impl Judge<'_> {
         let found = self.find_parts(of, operator).map(Arc::from);
         self.arena.parts.insert((of, operator), found.clone());
         found
+    }
+
+    /// What an element is made of through functions of elements of all families, those functions left out. `None` where that
+    /// is too much, or not known.
+    fn leaves(&mut self, of: Element) -> Option<Vec<Element>> {
+        let (mut open, mut leaves) = (vec![of], Vec::new());
+        let mut seen = FxHashSet::default();
+        while let Some(at) = open.pop() {
+            if seen.len() > PARTS {
+                return None;
+            }
+            let at = Element { source: self.arena.uncast(at.source), len: 1, ..at };
+            if !seen.insert(at) {
+                continue;
+            }
+            match self.is_elementwise(at.source) {
+                true => open.extend(self.parts(at, None)?.iter().filter(|&&part| part != at)),
+                false => leaves.push(at),
+            }
+        }
+        Some(leaves)
     }
 
     pub(super) fn find_parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Vec<Element>> {
@@ -102,24 +129,24 @@ impl Judge<'_> {
         Some(found)
     }
 
-    /// A function of elements and another element: they differ if that is none of those that the function is made of.
-    pub(super) fn compare_with_parts(&mut self, function: Element, other: Element) -> Relation {
-        let start = Element { source: self.arena.uncast(function.source), len: 1, ..function };
-        let mut parts = match self.parts(function, None) {
-            // A product, or a sum over ranks.
-            Some(parts) if *parts == [start] => match self.arena.family(other.source) {
-                Family::Broken => return self.compare_with_parts(other, function),
-                _ => return Relation::Different,
-            },
-            Some(parts) => parts.to_vec(),
-            None => return Relation::Unknown,
-        };
-        let mut seen = FxHashSet::default();
-        parts.retain(|&part| seen.insert(part));
-        if parts.len() > TERMS {
-            return Relation::Unknown;
+    /// A function of elements and another element: they differ if that is none of those that the function is made of, nor
+    /// the function one of those that it is made of itself.
+    pub(super) fn compare_with_parts(&mut self, a: Element, b: Element) -> Relation {
+        let mut row = Vec::new();
+        for (function, other) in [(a, b), (b, a)] {
+            let start = Element { source: self.arena.uncast(function.source), len: 1, ..function };
+            let other = Element { source: self.arena.uncast(other.source), len: 1, ..other };
+            let Some(parts) = self.parts(function, None) else { return Relation::Unknown };
+            // A product, a sum over ranks, or no function at all is looked at as a whole.
+            let parts = parts.iter().filter(|&&part| part != start);
+            row.extend(parts.map(|&part| Pair::Elements(part, other)));
         }
-        let other = Element { source: self.arena.uncast(other.source), len: 1, ..other };
-        Relation::Unmatched(vec![parts.iter().map(|&part| Pair::Elements(part, other)).collect()])
+        let mut seen = FxHashSet::default();
+        row.retain(|&pair| seen.insert(pair));
+        match row.len() {
+            0 => Relation::Different,
+            count if count > TERMS => Relation::Unknown,
+            _ => Relation::Unmatched(vec![row]),
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::arena::Arena;
 use super::element::Element;
 use super::key::{KeyDifference, difference};
 use super::run::Piece;
-use super::source::{KeyId, Source, SourceId, ValueId};
+use super::source::{KeyId, Source, SourceId, Traits, ValueId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -158,7 +158,7 @@ impl<'a> Judge<'a> {
         let (mut pieces, mut relations) = (Vec::new(), Vec::new());
         match pair {
             Pair::Values(a, b) if self.arena.len(a) != self.arena.len(b) => {
-                relations.push(Relation::Different)
+                relations.push(self.compare_sizes(a, b))
             }
             Pair::Values(a, b) => {
                 pieces = self.arena.differing(a, b);
@@ -177,6 +177,19 @@ impl<'a> Judge<'a> {
             next: 0,
             open: false,
             unknown: false,
+        }
+    }
+
+    /// Two values of other lengths. What is not followed has one element that stands for all of it: it may be the whole
+    /// of the other one, unless it cannot be made of the same inputs.
+    fn compare_sizes(&mut self, a: ValueId, b: ValueId) -> Relation {
+        let is_assumed = |value| self.arena.traits(value).has(Traits::ASSUMED);
+        if !is_assumed(a) && !is_assumed(b) {
+            return Relation::Different;
+        }
+        match (self.arena.element(a, 0), self.arena.element(b, 0)) {
+            (Some(a), Some(b)) if self.arena.depend_on_others(a.source, b.source) => Relation::Different,
+            _ => Relation::Unknown,
         }
     }
 

@@ -40,6 +40,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             let arguments = key;
             self.note_effect(node, arguments, None);
             if info.kind == Kind::Unknown {
+                self.effects.last_mut().iter_mut().for_each(|effect| effect.certain = false);
                 self.unknown = mix(self.unknown, key);
                 key = self.unknown;
             }

@@ -89,6 +89,6 @@ impl<D: Domain> Rank<'_, D> {
 
     pub(super) fn note_effect(&mut self, node: NodeId, arguments: u64, asserted: Option<Number>) {
         let target = self.program.graph.target(node).to_string();
-        self.effects.push(Effect { node, target, arguments, asserted });
+        self.effects.push(Effect { node, target, arguments, asserted, certain: true });
     }
 }
