@@ -104,6 +104,18 @@ fn a_limit_that_is_stated_is_looked_at() {
     }
 }
 
+/// A promise that cannot be looked at is neither kept nor broken.
+#[test]
+fn a_limit_on_what_is_not_known_is_undecided() {
+    let scratch = Scratch::new("unknown-limits");
+    let graph = "x = input: f32[8]\ny = my.unknown(x): ?\nz = relu(x): f32[8]\noutput (y, z)\n";
+    let graph = scratch.write("unknown.graph", graph.as_bytes());
+    let output = program(&["check", "bucketing", &graph, &graph, "--set", "peak_budget=0.01x"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert!(report.contains("bucket/policy-peak-memory: before, the size of y is not known"), "{report}");
+}
+
 /// A contradiction between the ways of knowing is a rule that can be named.
 #[test]
 fn a_reduction_may_be_asked_to_keep_a_contradiction() {

@@ -92,7 +92,7 @@ pub fn judge_partition_with(
         return Ok(Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted });
     }
     let (findings, rules) = partition::check_all(&evidence);
-    let undecided = undecided(&rules, |id| partition::find(id).map(|rule| rule.severity));
+    let undecided = undecided(&rules);
     let verdict = verdict(findings, undecided);
     let acted = !evidence.saved.is_empty();
     Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })
