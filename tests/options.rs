@@ -116,6 +116,52 @@ fn a_limit_on_what_is_not_known_is_undecided() {
     assert!(report.contains("bucket/policy-peak-memory: before, the size of y is not known"), "{report}");
 }
 
+/// What was asked for of parts that are given is looked at, or it is undecided, or it is no option.
+#[test]
+fn what_is_stated_of_given_parts_leaves_a_trace() {
+    let scratch = Scratch::new("stated-of-parts");
+    let made = |name: &str, set: &[&str]| {
+        let folder = scratch.path(name);
+        let mut arguments = vec!["run", "partition", JOINT, "-o", &folder];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        assert!(program(&arguments).status.success(), "{set:?}");
+        [format!("{folder}/fw.json"), format!("{folder}/bw.json")]
+    };
+    let check = |[forward, backward]: &[String; 2], set: &[&str]| {
+        let mut arguments = vec!["check", "partition", JOINT, forward, backward, "--values", "off"];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        let output = program(&arguments);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (all, cut) = (made("all", &[]), made("cut", &["method=min-cut"]));
+    let cases = [
+        (&all, &["budget=0"][..], 3, "method=default has no budget"),
+        (&all, &["promises=[minimum_cut]"], 2, "minimum_cut needs method=min-cut"),
+        (&all, &["method=min-cut", "promises=[minimum_cut]"], 1, "partition/cut-certificate"),
+        (&all, &["method=min-cut", "budget=0"], 1, "partition/budget-respected"),
+        (&cut, &["method=min-cut", "promises=all"], 0, ""),
+        (&cut, &["method=min-cut", "budget=0.1"], 1, "partition/budget-respected"),
+        (&cut, &["method=min-cut", "budget=1"], 0, ""),
+    ];
+    for (parts, set, status, words) in cases {
+        let (found, report) = check(parts, set);
+        assert_eq!((found, report.contains(words)), (Some(status), true), "{set:?}: {report}");
+    }
+}
+
+/// A promise that the pass, or its selection, does not have.
+#[test]
+fn promises_that_cannot_be_meant_are_refused() {
+    let given = ["check", "bucketing", GRAPH, GRAPH, "--set"];
+    refuses(&[&given[..], &["promises=[order]"]].concat(), &["order needs the pass repair"]);
+    refuses(&[&given[..], &["promises=[topo_span]"]].concat(), &["topo_span needs selection=autoparallel"]);
+    let autoparallel = ["promises=[maximal]", "--set", "selection=autoparallel"];
+    refuses(&[&given[..], &autoparallel].concat(), &["maximal needs a selection"]);
+    let repair = ["check", "repair", GRAPH, GRAPH, "--set"];
+    refuses(&[&repair[..], &["promises=[cap]"]].concat(), &["cap needs the pass bucketing"]);
+    refuses(&[&repair[..], &["peak_budget=1x"]].concat(), &["peak_budget needs the pass bucketing"]);
+}
+
 /// A contradiction between the ways of knowing is a rule that can be named.
 #[test]
 fn a_reduction_may_be_asked_to_keep_a_contradiction() {

@@ -242,9 +242,8 @@ fn judge_pair(
     match (pass, outcomes) {
         (PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward)]) => {
-            let config = partition::config(config)?;
-            let (forward, backward) = (&forward.repaired, &backward.repaired);
-            return partition::judge_partition(before, forward, backward, &config, options);
+            let parts = (forward.repaired.clone(), backward.repaired.clone());
+            return partition::judge_given(before, &parts, config, Default::default(), options);
         }
         (PassKind::Partition, _) => {
             let why = format!("a partition is a forward and a backward graph, not {} graphs", outcomes.len());

@@ -11,6 +11,14 @@ fn not_asked(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
 }
 
+/// A promise that was made and cannot be looked at.
+fn unchecked(evidence: &Evidence, why: String) -> Checked {
+    match evidence.policies.stated {
+        true => Checked::Undecided(why),
+        false => Checked::NotChecked(why),
+    }
+}
+
 /// Buckets stay within the cap.
 ///
 /// Buckets of one run are numbered in wait order; where caps are given per index, that number counts. A bucket may
@@ -101,7 +109,7 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
         return not_asked("adjacency");
     }
     if let Some(why) = several_kinds(evidence) {
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     let runs = runs(evidence);
@@ -147,7 +155,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
     if let Some(why) = several_kinds(evidence) {
         // The span of the second kind is measured in a graph that the first merge has changed.
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
@@ -198,7 +206,7 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
         return Checked::Findings(Vec::new());
     }
     if let Some(why) = several_kinds(evidence) {
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     let reachability = match before.launch_reachability() {

@@ -5,7 +5,7 @@ mod failure;
 mod network;
 mod replay;
 
-pub(super) use candidate::judge_candidate;
+pub(super) use candidate::{judge_candidate, judge_given};
 pub use network::{cut_network, network};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
 
@@ -40,7 +40,8 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
     if options.run_again && config.method == crate::rules::partition::Method::Replay {
         further.again = replay::next_round(&case.graph, &parts.forward, &parts.backward, pass, &Reference);
     }
-    judge_partition_with(&case.graph, &parts.forward, &parts.backward, &config, further, options)
+    let parts = (parts.forward.clone(), parts.backward.clone());
+    judge_given(&case.graph, &parts, pass, further, options)
 }
 
 /// Judges one triple.
