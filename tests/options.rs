@@ -139,7 +139,7 @@ fn what_is_stated_of_given_parts_leaves_a_trace() {
         (&all, &["promises=[minimum_cut]"], 2, "minimum_cut needs method=min-cut"),
         (&all, &["method=min-cut", "promises=[minimum_cut]"], 1, "partition/cut-certificate"),
         (&all, &["method=min-cut", "budget=0"], 1, "partition/budget-respected"),
-        (&cut, &["method=min-cut", "promises=all"], 0, ""),
+        (&cut, &["method=min-cut", "promises=[minimum_cut]"], 0, ""),
         (&cut, &["method=min-cut", "budget=0.1"], 1, "partition/budget-respected"),
         (&cut, &["method=min-cut", "budget=1"], 0, ""),
     ];
@@ -160,6 +160,31 @@ fn promises_that_cannot_be_meant_are_refused() {
     let repair = ["check", "repair", GRAPH, GRAPH, "--set"];
     refuses(&[&repair[..], &["promises=[cap]"]].concat(), &["cap needs the pass bucketing"]);
     refuses(&[&repair[..], &["peak_budget=1x"]].concat(), &["peak_budget needs the pass bucketing"]);
+}
+
+/// A pass changes neither the ranks nor their groups.
+#[test]
+fn a_result_for_another_world_is_wrong() {
+    let scratch = Scratch::new("other-worlds");
+    let graph = |name: &str, world: &str| {
+        let body = "x = input : f32[4]\ng = all_gather(x, dp) : f32[16]\nw = wait(g) : f32[16]\noutput (w)\n";
+        scratch.write(name, format!("world {world}\n{body}").as_bytes())
+    };
+    let before = graph("before.graph", "4 ranks, groups dp = [0 1 2 3]");
+    let others = [
+        ("4 ranks, groups dp = [1 0 2 3]", 1),
+        ("8 ranks, groups dp = [0 2 4 6 | 1 3 5 7]", 1),
+        ("4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]", 0),
+    ];
+    for (world, status) in others {
+        let after = graph("after.graph", world);
+        for pass in ["bucketing", "repair"] {
+            let output = program(&["check", pass, &before, &after]);
+            let report = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{pass} {world}: {report}");
+            assert_eq!(report.contains("graph/well-formed:"), status == 1, "{pass} {world}: {report}");
+        }
+    }
 }
 
 /// A contradiction between the ways of knowing is a rule that can be named.
