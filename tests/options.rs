@@ -104,6 +104,89 @@ fn a_limit_that_is_stated_is_looked_at() {
     }
 }
 
+/// A promise that cannot be looked at is neither kept nor broken.
+#[test]
+fn a_limit_on_what_is_not_known_is_undecided() {
+    let scratch = Scratch::new("unknown-limits");
+    let graph = "x = input: f32[8]\ny = my.unknown(x): ?\nz = relu(x): f32[8]\noutput (y, z)\n";
+    let graph = scratch.write("unknown.graph", graph.as_bytes());
+    let output = program(&["check", "bucketing", &graph, &graph, "--set", "peak_budget=0.01x"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert!(report.contains("bucket/policy-peak-memory: before, the size of y is not known"), "{report}");
+}
+
+/// What was asked for of parts that are given is looked at, or it is undecided, or it is no option.
+#[test]
+fn what_is_stated_of_given_parts_leaves_a_trace() {
+    let scratch = Scratch::new("stated-of-parts");
+    let made = |name: &str, set: &[&str]| {
+        let folder = scratch.path(name);
+        let mut arguments = vec!["run", "partition", JOINT, "-o", &folder];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        assert!(program(&arguments).status.success(), "{set:?}");
+        [format!("{folder}/fw.json"), format!("{folder}/bw.json")]
+    };
+    let check = |[forward, backward]: &[String; 2], set: &[&str]| {
+        let mut arguments = vec!["check", "partition", JOINT, forward, backward, "--values", "off"];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        let output = program(&arguments);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (all, cut) = (made("all", &[]), made("cut", &["method=min-cut"]));
+    let cases = [
+        (&all, &["budget=0"][..], 3, "method=default has no budget"),
+        (&all, &["promises=[minimum_cut]"], 2, "minimum_cut needs method=min-cut"),
+        (&all, &["method=min-cut", "promises=[minimum_cut]"], 1, "partition/cut-certificate"),
+        (&all, &["method=min-cut", "budget=0"], 1, "partition/budget-respected"),
+        (&cut, &["method=min-cut", "promises=[minimum_cut]"], 0, ""),
+        (&cut, &["method=min-cut", "budget=0.1"], 1, "partition/budget-respected"),
+        (&cut, &["method=min-cut", "budget=1"], 0, ""),
+    ];
+    for (parts, set, status, words) in cases {
+        let (found, report) = check(parts, set);
+        assert_eq!((found, report.contains(words)), (Some(status), true), "{set:?}: {report}");
+    }
+}
+
+/// A promise that the pass, or its selection, does not have.
+#[test]
+fn promises_that_cannot_be_meant_are_refused() {
+    let given = ["check", "bucketing", GRAPH, GRAPH, "--set"];
+    refuses(&[&given[..], &["promises=[order]"]].concat(), &["order needs the pass repair"]);
+    refuses(&[&given[..], &["promises=[topo_span]"]].concat(), &["topo_span needs selection=autoparallel"]);
+    let autoparallel = ["promises=[maximal]", "--set", "selection=autoparallel"];
+    refuses(&[&given[..], &autoparallel].concat(), &["maximal needs a selection"]);
+    let repair = ["check", "repair", GRAPH, GRAPH, "--set"];
+    refuses(&[&repair[..], &["promises=[cap]"]].concat(), &["cap needs the pass bucketing"]);
+    refuses(&[&repair[..], &["peak_budget=1x"]].concat(), &["peak_budget needs the pass bucketing"]);
+}
+
+/// A pass changes neither the ranks nor their groups.
+#[test]
+fn a_result_for_another_world_is_wrong() {
+    let scratch = Scratch::new("other-worlds");
+    let graph = |name: &str, world: &str| {
+        let body = "x = input : f32[4]\ng = all_gather(x, dp) : f32[16]\nw = wait(g) : f32[16]\noutput (w)\n";
+        scratch.write(name, format!("world {world}\n{body}").as_bytes())
+    };
+    let before = graph("before.graph", "4 ranks, groups dp = [0 1 2 3]");
+    let others = [
+        ("4 ranks, groups dp = [1 0 2 3]", 1),
+        ("8 ranks, groups dp = [0 2 4 6 | 1 3 5 7]", 1),
+        ("4 ranks, groups dp = [0 1 2 3], tp = [0 1 | 2 3]", 0),
+    ];
+    for (world, status) in others {
+        let after = graph("after.graph", world);
+        for pass in ["bucketing", "repair"] {
+            let output = program(&["check", pass, &before, &after]);
+            let report = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{pass} {world}: {report}");
+            assert_eq!(report.contains("graph/well-formed:"), status == 1, "{pass} {world}: {report}");
+        }
+    }
+}
+
 /// A contradiction between the ways of knowing is a rule that can be named.
 #[test]
 fn a_reduction_may_be_asked_to_keep_a_contradiction() {

@@ -110,7 +110,25 @@ impl<'a> Aliasing<'a> {
 
     /// Whether a place holds a tensor, as far as recorded. Nothing recorded means yes.
     fn is_tensor(&self, id: NodeId, place: usize) -> bool {
-        self.result.places[place].tensor.is_some() || self.graph.node(id).out == Out::Absent
+        let is_recorded = self.graph.node(id).out != Out::Absent || self.is_item_without_tensor(id);
+        self.result.places[place].tensor.is_some() || !is_recorded
+    }
+
+    /// Whether a node takes an item of a tuple that records no tensor there, such as the absent result of an operator.
+    fn is_item_without_tensor(&self, id: NodeId) -> bool {
+        if !self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::GetItem) {
+            return false;
+        }
+        let (Some(Value::Node(source)), Some(Value::Int(index))) =
+            (self.graph.arg(id, 0), self.graph.arg(id, 1))
+        else {
+            return false;
+        };
+        let Out::Tuple(span) = self.graph.node(source).out else { return false };
+        let elements = self.graph.outs(span);
+        let index = if index < 0 { index.saturating_add(elements.len() as i64) } else { index };
+        let element = usize::try_from(index).ok().and_then(|index| elements.get(index));
+        matches!(element, Some(Out::None | Out::Int(_) | Out::SymInt(_) | Out::SymBool(_) | Out::Other(_)))
     }
 
     fn input(&mut self, id: NodeId, i: usize, place: usize) {

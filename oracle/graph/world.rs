@@ -164,6 +164,27 @@ impl World {
         self == other || (self.ranks == other.ranks && groups(self) == groups(other))
     }
 
+    /// What `other` says otherwise of the ranks and of groups that both have, where both say it; groups that only one has are
+    /// no contradiction.
+    pub fn contradiction(&self, other: &World) -> Option<String> {
+        if let (Some(ranks), Some(others)) = (self.ranks, other.ranks)
+            && ranks != others
+        {
+            return Some(format!("the world has {others} ranks, and {ranks} before"));
+        }
+        let sorted = |group: &Group| {
+            let mut instances = group.instances.clone();
+            instances.sort();
+            instances
+        };
+        self.groups.iter().find_map(|group| {
+            let same_name = other.group(&group.name)?;
+            let says_ranks = !group.instances.is_empty() && !same_name.instances.is_empty();
+            let differs = group.size != same_name.size || (says_ranks && sorted(group) != sorted(same_name));
+            differs.then(|| format!("group {} has other ranks than before", group.name))
+        })
+    }
+
     /// Whether every group says which ranks it has.
     pub fn is_explicit(&self) -> bool {
         self.ranks.is_some() && self.groups.iter().all(|g| !g.instances.is_empty())

@@ -22,7 +22,7 @@ use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
-use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph, Severity};
+use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
 use rayon::prelude::*;
 use remarks::remarked;
 use std::sync::Arc;
@@ -242,9 +242,8 @@ fn judge_pair(
     match (pass, outcomes) {
         (PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward)]) => {
-            let config = partition::config(config)?;
-            let (forward, backward) = (&forward.repaired, &backward.repaired);
-            return partition::judge_partition(before, forward, backward, &config, options);
+            let parts = (forward.repaired.clone(), backward.repaired.clone());
+            return partition::judge_given(before, &parts, config, Default::default(), options);
         }
         (PassKind::Partition, _) => {
             let why = format!("a partition is a forward and a backward graph, not {} graphs", outcomes.len());
@@ -616,7 +615,7 @@ fn judge_outcomes_with<'a>(
         OnRanks { ranks: evidence.own_ranks.clone(), findings, rules }
     };
     let (findings, rules) = rules::join(all.par_iter().map(check).collect());
-    let undecided = undecided(&rules, |id| rules::find(id).map(|rule| rule.severity));
+    let undecided = undecided(&rules);
     let acted = all.iter().any(has_acted);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
 }
@@ -649,15 +648,11 @@ fn in_order(graph: &Graph, edges: &Edges) -> bool {
     topological::violations(graph, edges).is_empty()
 }
 
-/// The soundness rules that could not be decided, each with its reason.
-pub(crate) fn undecided(
-    rules: &[(&'static str, RuleStatus)],
-    severity: impl Fn(&str) -> Option<Severity>,
-) -> Vec<String> {
+/// The rules that could not be decided, each with its reason. A policy applies only where it was asked for, so it counts as
+/// much as soundness.
+pub(crate) fn undecided(rules: &[(&'static str, RuleStatus)]) -> Vec<String> {
     let why = |(id, status): &(&'static str, RuleStatus)| match status {
-        RuleStatus::Undecided(why) if severity(id) == Some(Severity::Soundness) => {
-            Some(format!("{id}: {why}"))
-        }
+        RuleStatus::Undecided(why) => Some(format!("{id}: {why}")),
         _ => None,
     };
     rules.iter().filter_map(why).collect()

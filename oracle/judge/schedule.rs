@@ -423,7 +423,7 @@ pub fn judge_scheduler(
 
 fn judgement(evidence: &Evidence) -> Judgement {
     let (findings, rules) = schedule::check_all(evidence);
-    let undecided = undecided(&rules, |id| schedule::find(id).map(|rule| rule.severity));
+    let undecided = undecided(&rules);
     let acted = evidence.outcomes.iter().any(|outcome| {
         let before = evidence.before(outcome).graph;
         before.ids().map(|id| before.name(id)).ne(outcome

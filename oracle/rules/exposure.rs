@@ -44,9 +44,15 @@ impl fmt::Display for CostModel {
 }
 
 impl Side<'_> {
-    /// Seconds for which the compute stream stalls at waits; `None` where a size has no hint.
-    pub(super) fn exposed_seconds(&self, model: &CostModel) -> Option<f64> {
-        let bytes_of = |id| self.graph.tensor_of(id).map_or(Some(0), |t| self.graph.bytes(t));
+    /// Seconds for which the compute stream stalls at waits.
+    ///
+    /// # Errors
+    /// A size that is not known, with its node.
+    pub(super) fn exposed_seconds(&self, model: &CostModel) -> Result<f64, String> {
+        let bytes_of = |id| {
+            let bytes = self.graph.tensor_of(id).map_or(Some(0), |t| self.graph.bytes(t));
+            bytes.ok_or_else(|| format!("the size of {} is not known", self.graph.name(id)))
+        };
         let (mut now, mut exposed) = (0.0f64, 0.0f64);
         let mut stream_free: BTreeMap<GroupName, f64> = BTreeMap::new();
         let mut done = vec![0.0f64; self.collectives.calls.len()];
@@ -83,6 +89,6 @@ impl Side<'_> {
                 now += bytes as f64 / model.memory;
             }
         }
-        Some(exposed)
+        Ok(exposed)
     }
 }

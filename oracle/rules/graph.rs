@@ -19,6 +19,11 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
     for (side, stage) in evidence.stages() {
+        if let Some(title) = evidence.before.graph.world.contradiction(&side.graph.world) {
+            findings.push(
+                evidence.finding("graph/well-formed", stage, title).then("ranks and groups stay as they are"),
+            );
+        }
         for fault in evidence.faults_of(side) {
             let elsewhere = matches!(
                 fault.kind,

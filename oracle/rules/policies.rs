@@ -101,6 +101,8 @@ pub struct Policies {
     pub cost: CostModel,
     /// The repaired order is exactly the stable sort's.
     pub exact_order: bool,
+    /// Whether the options state the promises: what is stated and cannot be checked is undecided.
+    pub stated: bool,
 }
 
 /// Options that concern the judge and not the pass.
@@ -139,6 +141,27 @@ impl Policies {
         if config.get("max_topo_span").is_some() && !autoparallel {
             return Err("option max_topo_span needs selection=autoparallel".to_string());
         }
+        for &name in &promises {
+            let needs =
+                match name {
+                    "all" => None,
+                    "order" => (config.name != "repair").then_some("the pass repair"),
+                    _ if config.name == "repair" => Some("the pass bucketing"),
+                    "topo_span" => (!autoparallel || span.is_none())
+                        .then_some("selection=autoparallel and a max_topo_span"),
+                    "adjacency" | "maximal" => (autoparallel || filtered)
+                        .then_some("a selection other than autoparallel, and no filter"),
+                    _ => None,
+                };
+            if let Some(needs) = needs {
+                return Err(format!("promises: {name} needs {needs}"));
+            }
+        }
+        if let Some(key) = ["peak_budget", "exposed_budget"].iter().find(|key| stated(key))
+            && config.name == "repair"
+        {
+            return Err(format!("option {key} needs the pass bucketing"));
+        }
         let mode = config.word("mode").map_err(text)?.unwrap_or("default");
         Ok(Policies {
             caps: caps
@@ -154,6 +177,7 @@ impl Policies {
             exposed_time: budget(config, "exposed_budget")?,
             cost: CostModel::default(),
             exact_order: promised("order"),
+            stated: !promises.is_empty(),
         })
     }
 }

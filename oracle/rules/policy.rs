@@ -11,6 +11,14 @@ fn not_asked(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
 }
 
+/// A promise that was made and cannot be looked at.
+fn unchecked(evidence: &Evidence, why: String) -> Checked {
+    match evidence.policies.stated {
+        true => Checked::Undecided(why),
+        false => Checked::NotChecked(why),
+    }
+}
+
 /// Buckets stay within the cap.
 ///
 /// Buckets of one run are numbered in wait order; where caps are given per index, that number counts. A bucket may
@@ -36,10 +44,14 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
             if members.len() < 2 || !certain {
                 continue;
             }
-            let sizes: Option<Vec<i64>> =
-                members.iter().map(|&m| bucket_bytes(before.graph, &before.collectives.calls[m])).collect();
-            let Some(sizes) = sizes else {
-                return Checked::Undecided("a symbolic size has no hint".into());
+            let size = |&member: &usize| {
+                let call = &before.collectives.calls[member];
+                bucket_bytes(before.graph, call)
+                    .ok_or_else(|| format!("the size of {} is not known", before.graph.name(call.node)))
+            };
+            let sizes = match members.iter().map(size).collect::<Result<Vec<i64>, String>>() {
+                Ok(sizes) => sizes,
+                Err(why) => return Checked::Undecided(why),
             };
             let sum = sizes.iter().fold(0i64, |a, &b| a.saturating_add(b));
             if sum <= limit {
@@ -97,7 +109,7 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
         return not_asked("adjacency");
     }
     if let Some(why) = several_kinds(evidence) {
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     let runs = runs(evidence);
@@ -143,7 +155,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
     if let Some(why) = several_kinds(evidence) {
         // The span of the second kind is measured in a graph that the first merge has changed.
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
@@ -194,7 +206,7 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
         return Checked::Findings(Vec::new());
     }
     if let Some(why) = several_kinds(evidence) {
-        return Checked::NotChecked(why);
+        return unchecked(evidence, why);
     }
     let before = &evidence.before;
     let reachability = match before.launch_reachability() {
@@ -275,11 +287,19 @@ fn stays_acyclic(evidence: &Evidence, merge: usize, other: usize) -> bool {
     check_contraction(before.dependences(), &groups).is_ok()
 }
 
+/// A figure of the graph before and of the graph after, or why one of them is not known.
+fn on_both<T>(evidence: &Evidence, figure: impl Fn(&Side) -> Result<T, String>) -> Result<(T, T), String> {
+    let before = figure(&evidence.before).map_err(|why| format!("before, {why}"))?;
+    let after = figure(&evidence.after).map_err(|why| format!("after, {why}"))?;
+    Ok((before, after))
+}
+
 /// The peak of live storage bytes stays within the budget.
 pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
     let Some(budget) = evidence.policies.peak_memory else { return not_asked("a memory budget") };
-    let (Some(before), Some(after)) = (evidence.before.peak_bytes(), evidence.after.peak_bytes()) else {
-        return Checked::Undecided("a symbolic size has no hint".into());
+    let (before, after) = match on_both(evidence, |side| side.peak_bytes()) {
+        Ok(both) => both,
+        Err(why) => return Checked::Undecided(why),
     };
     let limit = budget.limit(before.bytes);
     if after.bytes <= limit {
@@ -303,10 +323,9 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
 pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     let Some(budget) = evidence.policies.exposed_time else { return not_asked("a budget for exposed time") };
     let model = evidence.policies.cost;
-    let (Some(before), Some(after)) =
-        (evidence.before.exposed_seconds(&model), evidence.after.exposed_seconds(&model))
-    else {
-        return Checked::Undecided("a symbolic size has no hint".into());
+    let (before, after) = match on_both(evidence, |side| side.exposed_seconds(&model)) {
+        Ok(both) => both,
+        Err(why) => return Checked::Undecided(why),
     };
     let limit = budget.limit(before);
     if after <= limit {

@@ -368,11 +368,15 @@ impl<'a> Side<'a> {
         self.ops.call(self.graph, id).is_some_and(|info| info.effect || info.is_random())
     }
 
-    /// The most bytes of storage that are live at once, and where; `None` where a size is not known.
+    /// The most bytes of storage that are live at once, and where.
     ///
     /// A storage lives from its first node to the last use of any node that shows it. Inputs and constants live
     /// throughout, what the output returns to the end.
-    pub(super) fn peak_bytes(&self) -> Option<Peak> {
+    ///
+    /// # Errors
+    /// A size that is not known, with its node, or more bytes than can be counted.
+    pub(super) fn peak_bytes(&self) -> Result<Peak, String> {
+        let too_many = || "more bytes are live than can be counted".to_string();
         let storages = self.storages();
         let n = self.graph.len();
         let mut change = vec![0i64; n + 1];
@@ -380,9 +384,10 @@ impl<'a> Side<'a> {
         for storage in storages.ids() {
             let nodes = self.shown_by(storage);
             let info = storages.storage(storage);
-            let bytes = info.bytes?;
+            let bytes =
+                info.bytes.ok_or_else(|| format!("the size of {} is not known", self.graph.name(info.by)))?;
             if info.external {
-                live = live.checked_add(bytes)?;
+                live = live.checked_add(bytes).ok_or_else(too_many)?;
                 continue;
             }
             let last_use = |&id: &NodeId| {
@@ -391,19 +396,19 @@ impl<'a> Side<'a> {
             };
             let last =
                 nodes.iter().filter_map(last_use).max().unwrap_or(info.by.index()).max(info.by.index());
-            change[info.by.index()] = change[info.by.index()].checked_add(bytes)?;
+            change[info.by.index()] = change[info.by.index()].checked_add(bytes).ok_or_else(too_many)?;
             if last < n {
-                change[last + 1] = change[last + 1].checked_sub(bytes)?;
+                change[last + 1] = change[last + 1].checked_sub(bytes).ok_or_else(too_many)?;
             }
         }
         let mut peak = Peak { bytes: live, at: NodeId(0) };
         for id in self.graph.ids() {
-            live = live.checked_add(change[id.index()])?;
+            live = live.checked_add(change[id.index()]).ok_or_else(too_many)?;
             if live > peak.bytes {
                 peak = Peak { bytes: live, at: id };
             }
         }
-        Some(peak)
+        Ok(peak)
     }
 }
 

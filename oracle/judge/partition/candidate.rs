@@ -46,6 +46,19 @@ pub(in super::super) fn judge_candidate(
     cut.judge(pass, candidate, &config, further, options)
 }
 
+/// Judges parts that somebody else made.
+pub(in super::super) fn judge_given(
+    joint: &Graph,
+    parts: &(Graph, Graph),
+    pass: &PassConfig,
+    further: Further,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let config = config(pass)?;
+    let cut = Cut { joint: checkpointed(joint, pass)?, ..Cut::given(joint, parts) };
+    cut.judge(pass, &Reference, &config, further, options)
+}
+
 /// A joint graph that a candidate has cut.
 pub(super) struct Cut<'a> {
     /// The joint graph that was given.
@@ -136,17 +149,21 @@ impl<'a> Cut<'a> {
             }
         }
         let budget = config.budget.filter(|&budget| config.method == Method::MinCut && budget < 1.0);
-        // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
         if let Some(budget) = budget
-            && self.is_own
-            && budget > 0.0
             && further.refused.is_none()
-            && options.ranks == Ranks::All
         {
-            further.budgets = self.budgets(pass, candidate, &config, (budget, own));
+            // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
+            further.budgets = match self.is_own && options.ranks == Ranks::All {
+                true => self.budgets(pass, candidate, &config, (budget, own)),
+                false => {
+                    let at = |budget| self.at_budget(pass, &Reference, &config, budget);
+                    BudgetUse { range: at(0.0).zip(at(1.0)), ..BudgetUse::default() }
+                }
+            };
         }
         // Under a budget too: which values it keeps is PyTorch's choice to the last tie.
-        if self.is_own && config.method == Method::MinCut && candidate.keeps_promises() {
+        let is_promised = config.promises.minimum_cut || (self.is_own && candidate.keeps_promises());
+        if is_promised && config.method == Method::MinCut && further.network.is_none() {
             let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
             further.network = run(self.given, &asked).ok().as_ref().and_then(cut_network);
         }

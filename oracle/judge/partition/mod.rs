@@ -5,7 +5,7 @@ mod failure;
 mod network;
 mod replay;
 
-pub(super) use candidate::judge_candidate;
+pub(super) use candidate::{judge_candidate, judge_given};
 pub use network::{cut_network, network};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
 
@@ -40,7 +40,8 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
     if options.run_again && config.method == crate::rules::partition::Method::Replay {
         further.again = replay::next_round(&case.graph, &parts.forward, &parts.backward, pass, &Reference);
     }
-    judge_partition_with(&case.graph, &parts.forward, &parts.backward, &config, further, options)
+    let parts = (parts.forward.clone(), parts.backward.clone());
+    judge_given(&case.graph, &parts, pass, further, options)
 }
 
 /// Judges one triple.
@@ -92,7 +93,7 @@ pub fn judge_partition_with(
         return Ok(Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted });
     }
     let (findings, rules) = partition::check_all(&evidence);
-    let undecided = undecided(&rules, |id| partition::find(id).map(|rule| rule.severity));
+    let undecided = undecided(&rules);
     let verdict = verdict(findings, undecided);
     let acted = !evidence.saved.is_empty();
     Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })

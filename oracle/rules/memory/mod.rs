@@ -186,7 +186,7 @@ pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Resu
     for rule in CATALOGUE {
         rules.push((rule.id, (rule.check)(&evidence).settle(&mut findings)));
     }
-    let undecided = undecided(&rules, |id| find(id).map(|rule| rule.severity));
+    let undecided = undecided(&rules);
     let verdict = verdict(arrange(findings), undecided);
     let acted =
         claim.order.is_some() || evidence.replay.as_ref().is_ok_and(|replay| !replay.lives.is_empty());

@@ -16,6 +16,10 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
     let excused: FxHashSet<String> = evidence.joint.faults().iter().map(ToString::to_string).collect();
     let mut findings = Vec::new();
     for (side, part) in evidence.parts() {
+        if let Some(why) = evidence.joint.graph.world.contradiction(&side.graph.world) {
+            let finding = evidence.finding("graph/well-formed", format!("{part}: {why}"));
+            findings.push(finding.however("ranks and groups stay as they are", "these are others"));
+        }
         for fault in side.faults() {
             let elsewhere = matches!(
                 fault.kind,

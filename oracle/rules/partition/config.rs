@@ -112,6 +112,9 @@ impl PartitionConfig {
         if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
         }
+        if names.contains(&"minimum_cut") && method == Method::Default {
+            return Err("promises: minimum_cut needs method=min-cut".to_string());
+        }
         let promised = |name: &str| names.contains(&name) || names.contains(&"all");
         let budget = config.number("budget").map_err(text)?;
         if budget.is_some_and(|budget| !(0.0..=1.0).contains(&budget)) {

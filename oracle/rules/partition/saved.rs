@@ -1,6 +1,7 @@
 //! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
 
 use super::super::Checked;
+use super::config::Method;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
@@ -278,11 +279,18 @@ fn is_computed_instead(evidence: &PartitionEvidence, name: &str) -> bool {
     })
 }
 
+fn unknown_network(evidence: &PartitionEvidence) -> Checked {
+    match evidence.config.promises.minimum_cut {
+        true => Checked::Undecided("minimum_cut is promised, and PyTorch's network is not known".into()),
+        false => Checked::NotChecked("the network that was cut is not known".into()),
+    }
+}
+
 /// The saved set is a minimum cut of the network that it is said to cut.
 pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/cut-certificate";
     let Some(given) = &evidence.further.network else {
-        return Checked::NotChecked("the network that was cut is not known".into());
+        return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
         return Checked::Undecided("the network has no finite cut".into());
@@ -321,7 +329,7 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/cut-sink-closest";
     let Some(given) = &evidence.further.network else {
-        return Checked::NotChecked("the network that was cut is not known".into());
+        return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
         return Checked::Undecided("the network has no finite cut".into());
@@ -403,13 +411,39 @@ pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
     let used = &evidence.further.budgets;
     let own = evidence.config.budget.and_then(|budget| Some((budget, saved_bytes(evidence)?.bytes)));
     if used.budgets.len() < 2 && (own.is_none() || used.range.is_none_or(|(low, high)| high <= low)) {
-        return Checked::NotChecked("what other budgets save is not known".into());
+        return without_range(evidence, own.map(|(_, bytes)| bytes));
     }
     let overrun = own.and_then(|(budget, bytes)| used.overrun(budget, bytes));
     let finding = |[title, fact, however]: [String; 3]| {
         evidence.finding("partition/budget-respected", title).however(fact, however)
     };
     Checked::Findings(used.reversals().into_iter().chain(overrun).map(finding).collect())
+}
+
+/// What is said of a budget where there is no range of bytes that it is a share of; `bytes` are saved.
+fn without_range(evidence: &PartitionEvidence, bytes: Option<i64>) -> Checked {
+    let asked = evidence.config.budget.filter(|&budget| budget < 1.0 && evidence.further.refused.is_none());
+    let Some(budget) = asked else {
+        return Checked::NotChecked("what other budgets save is not known".into());
+    };
+    let method = evidence.config.method;
+    if method != Method::MinCut {
+        return Checked::Undecided(format!(
+            "budget={budget} is stated, and method={} has no budget",
+            method.name()
+        ));
+    }
+    match bytes.zip(evidence.further.budgets.range) {
+        // A range of one amount: every budget allows that.
+        Some((bytes, (low, high))) if bytes <= low.max(high) => Checked::Findings(Vec::new()),
+        Some((bytes, (low, high))) => Checked::Undecided(format!(
+            "budget={budget} is stated, and is a share of no range: {bytes} bytes are saved, and the reference saves {low} \
+             with budget=0 and {high} with budget=1"
+        )),
+        None => Checked::Undecided(format!(
+            "budget={budget} is stated, and what budgets of 0 and 1 save is not known"
+        )),
+    }
 }
 
 /// Lines for people: what is saved.
