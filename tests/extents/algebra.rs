@@ -210,8 +210,8 @@ fn what_may_be_an_identity_is_not_known() {
     assert_unknown(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
 }
 
-/// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, the larger
-/// of a value and itself, and the negative of a negative. Of other inputs it is another value.
+/// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, the
+/// larger of a value and itself, and the negative of a negative. Of other inputs it is another value.
 #[test]
 fn what_may_give_back_its_operand_is_not_known() {
     let plain = "v = add(x, 0.5): f32[4, 4]

@@ -155,8 +155,8 @@ impl<'g> Machine<'_, 'g> {
         Ok(())
     }
 
-    /// The dimensions that a call reduces, counted from the first one and in order; `None` for other parameters, and where
-    /// they are not known.
+    /// The dimensions that a call reduces, counted from the first one and in order; `None` for other parameters, and
+    /// where they are not known.
     fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
         let is_dim = call.param(index).is_some_and(|param| param.name == "dim");
         let reduces = matches!(call.info.kind, Kind::Reduce(_) | Kind::Cumsum)

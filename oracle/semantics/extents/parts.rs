@@ -1,7 +1,7 @@
 //! What an element is made of, through sums and products of many operands.
 //!
-//! Two sums may be one in another order. They differ for certain if one has an operand that differs from each of the other's,
-//! and from all that those are made of: `x * y` may stand there as the negative of a negative.
+//! Two sums may be one in another order. They differ for certain if one has an operand that differs from each of the
+//! other's, and from all that those are made of: `x * y` may stand there as the negative of a negative.
 
 use super::element::{Element, read_by};
 use super::key;
@@ -67,8 +67,8 @@ impl Judge<'_> {
         found
     }
 
-    /// What an element is made of through functions of elements of all families, those functions left out. `None` where that
-    /// is too much, or not known.
+    /// What an element is made of through functions of elements of all families, those functions left out. `None` where
+    /// that is too much, or not known.
     fn leaves(&mut self, of: Element) -> Option<Vec<Element>> {
         let (mut open, mut leaves) = (vec![of], Vec::new());
         let mut seen = FxHashSet::default();
@@ -129,8 +129,8 @@ impl Judge<'_> {
         Some(found)
     }
 
-    /// A function of elements and another element: they differ if that is none of those that the function is made of, nor
-    /// the function one of those that it is made of itself.
+    /// A function of elements and another element: they differ if that is none of those that the function is made of,
+    /// nor the function one of those that it is made of itself.
     pub(super) fn compare_with_parts(&mut self, a: Element, b: Element) -> Relation {
         let mut row = Vec::new();
         for (function, other) in [(a, b), (b, a)] {
