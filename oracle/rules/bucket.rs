@@ -431,5 +431,16 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             findings.push(finding.however(fault.to_string()));
         }
     }
+    for id in after.graph.ids() {
+        let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
+        let fault = super::device::fault(after.graph, id, twin)
+            .or_else(|| super::device::mixed(after.graph, id).filter(|_| twin.is_none()));
+        if let Some(why) = fault {
+            let title = format!("the device of {} is not true", after.graph.name(id));
+            let finding = evidence.finding("bucket/metadata-true", Stage::After, title);
+            findings
+                .push(finding.after_nodes(evidence, [id]).then("values stay on their device").however(why));
+        }
+    }
     Checked::Findings(findings)
 }

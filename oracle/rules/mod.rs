@@ -22,6 +22,7 @@ mod bucket;
 mod cause;
 mod comm;
 mod correspondence;
+mod device;
 pub mod eager;
 mod evidence;
 mod executed;

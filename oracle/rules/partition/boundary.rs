@@ -1,6 +1,7 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
 use super::super::comm::faults_of_waiting;
+use super::super::device;
 use super::super::{Checked, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use crate::analysis::disagreements::recorded_elsewhere;
@@ -557,6 +558,18 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     .fact(format!("{name} calls {}", side.graph.target(id)))
                     .however("what is recorded is what the operator makes of its inputs", text),
             );
+        }
+        for id in side.graph.ids() {
+            let twin = twins[id.index()].map(|twin| (joint.graph, twin));
+            if let Some(why) = device::fault(side.graph, id, twin) {
+                let name = side.graph.name(id);
+                findings.push(
+                    evidence
+                        .finding(RULE, format!("the device of {name} is not true"))
+                        .nodes(evidence, [name])
+                        .however("values stay on their device", why),
+                );
+            }
         }
     }
     Checked::Findings(findings)
