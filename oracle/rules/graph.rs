@@ -1,6 +1,6 @@
 //! `graph/*`: the result is a graph at all.
 
-use super::{Checked, Evidence, Side};
+use super::{Checked, Evidence, Side, Stage, aliases};
 use crate::analysis::fault::{Fault, FaultKind};
 
 /// The statement of `graph/well-formed`, which several families have, and its reason.
@@ -42,6 +42,15 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
         }
     }
     Checked::Findings(findings)
+}
+
+/// Outputs share what they shared before.
+pub(super) fn aliases_kept(evidence: &Evidence) -> Checked {
+    let finding =
+        |title, node| evidence.finding(aliases::ID, Stage::After, title).after_nodes(evidence, node);
+    let (before, after) = (&evidence.before, &evidence.after);
+    let after = (after.graph, after.storages());
+    aliases::aliases_kept((before.graph, before.storages()), after, None, &finding)
 }
 
 /// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints of

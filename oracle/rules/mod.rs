@@ -18,6 +18,7 @@
 //! ([`RuleStatus::NotChecked`]) instead of passing.
 
 mod agreement;
+mod aliases;
 mod bucket;
 mod cause;
 mod comm;
@@ -388,6 +389,14 @@ pub static CATALOGUE: &[Rule] = &[
                     other memory's storage, as far as it was so before.",
         reason: "Later passes trust the metadata.",
         check: bucket::metadata_true,
+    },
+    Rule {
+        id: aliases::ID,
+        severity: Severity::Soundness,
+        passes: BOTH,
+        statement: aliases::STATEMENT.0,
+        reason: aliases::STATEMENT.1,
+        check: graph::aliases_kept,
     },
     Rule {
         id: "bucket/rank-semantics-equal",

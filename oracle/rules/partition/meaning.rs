@@ -4,8 +4,26 @@ use super::super::{Checked, Finding};
 use super::compose::Origin;
 use super::evidence::PartitionEvidence;
 use super::values::Compared;
+use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
-use crate::rules::Side;
+use crate::rules::{Side, aliases};
+
+/// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal communication,
+/// and do not see that all who wait for it have one buffer then.
+pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
+    let Some(composed) = &evidence.composed else {
+        return Checked::Undecided("forward and backward do not compose".into());
+    };
+    let finding = |title, nodes: Vec<NodeId>| {
+        let names = nodes.into_iter().map(|node| composed.graph.name(node));
+        evidence.finding(aliases::ID, title).nodes(evidence, names).however("", "")
+    };
+    let storages =
+        |side: &Side| Storages::new(side.graph, &side.ops, &side.edges, &side.collectives, Mode::Logical);
+    let (joint, parts) = (storages(&evidence.joint), storages(composed));
+    let (joint, parts) = ((evidence.joint.graph, &joint), (composed.graph, &parts));
+    aliases::aliases_kept(joint, parts, Some(evidence.forward_outputs), &finding)
+}
 
 /// Forward, then backward, computes what the joint graph computes.
 pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {

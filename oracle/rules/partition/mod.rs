@@ -38,6 +38,7 @@ mod transcribe;
 mod values;
 
 pub use again::returned_names;
+pub(in crate::rules) use compose::returned;
 pub use compose::{Composition, Draw, Origin, compose};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
@@ -200,6 +201,13 @@ pub static CATALOGUE: &[PartitionRule] = &[
                     graph, with each random draw made once.",
         reason: "This is what the program computes.",
         check: meaning::semantics_equal,
+    },
+    PartitionRule {
+        id: super::aliases::ID,
+        severity: Severity::Soundness,
+        statement: super::aliases::STATEMENT.0,
+        reason: super::aliases::STATEMENT.1,
+        check: meaning::aliases_kept,
     },
     PartitionRule {
         id: "comm/spmd-same-decision",

@@ -1,0 +1,189 @@
+//! Which memory outputs share: with inputs, with one another, and with themselves.
+//!
+//! # The idea
+//!
+//! Who calls a graph may write to what it returns. Equal values are not enough then: two outputs that come back as one
+//! tensor, an input that comes back as a result, or an output whose elements lie on one another are written through.
+//! So for every output and every input or other output, it is compared whether the two share a byte before and after.
+//! Views of one bucket show bytes of their own, and share nothing.
+//!
+//! # What it does not do
+//!
+//! Where it is not known on one side what is shared, it is not decided. Where it is known on neither side, both leave
+//! it open alike: the operators that are not known are those of the graph before.
+
+use super::{Checked, Finding};
+use crate::analysis::bytes::Overlap;
+use crate::analysis::storages::{Part, Sharing, Storages};
+use crate::graph::{Dim, Graph, NodeId, Op, TensorId, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The id of the rule.
+pub(super) const ID: &str = "graph/aliases-kept";
+
+/// What the rule states, and why.
+pub(super) const STATEMENT: (&str, &str) = (
+    "Outputs share bytes with inputs and with one another, and elements of an output with one another, where they did \
+     before and nowhere else.",
+    "Who calls the graph may write to what it returns.",
+);
+
+/// Pairs on one storage that are compared at most.
+const MOST_PAIRS: usize = 1 << 20;
+
+/// An input, a constant or an output.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum End {
+    Input(String),
+    Output(usize),
+}
+
+impl End {
+    fn words(&self, outputs: &[Output]) -> String {
+        match self {
+            End::Input(name) => format!("input {name}"),
+            End::Output(index) => {
+                outputs.get(*index).map_or(String::new(), |output| format!("output {}", output.position))
+            }
+        }
+    }
+}
+
+/// A tensor that a graph returns.
+struct Output {
+    /// Its place among the values returned, those that are no tensors included.
+    position: usize,
+    node: NodeId,
+    tensor: Option<TensorId>,
+}
+
+/// What the ends of one graph share.
+#[derive(Default)]
+struct Relation {
+    outputs: Vec<Output>,
+    shared: BTreeMap<(End, End), Sharing>,
+}
+
+/// Outputs share what they shared before. `after` is run as two graphs where `first` is known: the outputs before that
+/// position are the first one's, and what both return need not be one tensor any more. `told` makes a finding of a title
+/// and the nodes of the graph after concerned.
+pub(super) fn aliases_kept(
+    before: (&Graph, &Storages),
+    after: (&Graph, &Storages),
+    first: Option<usize>,
+    told: &dyn Fn(String, Vec<NodeId>) -> Finding,
+) -> Checked {
+    let (Some(old), Some(new)) = (relation(before), relation(after)) else {
+        return Checked::Undecided("too many outputs lie in one storage".into());
+    };
+    let positions = |relation: &Relation| relation.outputs.iter().map(|o| o.position).collect::<Vec<_>>();
+    if positions(&old) != positions(&new) {
+        return Checked::NotChecked("other outputs are tensors than before".into());
+    }
+    let is_first = |index: usize| first.is_some_and(|first| new.outputs[index].position < first);
+    let in_one_graph = |pair: &(End, End)| match pair {
+        (End::Output(a), End::Output(b)) => is_first(*a) == is_first(*b),
+        _ => true,
+    };
+    let (mut findings, mut doubt) = (Vec::new(), None);
+    let of = |relation: &Relation, pair| relation.shared.get(pair).copied().unwrap_or(Sharing::No);
+    let pairs: BTreeSet<&(End, End)> = old.shared.keys().chain(new.shared.keys()).collect();
+    for pair in pairs {
+        let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
+        let (then, however) = match (of(&old, pair), of(&new, pair)) {
+            (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
+            (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
+            (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
+            (was, is) if was == is => continue,
+            _ => {
+                doubt.get_or_insert(format!("{b} may share memory with {a}, on one side only"));
+                continue;
+            }
+        };
+        let node = |end: &End| match end {
+            End::Output(index) => Some(new.outputs[*index].node),
+            End::Input(_) => None,
+        };
+        let nodes = [&pair.1, &pair.0].into_iter().filter_map(node).collect();
+        let finding = told(format!("{b} and {a} {however}"), nodes);
+        findings.push(finding.then(format!("before, they {then}")).however(format!("after, they {however}")));
+    }
+    for (a, b) in old.outputs.iter().zip(&new.outputs) {
+        let (was, is) = (repeats(before.0, a), repeats(after.0, b));
+        if was != is {
+            let words = |repeats| match repeats {
+                true => "elements of it share memory",
+                false => "each element has memory of its own",
+            };
+            let finding = told(format!("output {}: {}", b.position, words(is)), vec![b.node]);
+            let (then, however) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
+            findings.push(finding.then(then).however(however));
+        }
+    }
+    match doubt {
+        Some(why) if findings.is_empty() => Checked::Undecided(why),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// Whether a tensor shows one element at several places: a stride of 0 along more than one element.
+fn repeats(graph: &Graph, output: &Output) -> bool {
+    let Some(tensor) = output.tensor.map(|id| graph.tensor(id)) else { return false };
+    let (sizes, strides) = (graph.dims(tensor.shape), graph.dims(tensor.stride));
+    let many = |size: &Dim| matches!(size, Dim::Static(size) if *size > 1);
+    !sizes.contains(&Dim::Static(0))
+        && sizes.iter().zip(strides).any(|(size, stride)| many(size) && *stride == Dim::Static(0))
+}
+
+/// What the inputs and outputs of a graph share; `None` where there are too many pairs.
+fn relation((graph, storages): (&Graph, &Storages)) -> Option<Relation> {
+    let mut relation = Relation::default();
+    // By storage: who shows which bytes of it.
+    let mut shown: BTreeMap<u32, Vec<(End, Part)>> = BTreeMap::new();
+    for id in graph.ids() {
+        let name = match graph.node(id).op {
+            Op::Placeholder => graph.name(id),
+            Op::GetAttr => graph.target(id),
+            _ => continue,
+        };
+        for &part in storages.all_parts(id) {
+            shown.entry(part.storage.0).or_default().push((End::Input(name.to_string()), part));
+        }
+    }
+    for (position, value) in super::partition::returned(graph).into_iter().enumerate() {
+        let Value::Node(id) = value else { continue };
+        if id.index() >= graph.len() {
+            continue;
+        }
+        for place in 0..storages.places(id) {
+            let end = End::Output(relation.outputs.len());
+            let tensor = storages.tensor(id, place);
+            relation.outputs.push(Output { position, node: id, tensor });
+            for &part in storages.parts(id, place) {
+                shown.entry(part.storage.0).or_default().push((end.clone(), part));
+            }
+        }
+    }
+    let mut pairs = 0usize;
+    for ends in shown.values() {
+        for (i, (end, part)) in ends.iter().enumerate().filter(|(_, (end, _))| matches!(end, End::Output(_)))
+        {
+            pairs = pairs.saturating_add(i);
+            if pairs > MOST_PAIRS {
+                return None;
+            }
+            for (other, theirs) in ends[..i].iter().filter(|(other, _)| other != end) {
+                let sharing = match part.bytes.overlap(theirs.bytes) {
+                    Overlap::No => continue,
+                    Overlap::Yes if part.certain && theirs.certain => Sharing::Must,
+                    _ => Sharing::May,
+                };
+                let known = relation.shared.entry((other.clone(), end.clone())).or_insert(sharing);
+                if sharing == Sharing::Must {
+                    *known = sharing;
+                }
+            }
+        }
+    }
+    Some(relation)
+}
