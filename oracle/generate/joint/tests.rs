@@ -85,7 +85,9 @@ fn a_naive_partition_is_sound() {
         strip_random_tags(&mut case.graph);
         let nf = forward_outputs(&case).unwrap();
         let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
+        // Nor does it keep a budget.
         let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
+        let config = PartitionConfig { budget: None, ..config };
         let options = Options {
             values: if index % 4 == 0 { Values::Execute } else { Values::Auto },
             ..Options::default()

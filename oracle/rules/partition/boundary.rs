@@ -536,17 +536,27 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let shapes = faults.filter(|fault| matches!(fault.kind, FaultKind::Shape { .. }));
         shapes.filter_map(|fault| Some((fault.node?, fault.kind.to_string()))).collect()
     };
-    let foreign = |side: &Side| -> Vec<(NodeId, String)> {
-        let tell = |(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other)));
-        recorded_elsewhere(side.graph, side.storages()).into_iter().map(tell).collect()
+    let foreign = |side: &Side, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
+        let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
+        let found = found.filter(|&(id, other)| !is_known(id, other));
+        found
+            .map(|(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other))))
+            .collect()
     };
-    let known: FxHashSet<NodeId> =
-        shapes(joint).into_iter().chain(foreign(joint)).map(|(node, _)| node).collect();
+    let of_joint = foreign(joint, &|_, _| false);
+    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(of_joint).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
     for (side, twins) in
         [(&evidence.forward, &evidence.of_forward), (&evidence.backward, &evidence.of_backward)]
     {
-        for (id, text) in shapes(side).into_iter().chain(foreign(side)) {
+        // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and the
+        // other computed again, the records say so still.
+        let share = |id: NodeId, other: NodeId| {
+            let storage =
+                |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
+            storage(id).is_some() && storage(id) == storage(other)
+        };
+        for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)) {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
             }

@@ -8,7 +8,7 @@ use crate::analysis::storages::Touch;
 use crate::graph::{NodeId, Op};
 use crate::ops::{Collective, Kind, OpInfo};
 use crate::rules::Side;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Gradients do not exist in forward, and what depends on them is in backward.
 pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
@@ -345,7 +345,14 @@ pub(super) fn collective_once(evidence: &PartitionEvidence) -> Checked {
         let id = call.node;
         let waits = &joint.collectives.waits[launch];
         let asked = |node: &NodeId| evidence.tags[node.index()].asks_to_recompute();
-        let twice = evidence.in_forward[id.index()].is_some() && evidence.in_backward[id.index()].is_some();
+        // Equal launches of the joint graph may each run once.
+        let equal = evidence.equal_nodes(id);
+        let runs = |place: &[Option<NodeId>]| {
+            equal.iter().filter_map(|twin| place[twin.index()]).collect::<FxHashSet<_>>().len()
+        };
+        let is_in_both =
+            evidence.in_forward[id.index()].is_some() && evidence.in_backward[id.index()].is_some();
+        let twice = is_in_both && runs(&evidence.in_forward) + runs(&evidence.in_backward) > equal.len();
         // Parameters that are to be gathered again need no tag.
         let is_gathered_again =
             || call.kind == Collective::AllGather && super::gathers::must_be_repeated(evidence, id);

@@ -106,7 +106,7 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
         }
     }
     let mut inputs: Vec<StorageIndex> = Vec::new();
-    for id in graph.ids() {
+    for id in graph.ids().filter(|id| evidence.live_joint[id.index()]) {
         let node = graph.node(id);
         if node.op == Op::Placeholder {
             continue;

@@ -173,6 +173,8 @@ fn a_plan_is_a_partition() {
                 plans += 1;
                 let outputs = config.clone().or_from_file(&graph).forward_outputs.unwrap();
                 let parts = naive::partition(&graph, outputs, &again);
+                // Nor does it keep a budget.
+                let config = PartitionConfig { budget: None, ..config };
                 let judgement =
                     judge_partition(&graph, &parts.0, &parts.1, &config, &Options::default()).unwrap();
                 assert_eq!(judgement.verdict, Verdict::Sound, "case {index}\n{}", text::print_graph(&graph));
