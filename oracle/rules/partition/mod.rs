@@ -276,7 +276,7 @@ pub static CATALOGUE: &[PartitionRule] = &[
     PartitionRule {
         id: "partition/budget-respected",
         severity: Severity::Policy,
-        statement: "Saved bytes stay within the budget, up to rounding, and a smaller budget never saves more.",
+        statement: "Saved bytes stay within the budget, and a smaller budget never saves more.",
         reason: "This is what the budget means.",
         check: saved::budget_respected,
     },
