@@ -26,7 +26,7 @@ pub struct Context<'a> {
     pub fusion: Fusion,
     /// What must not be saved or computed again.
     pub hazards: &'a Hazards,
-    /// What must be kept because the user's tags say so, see [`kept`].
+    /// What must be kept because the tags of the user say so.
     pub kept: FixedBitSet,
     /// Distance from backward.
     pub distances: Vec<i64>,
