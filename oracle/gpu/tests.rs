@@ -39,6 +39,32 @@ fn the_suite_is_clean_and_needs_no_kernel_of_the_host() {
     assert!(compared > 100, "{compared} steps with values");
 }
 
+/// What the first case of a text gives.
+fn of_text(text: &str) -> CaseReport {
+    let parsed = crate::format::text::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
+    run(&Case { name: "case".into(), file: None, graphs: vec![parsed.graph] }, &quick())
+}
+
+#[test]
+fn a_reduction_without_kernel_stays_on_the_host() {
+    let text = "world 2 ranks, groups dp = [0 1]\nx = input: f32[2]\n";
+    let with =
+        |op: &str| format!("{text}a = all_reduce(x, {op:?}, dp): f32[2]\nw = wait(a): f32[2]\noutput (w)\n");
+    assert_eq!(of_text(&with("sum")).host_only, Vec::<String>::new());
+    assert_eq!(of_text(&with("max")).host_only, ["_c10d_functional.all_reduce.default"]);
+}
+
+#[test]
+fn memory_is_not_compared_where_records_contradict_operators() {
+    let of_relu = |elements: u32| {
+        let text = format!("world 1 rank\nx = input: f32[2]\ny = relu(x): f32[{elements}]\noutput (y)\n");
+        told(of_text(&text))
+    };
+    assert!(of_relu(2).contains("peak 16 bytes, predicted 16"), "{}", of_relu(2));
+    let note = "memory is not compared: the recorded size of y is not what its operator gives";
+    assert!(of_relu(7).contains(note), "{}", of_relu(7));
+}
+
 #[test]
 fn every_planted_fault_is_found_wherever_it_is_planted() {
     for fault in Fault::ALL {

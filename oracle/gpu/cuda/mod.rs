@@ -390,6 +390,8 @@ impl Device for Cuda {
             // SAFETY: the buffer has as many bytes.
             unsafe { result::memcpy_dtoh_sync(&mut bytes, self.at[buffer as usize]) }
                 .map_err(|e| explain(e, "copying from the device"))?;
+            // The copy is over, but compute-sanitizer orders it before a later free only if somebody waits.
+            self.synchronize()?;
         }
         Ok(bytes)
     }

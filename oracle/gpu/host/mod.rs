@@ -24,8 +24,8 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 
-/// Bytes to which the host rounds allocations: what CUDA's allocator is assumed to do.
-pub const GRANULARITY: u64 = 512;
+/// Bytes to which the host rounds allocations: whole words, as the pool of a CUDA driver counts them.
+pub const GRANULARITY: u64 = 4;
 
 #[derive(Clone, Debug)]
 enum Queued {

@@ -90,6 +90,19 @@ impl Kernel {
             Kernel::Interpret => "interpret".to_string(),
         }
     }
+
+    /// Whether `kernels.cu` has it, as far as reductions over ranks go: the others are made only for dtypes that it has.
+    pub fn is_native(&self) -> bool {
+        use Dtype::{BF16, F32, F64, I32, I64};
+        match self {
+            Kernel::AcrossRanks { op: RankReduce::Sum, dtype, .. } => {
+                matches!(dtype, F32 | F64 | BF16 | I32 | I64)
+            }
+            Kernel::AcrossRanks { op: RankReduce::Avg, dtype, .. } => matches!(dtype, F32 | F64 | BF16),
+            Kernel::AcrossRanks { .. } | Kernel::Interpret => false,
+            _ => true,
+        }
+    }
 }
 
 /// A kernel with its operands.

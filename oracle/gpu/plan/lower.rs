@@ -99,6 +99,10 @@ impl<'a> Lowering<'a> {
         };
         for (rank, seen) in observed.seen.iter().enumerate() {
             this.storages(rank as u32, seen);
+            if let Some(of) = this.plan.predictions.get_mut(rank) {
+                let doubt = contradicted(source.graph(rank as u32), seen, of);
+                of.doubts.extend(doubt);
+            }
         }
         this
     }
@@ -381,6 +385,9 @@ impl<'a> Lowering<'a> {
             // Outputs that share memory with an input of the collective are received elsewhere.
             let mut received: BTreeMap<usize, Part> = BTreeMap::new();
             for movement in movements {
+                if !movement.kernel.is_native() {
+                    self.host_only.insert(graph.target(node).to_string());
+                }
                 let Some(window) = starts[me].outputs.get(movement.output) else { continue };
                 let Some(to) = self.part(rank, window) else { continue };
                 let mut reads = Vec::new();
@@ -462,6 +469,28 @@ impl<'a> Lowering<'a> {
         self.plan.storages = std::mem::take(&mut self.buffers);
         self.plan.host_only = std::mem::take(&mut self.host_only).into_iter().collect();
     }
+}
+
+/// Where other sizes are predicted than an execution shows, since what the graph records is not what its operators give.
+fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<String> {
+    let allocated = predicted.nodes.values().flat_map(|bytes| &bytes.allocated);
+    let mut predicted: Vec<u64> = predicted.before.iter().chain(allocated).copied().collect();
+    let mut executed: Vec<u64> = seen.storages.iter().copied().filter(|&bytes| bytes > 0).collect();
+    (predicted.sort_unstable(), executed.sort_unstable());
+    if predicted == executed {
+        return None;
+    }
+    let agrees = |id: NodeId, place: usize, window: &Window| {
+        let Some(tensor) = graph.tensor_at(id, place) else { return true };
+        let view = View::of(window);
+        let shown = view.count() as i64 * view.size() as i64;
+        let storage = tensor.storage_bytes.and_then(|bytes| graph.hint(bytes));
+        graph.bytes(tensor).is_none_or(|bytes| bytes == shown)
+            && storage.is_none_or(|bytes| seen.storages.get(window.storage.index()) == Some(&(bytes as u64)))
+    };
+    let mut shown = graph.ids().zip(&seen.shown);
+    let wrong = shown.find(|(id, windows)| !windows.iter().enumerate().all(|(at, of)| agrees(*id, at, of)));
+    wrong.map(|(id, _)| format!("the recorded size of {} is not what its operator gives", graph.name(id)))
 }
 
 /// Whether the node that starts a collective also waits for it.
