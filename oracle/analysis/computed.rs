@@ -4,11 +4,14 @@
 //! for the whole expression over the inputs of the graph, which count by position. There are two numbers. The *exact* one
 //! takes everything in. The *rough* one leaves out numbers and devices, which a compiler may bake in rank by rank.
 //!
+//! What one rank sends another receives, so messages count by their number in the list alone, whatever they carry.
+//!
 //! It knows nothing of writes: nodes that read one value before and after a write in place have the same number. Two nodes
 //! with different numbers may still be equal. So a number can tell that two graphs launch the same things in another
 //! order, and not that they compute the same.
 
 use crate::graph::{Graph, Op, Span, Value};
+use crate::ops::{Collective, Kind, Ops};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -24,15 +27,23 @@ pub struct Computed {
 /// The numbers of all nodes. Linear in the size of the graph.
 pub fn computed(graph: &Graph) -> Vec<Computed> {
     let mut all: Vec<Computed> = Vec::with_capacity(graph.len());
-    let mut inputs = 0u32;
+    let ops = Ops::of(graph);
+    let (mut inputs, mut messages) = (0u32, 0u32);
     for id in graph.ids() {
         let op = graph.node(id).op;
+        let kind = ops.get(graph, id).kind;
         let mut hashing =
             Hashing { graph, known: &all, exact: FxHasher::default(), rough: FxHasher::default() };
         hashing.both(&op);
         if op == Op::Placeholder {
             hashing.both(&inputs);
             inputs += 1;
+        } else if matches!(
+            kind,
+            Kind::Collective(Collective::Send | Collective::Recv | Collective::PointToPoint)
+        ) {
+            hashing.both(&("message", messages));
+            messages += 1;
         } else {
             hashing.both(&graph.target(id));
             graph.args(id).iter().for_each(|&value| hashing.value(value));
@@ -112,5 +123,18 @@ mod tests {
         assert_eq!(of("b = add(x, 1)\na = add(y, 1)"), [b, a]);
         let [c, d] = of("a = add(x, 2)\nb = mul(y, 1)");
         assert!(a.exact != c.exact && a.rough == c.rough && b.rough != d.rough);
+    }
+
+    #[test]
+    fn a_message_is_the_same_on_both_ends() {
+        let of = |message: &str| {
+            let text = format!(
+                "world 2 ranks, groups pp = [0 1]\nx = input : f32[4]\nm = {message}\nw = wait(m)\ny = relu(w)\noutput (y)"
+            );
+            let case = text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(None)));
+            computed(&case.graph)[case.graph.find("y").unwrap().index()]
+        };
+        assert_eq!(of("send(x, 1, 0, pp)"), of("recv(x, 0, 0, pp)"));
+        assert_ne!(of("send(x, 1, 0, pp)"), of("neg(x)"));
     }
 }

@@ -316,7 +316,12 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                 let found = launches(graph, &group.name);
                 let parts = (0..expected.len().max(found.len()))
                     .find(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
-                let exchanged = || match exchanged(expected, found) {
+                let same_names = || {
+                    let name = |side: &'_ Side, launched: &Launched| side.graph.name(launched.0).to_string();
+                    let mut pairs = expected.iter().zip(found);
+                    pairs.all(|(a, b)| name(&first.side, a) == name(&other.side, b))
+                };
+                let exchanged = || match exchanged(expected, found, same_names) {
                     Permuted::Order { at, elsewhere } => Some((at, Some(elsewhere))),
                     Permuted::Same | Permuted::Not => None,
                 };
@@ -363,8 +368,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
 /// A launch, with what must agree between ranks, and with what it computes.
 type Launched = (NodeId, String, Computed);
 
-/// Whether two ranks launch the same on a group, by what each launch computes, and in another order.
-fn exchanged(first: &[Launched], second: &[Launched]) -> Permuted {
+/// Whether two ranks launch the same on a group, by what each launch computes, and in another order. Numbers alone that
+/// trade places, and no `names`, may be those of each rank.
+fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> bool) -> Permuted {
     let by = |number: fn(&Computed) -> u64| {
         let numbers = |of: &[Launched]| of.iter().map(|launched| number(&launched.2)).collect::<Vec<u64>>();
         Permuted::new(&numbers(first), &numbers(second))
@@ -372,6 +378,9 @@ fn exchanged(first: &[Launched], second: &[Launched]) -> Permuted {
     match by(|computed| computed.exact) {
         // Numbers may be other ones on each rank: the slots of a buffer, for one.
         Permuted::Not => by(|computed| computed.rough),
+        Permuted::Order { .. } if by(|computed| computed.rough) == Permuted::Same && same_names() => {
+            Permuted::Same
+        }
         decided => decided,
     }
 }

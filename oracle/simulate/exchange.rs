@@ -22,7 +22,7 @@ use crate::ops::Collective;
 pub(super) enum Difference {
     /// At this launch two collectives meet that are not the same; the second rank launches the first one's elsewhere.
     Exchanged { at: usize, elsewhere: usize },
-    /// The same, but only names say so.
+    /// The same, but only names say so, or only numbers.
     Names { at: usize, elsewhere: usize },
     /// At this launch two shapes meet.
     Shapes { at: usize },
@@ -74,9 +74,15 @@ pub(super) fn difference(first: &[&Operation], second: &[&Operation]) -> Option<
     };
     let other_shapes = || first.iter().zip(second).position(|(a, b)| shapes(a) != shapes(b));
     let by_shapes = || Some(Difference::Shapes { at: other_shapes()? });
+    let in_place = || permuted(first, second, |operation| Some(named(operation))) == Permuted::Same;
+    let by_number = |exact| permuted(first, second, |operation| number(operation, exact));
     for exact in [true, false] {
-        match permuted(first, second, |operation| number(operation, exact)) {
+        match by_number(exact) {
             Permuted::Not => {}
+            // Numbers alone trade places, and no names: each rank may have numbers of its own there.
+            Permuted::Order { at, elsewhere } if exact && in_place() && by_number(false) == Permuted::Same => {
+                return Some(Difference::Names { at, elsewhere });
+            }
             Permuted::Order { at, elsewhere } => return Some(Difference::Exchanged { at, elsewhere }),
             // Launches that only numbers tell apart may still be exchanged.
             Permuted::Same if exact => return by_shapes(),

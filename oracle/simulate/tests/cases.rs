@@ -417,6 +417,9 @@ fn equal_sizes_are_not_the_same_collective() {
     };
     assert_eq!(told(&numbered(1, [r, s]), &numbered(2, [r, s])), "all ranks finish\n");
     assert!(told(&numbered(1, [r, s]), &numbered(2, [s, r])).contains("data are mixed up"));
+    // Numbers alone that trade places may be those of each rank.
+    let of_rank = |m: i64, n: i64| graph(&[&format!("a = mul(x, {m})\nb = mul(x, {n})"), r, s, waits]);
+    assert!(told(&of_rank(1, 2), &of_rank(2, 1)).starts_with("warning: launch 0 on dp"));
     let other = graph(&["a = relu(x)\nb = relu(y)", s, r, waits]);
     assert!(told(&right, &other).contains("data are mixed up"));
 }
