@@ -80,7 +80,9 @@ pub(super) fn difference(first: &[&Operation], second: &[&Operation]) -> Option<
         match by_number(exact) {
             Permuted::Not => {}
             // Numbers alone trade places, and no names: each rank may have numbers of its own there.
-            Permuted::Order { at, elsewhere } if exact && in_place() && by_number(false) == Permuted::Same => {
+            Permuted::Order { at, elsewhere }
+                if exact && in_place() && by_number(false) == Permuted::Same =>
+            {
                 return Some(Difference::Names { at, elsewhere });
             }
             Permuted::Order { at, elsewhere } => return Some(Difference::Exchanged { at, elsewhere }),
