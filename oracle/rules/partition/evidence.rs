@@ -168,6 +168,7 @@ pub struct PartitionEvidence<'a> {
     terms: OnceCell<Option<(TermsOf, TermsOf)>>,
     alone: OnceCell<TermsOf>,
     equals: OnceCell<FxHashMap<Term, Vec<NodeId>>>,
+    parameters: OnceCell<Vec<bool>>,
     /// Whether the default partition leaves the graph to the minimum cut, once that is asked.
     pub(super) default_cuts: OnceCell<bool>,
 }
@@ -276,6 +277,7 @@ impl<'a> PartitionEvidence<'a> {
             terms: OnceCell::new(),
             alone: OnceCell::new(),
             equals: OnceCell::new(),
+            parameters: OnceCell::new(),
             default_cuts: OnceCell::new(),
             joint,
             forward,
@@ -321,6 +323,11 @@ impl<'a> PartitionEvidence<'a> {
             equals
         });
         equals.get(&self.joint_terms().of[id.index()]).map_or(&[], Vec::as_slice)
+    }
+
+    /// For each node of the joint graph whether it is a parameter, or made of one.
+    pub(super) fn parameters(&self) -> &[bool] {
+        self.parameters.get_or_init(|| super::gathers::parameters(self))
     }
 
     /// Both parts, with what they are called.

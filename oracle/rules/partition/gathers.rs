@@ -1,11 +1,15 @@
 //! What has to be computed again, and what has to be kept: tags, and the values that cost as much as what is tagged.
+//!
+//! A gather sends a *parameter* where what it sends is computed from inputs that live anyway: of static inputs alone, or,
+//! where nobody says which inputs are static, of one input and of numbers. However many casts, scales or slices lie between
+//! them, the gather can then be done again from what is there. That is what `reshard_after_forward` promises.
 
 use super::super::Checked;
 use super::compose::item_of;
 use super::config::Method;
-use super::evidence::{PartitionEvidence, ValueClass};
+use super::evidence::{PartitionEvidence, ValueClass, class_of};
 use super::tags::{NodeTags, Recompute};
-use crate::graph::{NodeId, Op, Value};
+use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Kind, Move};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,6 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) fn exposed_gathers(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
     let side = &evidence.joint;
     let graph = side.graph;
+    let reshards = evidence.config.reshard_after_forward;
     let mut root: Vec<Option<NodeId>> = vec![None; graph.len()];
     for id in graph.ids() {
         let Some(info) = side.ops.call(graph, id) else { continue };
@@ -39,10 +44,23 @@ pub(super) fn exposed_gathers(evidence: &PartitionEvidence) -> Vec<Option<NodeId
                 from(graph.arg(id, 0))
             }
             _ if info.is_view() || is_cast(graph.target(id)) => from(graph.arg(id, 0)),
+            // Tags speak of the gather; that a parameter is not kept whole, scaled or not, is said of all that it becomes.
+            Kind::Unary(_) | Kind::Binary(_) | Kind::Pointwise if reshards => {
+                let mut whole = side.edges.inputs(id).iter().filter(|&&input| !is_number(graph, input));
+                let first = whole.next().and_then(|input| root[input.index()]);
+                first.filter(|_| whole.all(|input| root[input.index()] == first))
+            }
             _ => None,
         };
     }
     root
+}
+
+/// Whether a value is one number: a tensor of one element, such as a scale, or no tensor.
+fn is_number(graph: &Graph, id: NodeId) -> bool {
+    graph
+        .tensor_of(id)
+        .map_or(class_of(graph, id) == ValueClass::Symbol, |tensor| graph.numel(tensor) == Some(1))
 }
 
 /// A cast that the table of operators does not know.
@@ -58,21 +76,47 @@ pub(super) fn must_be_repeated(evidence: &PartitionEvidence, gather: NodeId) -> 
     let Some(launch) = collectives.launch_at(gather) else { return false };
     tagged(gather)
         || collectives.waits[launch].iter().any(|&wait| tagged(wait))
-        || (evidence.config.reshard_after_forward && gathers_parameter(evidence, gather))
+        || (evidence.config.reshard_after_forward && evidence.parameters()[gather.index()])
 }
 
-/// Whether single inputs lead from a gather to an input of the graph.
-/// Source: `autoparallel.graph_passes.activation_checkpointing`, `is_wait_tensor_from_fsdp`.
-fn gathers_parameter(evidence: &PartitionEvidence, gather: NodeId) -> bool {
+/// What a value is computed from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Numbers and constants, which cost nothing.
+    Numbers,
+    /// An input that lives anyway; all that are known to be static count as one.
+    Input(NodeId),
+    /// Anything more, such as an activation or a random draw.
+    More,
+}
+
+/// For each node of the joint graph whether it is a parameter, or made of one.
+pub(super) fn parameters(evidence: &PartitionEvidence) -> Vec<bool> {
     let side = &evidence.joint;
-    let mut at = gather;
-    while let [input] = side.edges.inputs(at) {
-        if *input >= at {
-            return false;
-        }
-        at = *input;
+    let graph = side.graph;
+    let known = super::saved::static_inputs(evidence);
+    let first = known.iter().min().copied();
+    let mut sources = vec![Source::More; graph.len()];
+    for id in graph.ids() {
+        sources[id.index()] = match graph.node(id).op {
+            Op::Placeholder if is_number(graph, id) => Source::Numbers,
+            Op::Placeholder if known.is_empty() => Source::Input(id),
+            Op::Placeholder if known.contains(&id) => Source::Input(first.unwrap_or(id)),
+            Op::Call if !side.ops.draws(graph, id) => {
+                let inputs = side.edges.inputs(id).iter();
+                inputs.map(|input| sources[input.index()]).fold(Source::Numbers, |all, source| {
+                    match (all, source) {
+                        (Source::Numbers, other) | (other, Source::Numbers) => other,
+                        (all, source) if all == source => all,
+                        _ => Source::More,
+                    }
+                })
+            }
+            Op::Call | Op::Placeholder | Op::Output => Source::More,
+            _ => Source::Numbers,
+        };
     }
-    side.graph.node(at).op == Op::Placeholder
+    sources.into_iter().map(|source| matches!(source, Source::Input(_))).collect()
 }
 
 /// Whether a node that asks to be recomputed is kept all the same, since a later region begins there or a hook hangs
@@ -281,7 +325,7 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         {
             continue;
         }
-        let class = super::evidence::class_of(graph, id);
+        let class = class_of(graph, id);
         let kept = match class {
             ValueClass::Symbol => true,
             // Merged communication is repeated if any of it must be, and so is what must be waited for again.

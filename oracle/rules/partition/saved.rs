@@ -26,7 +26,7 @@ pub struct SavedBytes {
 }
 
 /// The primals that live for the whole program, as nodes of the joint graph.
-fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
+pub(super) fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
     let graph = evidence.joint.graph;
     let primals: Vec<NodeId> = graph
         .ids()
