@@ -29,8 +29,9 @@ pub(super) struct Check {
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,
-    /// The graph after it; several where the implementation bakes the rank in, in rank order. Without any, the
-    /// outcome recorded in BEFORE is judged, or else the candidate is run.
+    /// The graph after it; several where the implementation bakes the rank in, in rank order. Of a partition: FORWARD and
+    /// BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the candidate
+    /// is run.
     after: Vec<PathBuf>,
     /// The graph after the pass and before its repair sort, if it was kept.
     #[arg(long, value_name = "FILE")]
@@ -329,7 +330,12 @@ impl Check {
             }
         };
         let judgement = judgement.map_err(explain)?;
-        let after: Vec<String> = self.after.iter().map(|path| path.display().to_string()).collect();
+        let shown = if self.after.len() > 3 { 2 } else { self.after.len() };
+        let mut after: Vec<String> =
+            self.after.iter().take(shown).map(|path| path.display().to_string()).collect();
+        if self.after.len() > shown {
+            after.push(format!("{} more", self.after.len() - shown));
+        }
         Ok((judgement, format!("{} of {before}, giving {}", self.pass, after.join(", "))))
     }
 

@@ -20,6 +20,7 @@ use crate::limits::Limit;
 use crate::ops::shape::complete;
 use crate::passes::repair;
 use crate::rules::memory::{self, MemoryConfig};
+use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
@@ -241,12 +242,25 @@ fn judge_pair(
     let outcomes = completed.as_deref().unwrap_or(outcomes);
     match (pass, outcomes) {
         (PassKind::Bucketing | PassKind::Repair, _) => {}
-        (PassKind::Partition, [(_, forward), (_, backward)]) => {
+        (PassKind::Partition, [(_, forward), (_, backward), others @ ..]) if others.len() % 2 == 0 => {
             let parts = (forward.repaired.clone(), backward.repaired.clone());
-            return partition::judge_given(before, &parts, config, Default::default(), options);
+            if !others.is_empty() {
+                for part in [0, 1] {
+                    let part = outcomes.iter().skip(part).step_by(2).map(|(_, outcome)| outcome);
+                    let of_ranks: Vec<_> = (0u32..).map(Some).zip(part).collect();
+                    check_ranks(&before.world, &of_ranks)?;
+                }
+            }
+            let others = (1u32..).zip(others.chunks_exact(2));
+            let ranks = others.map(|(rank, pair)| (rank, &pair[0].1.repaired, &pair[1].1.repaired)).collect();
+            let further = Further { ranks, ..Further::default() };
+            return partition::judge_given(before, &parts, config, further, options);
         }
         (PassKind::Partition, _) => {
-            let why = format!("a partition is a forward and a backward graph, not {} graphs", outcomes.len());
+            let why = format!(
+                "a partition is a forward and a backward graph, or these of each rank in turn, not {} graphs",
+                outcomes.len()
+            );
             return Err(CannotJudge::Pass(why));
         }
         (PassKind::Schedule, _) => {

@@ -234,7 +234,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// Whether two graphs are the same to every rule.
-pub(super) fn same_evidence(a: &Graph, b: &Graph) -> bool {
+pub(crate) fn same_evidence(a: &Graph, b: &Graph) -> bool {
     std::ptr::eq(a, b) || (a.facts == b.facts && a.difference(b).is_none())
 }
 
@@ -251,7 +251,7 @@ impl Finding {
     }
 
     /// A finding that holds several ranks against each other, and says of which it speaks.
-    pub(super) fn across_ranks(self) -> Finding {
+    pub(in crate::rules) fn across_ranks(self) -> Finding {
         Finding { ranks: Vec::new(), ..self }
     }
 

@@ -47,6 +47,7 @@ pub mod worker;
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::{contradictions, contradictions_of_partition};
 pub use correspondence::{Correspondence, Merge};
+pub(crate) use evidence::same_evidence;
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};

@@ -171,7 +171,8 @@ fn join_statuses(all: &[(&Vec<u32>, RuleStatus)], everywhere: usize) -> RuleStat
 
 /// Adds a finding, or its ranks to the same one of other ranks.
 fn add(all: &mut Vec<Finding>, finding: Finding) {
-    match all.iter_mut().find(|known| is_same(known, &finding)) {
+    let elsewhere = |known: &Finding| !known.ranks.iter().any(|rank| finding.ranks.contains(rank));
+    match all.iter_mut().find(|known| is_same(known, &finding) && elsewhere(known)) {
         None => all.push(finding),
         Some(known) => {
             known.ranks.extend(finding.ranks);

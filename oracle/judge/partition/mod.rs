@@ -15,7 +15,7 @@ use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
-use crate::rules::{self, Side};
+use crate::rules::{self, OnRanks, Side};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -81,22 +81,72 @@ pub fn judge_partition_with(
         let missing = "the joint graph does not say how many of its outputs are forward's (num_fwd_outputs)";
         return Err(CannotJudge::Pass(missing.into()));
     };
-    let named = partition::parts_named_as(joint.graph, forward, backward, forward_outputs);
-    let (forward, backward) = (named.0.as_ref().unwrap_or(forward), named.1.as_ref().unwrap_or(backward));
-    let composition = compose(joint.graph, forward, backward, forward_outputs);
-    let mut evidence = PartitionEvidence::of_joint(joint, forward, backward, &composition, config);
-    evidence.further = further;
-    partition::compare_values(&mut evidence, asked(options));
-    if options.values == Values::Agree {
-        let (findings, unknown) = rules::contradictions_of_partition(&evidence);
-        let (notes, acted) = (partition::notes(&evidence), !evidence.saved.is_empty());
-        return Ok(Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted });
+    let graph = joint.graph;
+    // What is known beyond one pair is held against that of the first rank.
+    let pairs = distinct((forward, backward), &further.ranks);
+    let mut first = Some((joint, further));
+    let mut judged = Vec::new();
+    for (ranks, forward, backward) in pairs {
+        let (joint, further) = first.take().unwrap_or_else(|| (Side::new(graph), Further::default()));
+        let named = partition::parts_named_as(joint.graph, forward, backward, forward_outputs);
+        let (forward, backward) = (named.0.as_ref().unwrap_or(forward), named.1.as_ref().unwrap_or(backward));
+        let composition = compose(joint.graph, forward, backward, forward_outputs);
+        let mut evidence =
+            PartitionEvidence::of_joint(joint, forward, backward, &composition, config.clone());
+        evidence.further = further;
+        evidence.own_ranks = ranks;
+        partition::compare_values(&mut evidence, asked(options));
+        let acted = !evidence.saved.is_empty();
+        let notes = partition::notes(&evidence);
+        if options.values == Values::Agree {
+            let (findings, unknown) = rules::contradictions_of_partition(&evidence);
+            return Ok(Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted });
+        }
+        let (findings, rules) = partition::check_all(&evidence);
+        judged.push((OnRanks { ranks: evidence.own_ranks, findings, rules }, notes, acted));
     }
-    let (findings, rules) = partition::check_all(&evidence);
+    Ok(joined(judged, graph.world.assume_mesh().and_then(|world| world.ranks)))
+}
+
+/// The distinct pairs among those of the first rank and of the others, each with the ranks that have it, in rank order.
+fn distinct<'a>(
+    first: (&'a Graph, &'a Graph),
+    others: &[(u32, &'a Graph, &'a Graph)],
+) -> Vec<(Vec<u32>, &'a Graph, &'a Graph)> {
+    let mut pairs = vec![(if others.is_empty() { vec![] } else { vec![0] }, first.0, first.1)];
+    for &(rank, forward, backward) in others {
+        let is_same = |(_, f, b): &&mut (Vec<u32>, &Graph, &Graph)| {
+            rules::same_evidence(f, forward) && rules::same_evidence(b, backward)
+        };
+        match pairs.iter_mut().find(is_same) {
+            Some((ranks, ..)) => ranks.push(rank),
+            None => pairs.push((vec![rank], forward, backward)),
+        }
+    }
+    pairs
+}
+
+/// What was found in the distinct pairs as one judgement. Notes say whose pair they are about where there are several, and
+/// which ranks were asked where that is not all of the world.
+fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judgement {
+    let acted = judged.iter().any(|(_, _, acted)| *acted);
+    let mut asked: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();
+    asked.sort_unstable();
+    let several = judged.len() > 1;
+    let mut notes = Vec::new();
+    let mut all = Vec::new();
+    for (one, own, _) in judged {
+        let of = |note| format!("on {}: {note}", rules::name_ranks(&one.ranks));
+        notes.extend(own.into_iter().map(|note| if several { of(note) } else { note }));
+        all.push(one);
+    }
+    if let Some(world) = world.filter(|&world| !asked.is_empty() && asked.len() < world as usize) {
+        let whose = rules::name_ranks(&asked);
+        notes.push(format!("these are the parts of {whose} of {world}; those of other ranks are not known"));
+    }
+    let (findings, rules) = rules::join(all);
     let undecided = undecided(&rules);
-    let verdict = verdict(findings, undecided);
-    let acted = !evidence.saved.is_empty();
-    Ok(Judgement { verdict, rules, notes: partition::notes(&evidence), acted })
+    Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
 }
 
 fn asked(options: &Options) -> AskedValues {

@@ -1,6 +1,6 @@
 //! Several partitions of one thing: on other ranks, of variants that should not matter, and no partition at all.
 
-use super::super::Checked;
+use super::super::{Checked, Finding};
 use super::evidence::PartitionEvidence;
 use crate::analysis::Collectives;
 use crate::analysis::sequences::{Launch, Sequences};
@@ -46,7 +46,7 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    Checked::Findings(findings)
+    Checked::Findings(findings.into_iter().map(Finding::across_ranks).collect())
 }
 
 fn saved_names(forward: &Graph, forward_outputs: usize) -> Vec<&str> {

@@ -161,6 +161,8 @@ pub struct PartitionEvidence<'a> {
     pub live_joint: Vec<bool>,
     /// Which nodes of the backward graph its results or effects need.
     pub live_backward: Vec<bool>,
+    /// The global ranks whose parts these are; none where they are for all.
+    pub own_ranks: Vec<u32>,
     /// What is known beyond one triple.
     pub further: Further<'a>,
     /// What joint and composed graph compute.
@@ -272,6 +274,7 @@ impl<'a> PartitionEvidence<'a> {
             in_backward,
             of_forward,
             of_backward,
+            own_ranks: Vec::new(),
             further: Further::default(),
             values: PartitionValues::default(),
             terms: OnceCell::new(),
@@ -353,7 +356,8 @@ impl<'a> PartitionEvidence<'a> {
     /// A finding about this triple.
     pub(super) fn finding(&self, rule: &'static str, title: impl Into<String>) -> Told {
         let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
-        Told(Finding::new(rule, severity, Stage::After, title))
+        let finding = Finding::new(rule, severity, Stage::After, title);
+        Told(Finding { ranks: self.own_ranks.clone(), ..finding })
     }
 
     /// Whether backward runs a node of the joint graph, for something that it returns.

@@ -384,6 +384,28 @@ fn ranks_decide_alike() {
 }
 
 #[test]
+fn the_parts_of_each_rank_are_judged() {
+    let texts = triple();
+    let [_, forward, backward] = texts.each_ref().map(|text| graph(text));
+    let wrong = graph(&texts[2].replace("gm = mul(tangents_1, c)", "gm = mul(tangents_1, e)"));
+    let ranks = vec![(1, &forward, &backward), (2, &forward, &wrong), (3, &forward, &wrong)];
+    let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::new(Method::Default) };
+    let judgement = judge_partition_with(
+        &graph(&texts[0]),
+        &forward,
+        &backward,
+        &config,
+        Further { ranks, ..Further::default() },
+        &Options::default(),
+    )
+    .unwrap();
+    let Verdict::Violated(findings) = &judgement.verdict else { panic!("{:?}", judgement.verdict) };
+    assert!(findings.iter().flat_map(Finding::all).all(|finding| finding.ranks == [2, 3]), "{findings:?}");
+    assert!(judgement.violated_rules().contains(&"partition/semantics-equal"));
+    assert!(judgement.notes.iter().any(|note| note.starts_with("on ranks 2 and 3: values by")));
+}
+
+#[test]
 fn certificates_of_cuts() {
     // Either mask or h is to be saved, and mask is.
     let edge = |from, to, capacity, saves: &str| CutEdge {
