@@ -78,6 +78,8 @@ limits! {
         "Seeds of one score. What each of them came to is kept for the median.";
     Answer "answer" 64 * MIB, 3072 * MIB, "bytes",
         "One answer of a worker. A pass does not make a graph much larger.";
+    Store "store" 1024 * MIB, 1024 * MIB, "bytes",
+        "The record of a campaign, which takes a line a batch. A million cases take some megabytes.";
 }
 
 impl Limit {

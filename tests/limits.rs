@@ -261,6 +261,15 @@ fn only_regular_files_are_read() {
             assert!(text.contains("is no regular file"), "{text}");
         }
     }
+    let store = folder.0.join("store");
+    std::fs::create_dir(&store).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", store.join("campaign.jsonl")).unwrap();
+    let all: [&[&dyn AsRef<OsStr>]; 2] =
+        [&[&"results", &store], &[&"fuzz", &"repair", &"--cases", &"1", &"--out", &store]];
+    for arguments in all {
+        let (status, text) = said(arguments);
+        assert!(status == Some(2) && text.contains("is no regular file"), "{text}");
+    }
     let (status, text) = said(&[&"show", &folder.0]);
     assert_eq!((status, text.contains("is a directory")), (Some(2), true), "{text}");
 }

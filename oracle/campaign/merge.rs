@@ -2,6 +2,8 @@
 
 use super::store::{Header, StoreError, read};
 use super::summary::Summary;
+use crate::format::json::read_bytes;
+use crate::limits::Limit;
 use std::path::PathBuf;
 
 /// Merges the stores in these folders, in whatever order they are given: every batch counts once, and findings are one
@@ -10,7 +12,8 @@ pub fn merge(folders: &[PathBuf]) -> Result<Summary, StoreError> {
     let mut merged: Option<(Header, Summary)> = None;
     for folder in folders {
         let path = folder.join("campaign.jsonl");
-        let bytes = std::fs::read(&path).map_err(|error| StoreError::Io { path: path.clone(), error })?;
+        let bytes = read_bytes(&path, Limit::Store.standard())
+            .map_err(|error| StoreError::Io { path: path.clone(), error })?;
         let (header, batches, _) = read(&path, &bytes)?;
         // A campaign that was killed before its first line was whole has done nothing.
         let Some(header) = header else { continue };

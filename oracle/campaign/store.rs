@@ -13,11 +13,13 @@
 
 use super::summary::{Batch, Summary};
 use super::{Distinct, RankPlan, digest};
+use crate::format::json::read_bytes;
+use crate::limits::Limit;
 use crate::rules::PassKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the store.
@@ -195,8 +197,7 @@ impl Store {
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        let bytes = read_bytes(&path, Limit::Store.standard()).map_err(io)?;
         let (found, batches, whole) = read(&path, &bytes)?;
         let first = FirstLine { version: VERSION.to_string(), campaign: header.clone() };
         match found {
