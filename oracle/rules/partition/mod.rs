@@ -350,5 +350,6 @@ pub fn check_all(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<(&'static s
 pub fn notes(evidence: &PartitionEvidence) -> Vec<String> {
     let mut notes = saved::notes(evidence);
     notes.extend(evidence.values.notes());
+    notes.extend(draws::notes(evidence));
     notes
 }
