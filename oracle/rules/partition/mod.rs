@@ -124,7 +124,7 @@ pub static CATALOGUE: &[PartitionRule] = &[
         severity: Severity::Soundness,
         statement: "Writes, effects, communication and random draws are those of the joint graph, a draw that nobody \
                     reads apart, and each write, effect and draw happens exactly once, in the part to which it \
-                    belongs, in the order of the joint graph.",
+                    belongs, in the order of the joint graph within that part.",
         reason: "A write that is lost, doubled or moved changes state, and a draw the numbers of those after it.",
         check: placement::effects_once_in_order,
     },
