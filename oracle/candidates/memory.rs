@@ -614,7 +614,8 @@ mod tests {
     use crate::generate::Seeded;
     use crate::generate::memory::MemoryCases;
     use crate::judge::Verdict;
-    use crate::rules::memory::{MemoryConfig, judge_memory};
+    use crate::judge::judge_memory;
+    use crate::rules::memory::MemoryConfig;
 
     fn config() -> MemoryConfig {
         MemoryConfig::default()

@@ -6,8 +6,9 @@ use crate::generate::Bytes;
 use crate::generate::memory::MemoryCases;
 use crate::graph::Graph;
 use crate::judge::Verdict;
+use crate::judge::judge_memory;
 use crate::report::memory::MemoryReport;
-use crate::rules::memory::{MemoryConfig, judge_memory};
+use crate::rules::memory::MemoryConfig;
 
 /// Nodes of a graph that is judged: a bound on the cost of one execution.
 const MOST_NODES: usize = 300;

@@ -4,6 +4,7 @@
 //! decisions is not read, only its graphs.
 
 mod execute;
+mod memory;
 pub mod partition;
 mod remarks;
 pub mod schedule;
@@ -19,11 +20,12 @@ use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
 use crate::ops::shape::complete;
 use crate::passes::repair;
-use crate::rules::memory::{self, MemoryConfig};
+use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
+pub use memory::judge_memory;
 use rayon::prelude::*;
 use remarks::remarked;
 use std::sync::Arc;
@@ -181,7 +183,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
         PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
         PassKind::Memory => {
             return match candidate.claim(&case.graph, config) {
-                Ok(claim) => memory::judge_memory(&case.graph, &claim, &MemoryConfig::default()),
+                Ok(claim) => judge_memory(&case.graph, &claim, &MemoryConfig::default()),
                 Err(refusal) => Ok(declined(refusal)),
             };
         }
@@ -382,7 +384,7 @@ fn judge_recorded_claim(case: &Case) -> Result<Judgement, CannotJudge> {
         return Err(CannotJudge::Pass("the case records no claim".into()));
     }
     let claim = Claim { after, ..case.claim.as_deref().cloned().unwrap_or_default() };
-    memory::judge_memory(&case.graph, &claim, &MemoryConfig::default())
+    judge_memory(&case.graph, &claim, &MemoryConfig::default())
 }
 
 /// The outcomes that a case records.

@@ -80,7 +80,7 @@ impl<'a> MemoryEvidence<'a> {
     }
 
     /// What the replay rests on, for people.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.devices == Devices::All && self.config.devices.is_none() {
             notes.push("no tensor is on an accelerator: the CPU's memory counts".to_string());

@@ -23,10 +23,7 @@ pub use crate::case::{Claim, ClaimedLife, Increment, Offset};
 pub use evidence::{Counting, MemoryConfig, MemoryEvidence};
 pub use order::reordered;
 
-use super::{Checked, Severity, arrange};
-use crate::analysis::validate::validate;
-use crate::graph::Graph;
-use crate::judge::{CannotJudge, Judgement, undecided, verdict};
+use super::{Checked, Finding, RuleStatus, Severity, arrange};
 
 /// A rule about memory.
 pub struct MemoryRule {
@@ -168,29 +165,17 @@ pub fn find(id: &str) -> Option<&'static MemoryRule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// Judges what is claimed about the memory of `graph`.
-pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
-    let unfit = |graph: &Graph| -> Vec<String> {
-        // A list that is out of order is what an order is judged by.
-        let faults = validate(graph).into_iter().filter(|fault| fault.is_fatal() && !fault.concerns_order());
-        faults.map(|fault| fault.to_string()).collect()
-    };
-    let faults = [graph].into_iter().chain(&claim.after).map(unfit).find(|faults| !faults.is_empty());
-    if let Some(faults) = faults {
-        return Err(CannotJudge::Input(faults));
-    }
-    let ordered = claim.ordered(graph).map_err(CannotJudge::Pass)?;
-    let graph = ordered.as_ref().unwrap_or(graph);
-    let evidence = MemoryEvidence::new(graph, claim, config);
-    let (mut findings, mut rules) = (Vec::new(), Vec::new());
-    for rule in CATALOGUE {
-        rules.push((rule.id, (rule.check)(&evidence).settle(&mut findings)));
-    }
-    let undecided = undecided(&rules);
-    let verdict = verdict(arrange(findings), undecided);
-    let acted =
-        claim.order.is_some() || evidence.replay.as_ref().is_ok_and(|replay| !replay.lives.is_empty());
-    Ok(Judgement { verdict, rules, notes: evidence.notes(), acted })
+/// All findings, arranged, and what became of each rule, in catalogue order.
+pub fn check_all(evidence: &MemoryEvidence) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+    let mut findings = Vec::new();
+    let rules =
+        CATALOGUE.iter().map(|rule| (rule.id, (rule.check)(evidence).settle(&mut findings))).collect();
+    (arrange(findings), rules)
+}
+
+/// Whether a claim says something that can be wrong: an order, or lives.
+pub fn says_something(evidence: &MemoryEvidence) -> bool {
+    evidence.claim.order.is_some() || evidence.replay.as_ref().is_ok_and(|replay| !replay.lives.is_empty())
 }
 
 #[cfg(test)]

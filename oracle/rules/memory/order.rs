@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 impl Claim {
     /// The graph in the claimed order; `None` where none is claimed.
-    pub(super) fn ordered(&self, graph: &Graph) -> Result<Option<Graph>, String> {
+    pub(crate) fn ordered(&self, graph: &Graph) -> Result<Option<Graph>, String> {
         self.order.as_ref().map(|order| reordered(graph, order)).transpose()
     }
 }
