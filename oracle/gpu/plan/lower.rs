@@ -476,7 +476,8 @@ fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<St
     let allocated = predicted.nodes.values().flat_map(|bytes| &bytes.allocated);
     let mut predicted: Vec<u64> = predicted.before.iter().chain(allocated).copied().collect();
     let mut executed: Vec<u64> = seen.storages.iter().copied().filter(|&bytes| bytes > 0).collect();
-    (predicted.sort_unstable(), executed.sort_unstable());
+    predicted.sort_unstable();
+    executed.sort_unstable();
     if predicted == executed {
         return None;
     }
