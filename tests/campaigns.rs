@@ -1,11 +1,7 @@
 //! Campaigns as a user runs them: what a signal leaves, what was not judged, what cannot be written.
 
 #![cfg(unix)]
-#![allow(missing_docs)]
-
-mod common;
-
-use common::{Scratch, program, text};
+use crate::common::{Scratch, program, text};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

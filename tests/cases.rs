@@ -3,8 +3,6 @@
 //! Each case is first put through identity checks, so that a false alarm is caught before anything else: its graph,
 //! taken as its own outcome, is sound, and its text survives printing and parsing.
 
-#![allow(missing_docs)]
-
 use graph_oracle::candidates::{self, Outcome};
 use graph_oracle::case::{Case, Expectation, Expected, Program, Recorded, RecordedGraphs, Subject};
 use graph_oracle::format::text;

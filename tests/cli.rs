@@ -1,10 +1,6 @@
 //! The program as a user runs it: exit statuses, and one clear line for each kind of bad input.
 
-#![allow(missing_docs)]
-
-mod common;
-
-use common::{Scratch, program, text};
+use crate::common::{Scratch, program, text};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::path::Path;

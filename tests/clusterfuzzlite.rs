@@ -2,8 +2,6 @@
 //! and their seeds go. The compiler and the archiver are stood in for.
 
 #![cfg(unix)]
-#![allow(missing_docs)]
-
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Findings in other implementations: each is complete, and the table in docs/findings lists them.
-//! `GRAPH_ORACLE_BLESS=1 cargo test --test findings` rewrites the table.
-
-#![allow(missing_docs)]
+//! `GRAPH_ORACLE_BLESS=1 cargo test findings` rewrites the table.
 
 use graph_oracle::campaign::KnownList;
 use graph_oracle::format::text;

@@ -1,8 +1,6 @@
 //! Every number of a small text, made huge: no panic, no abort, little memory, and an answer soon (docs/limits.md).
 
 #![cfg(unix)]
-#![allow(missing_docs)]
-
 use graph_oracle::format::text;
 use graph_oracle::fuzzing::huge_numbers::{NUMBERS, check, numbers, with_number};
 use graph_oracle::limits::Limit;

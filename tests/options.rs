@@ -1,11 +1,7 @@
 //! Options of passes on the command line and in cases: unknown ones are refused everywhere, and a limit that is stated is
 //! looked at.
 
-#![allow(missing_docs)]
-
-mod common;
-
-use common::{Scratch, program, text};
+use crate::common::{Scratch, program, text};
 
 const GRAPH: &str = "corpus/real/small_fsdp12_joint.json.gz";
 const JOINT: &str = "corpus/real/partition/small_gpt_joint.json.gz";

@@ -4,8 +4,6 @@
 //! collective takes its input or gives its result, in graphs without collectives where a matrix product is. In deep
 //! chains large numbers overflow on both sides, and NaN equals NaN: that is no evidence.
 
-#![allow(missing_docs)]
-
 use graph_oracle::analysis::Collectives;
 use graph_oracle::candidates::Outcome;
 use graph_oracle::case::PassConfig;

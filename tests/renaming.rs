@@ -3,8 +3,6 @@
 //! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among the
 //! calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
 
-#![allow(missing_docs)]
-
 use graph_oracle::candidates::{self, Outcome};
 use graph_oracle::case::{PassConfig, Recorded};
 use graph_oracle::format::text;

@@ -1,7 +1,5 @@
 //! What the references decide on the corpus, and how findings are told: read a difference before you accept it.
-//! `INSTA_UPDATE=always cargo test --test snapshots` rewrites snapshots/.
-
-#![allow(missing_docs)]
+//! `INSTA_UPDATE=always cargo test snapshots` rewrites snapshots/.
 
 use graph_oracle::candidates::{self, Candidate, Place, Reference};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};

@@ -1,8 +1,6 @@
 //! The edits of `score --edits`, held against execution: what is called wrong shows when all ranks run, what is called right
 //! does not. The judge, which the sweep measures, has no part in it.
 
-#![allow(missing_docs)]
-
 use graph_oracle::candidates::{Candidate, Reference};
 use graph_oracle::case::Case;
 use graph_oracle::edits::{Edit, Part, Place, Reading, catalogue};

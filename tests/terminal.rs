@@ -1,11 +1,7 @@
 //! What others wrote never steers the terminal: names of nodes, reasons, names of files, a worker's words.
 
 #![cfg(unix)]
-#![allow(missing_docs)]
-
-mod common;
-
-use common::{Scratch, program};
+use crate::common::{Scratch, program};
 
 /// ESC, BEL, CR, CSI of C1, and what turns the direction of writing.
 const HOSTILE: &str = "\u{1b}[31m\u{7}\r\u{9b}1m\u{202e}";

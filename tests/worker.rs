@@ -1,8 +1,6 @@
 //! Workers: candidates in other processes, those that behave and those that do not.
 
 #![cfg(unix)]
-#![allow(missing_docs)]
-
 use graph_oracle::campaign::{Campaign, KnownList, Limit, RankPlan, Summary};
 use graph_oracle::candidates::worker::{Limits, Worker, conformance};
 use graph_oracle::candidates::{self, Candidate, Capabilities, Outcome, Reference, Refusal};

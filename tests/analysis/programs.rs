@@ -1,7 +1,7 @@
 //! Random programs with views, writes, collectives and unknown operators, as a graph and as a slow model of what
 //! each node does to which elements of which storage.
 
-use crate::model::{Model, Shown};
+use super::model::{Model, Shown};
 use graph_oracle::graph::{Dtype, Graph, NodeId, Op, Out, Value};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Storages, conflicts and dependences against the model.
 
-use crate::model::differences;
-use crate::programs::{Program, build, plan};
+use super::model::differences;
+use super::programs::{Program, build, plan};
 use graph_oracle::analysis::bytes::ByteSet;
 use graph_oracle::analysis::bytes::Overlap;
 use graph_oracle::analysis::conflicts::conflicts;

@@ -1,8 +1,8 @@
 //! A document that is read by several threads is the same, id for id, as one that is read from its first byte to the
 //! last; and what cannot be read so is read, or refused, as ever.
 
-use crate::random_graphs::arbitrary_graph;
-use crate::{corpus, read, recorded, unpacked, written};
+use super::random_graphs::arbitrary_graph;
+use super::{corpus, read, recorded, unpacked, written};
 use graph_oracle::format::json::{self, Document};
 use graph_oracle::fuzzing::json_format::check_blocks;
 use proptest::prelude::*;

@@ -334,7 +334,7 @@ fn nesting_without_end() {
 fn a_line_of_10_megabytes_is_fine() {
     let long = "x".repeat(10 << 20);
     let text = BASE.replace(r#""after":["x"]"#, &format!(r#""stack":"{long}""#)).replace('\n', "");
-    let graph = crate::read(&text);
+    let graph = super::read(&text);
     assert_eq!(graph.len(), 3);
     // And an error about it is short.
     message(BASE.replace("float64", &long));

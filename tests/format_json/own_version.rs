@@ -1,7 +1,7 @@
 //! What only graph-oracle/1 has: worlds, ordering edges, outcomes, graphs without recorded storages; and the
 //! examples of docs/format.md.
 
-use crate::{read, written};
+use super::{read, written};
 use graph_oracle::format::json::{self, Document};
 use graph_oracle::graph::{Dtype, Graph, NodeId, Op, OrderingEdge, Rename, Value};
 use graph_oracle::ops;
@@ -133,8 +133,8 @@ fn a_graph_made_by_a_pass_is_complete_for_readers() {
 #[test]
 fn facts_of_the_table_are_those_of_the_recorded_graphs() {
     let mut recorded = std::collections::BTreeMap::new();
-    for path in crate::corpus().iter().chain(&crate::recorded()) {
-        for (target, facts) in &read(crate::unpacked(path)).facts {
+    for path in super::corpus().iter().chain(&super::recorded()) {
+        for (target, facts) in &read(super::unpacked(path)).facts {
             recorded.insert(target.clone(), facts.clone());
         }
     }
@@ -166,7 +166,7 @@ fn facts_of_the_table_are_those_of_the_recorded_graphs() {
 
 #[test]
 fn the_version_is_the_lowest_that_holds_the_graph() {
-    let recorded = read(crate::unpacked(&crate::corpus()[0]));
+    let recorded = read(super::unpacked(&super::corpus()[0]));
     let version = |graph: &Graph| {
         let parsed: Json = serde_json::from_str(&written(graph)).unwrap();
         assert_eq!(graph.difference(&read(written(graph))), None);

@@ -1,7 +1,7 @@
 //! Random graphs come back as they were; damaged files are refused or read, never a panic.
 
-use crate::random_graphs::arbitrary_graph;
-use crate::{read, unpacked, written};
+use super::random_graphs::arbitrary_graph;
+use super::{read, unpacked, written};
 use graph_oracle::format::json;
 use graph_oracle::fuzzing::json_format::check_blocks;
 use graph_oracle::graph::{Graph, NodeId, Out, Value};
@@ -19,7 +19,7 @@ fn config(cases: u32) -> ProptestConfig {
 
 /// A real graph, small.
 static REAL: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let path = crate::corpus().into_iter().find(|path| path.to_string_lossy().contains("small_tp_allreduce"));
+    let path = super::corpus().into_iter().find(|path| path.to_string_lossy().contains("small_tp_allreduce"));
     unpacked(&path.expect("a file of corpus/real"))
 });
 
@@ -172,7 +172,7 @@ proptest! {
 
     #[test]
     fn damaged_gzip(edits in edits()) {
-        let packed = std::fs::read(&crate::corpus()[0]).unwrap();
+        let packed = std::fs::read(&super::corpus()[0]).unwrap();
         let damaged = edited(&packed, &edits);
         // Only errors of the gzip layer have no place in the text; either way there is no panic.
         let _ = json::read(&damaged);

@@ -1,6 +1,6 @@
 //! Reading and writing loses nothing.
 
-use crate::{corpus, read, recorded, unpacked, written};
+use super::{corpus, read, recorded, unpacked, written};
 use graph_oracle::format::json;
 use serde_json::Value;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Rules of views, slices and broadcasting against slow, obvious statements; and no input makes a rule panic.
 
-use crate::one_call;
+use super::one_call;
 use graph_oracle::graph::{Dim, Dtype, Graph, NodeId, Op, Out, Tensor, Value};
 use graph_oracle::ops::shape::{self, Inferred, Output, Size, TensorMeta};
 use graph_oracle::ops::{self, Ops};

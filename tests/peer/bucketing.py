@@ -4,7 +4,7 @@
 
 Writes OUT/<mode>_<family>_<seed>.jsonl, four lines a case: {"options", "error", "candidate"}, then the graph
 before, the graph after the passes, and the graph after the final sort (null where PyTorch stopped). The passes run
-under a fake process group of four ranks; no device is needed. `cargo test --test bucketing` compares the pairs with
+under a fake process group of four ranks; no device is needed. `cargo test bucketing` compares the pairs with
 the reference where BUCKETING_PEER names the folder. Mode `historic` is the algorithm of PR 158663, not PyTorch's own.
 """
 

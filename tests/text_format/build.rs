@@ -1,6 +1,6 @@
 //! From a plan to the graph that it describes.
 
-use crate::cases::{PlainValue, PlanDim, PlanExpr, PlanGraph, PlanOut, PlanTensor, PlanValue};
+use super::cases::{PlainValue, PlanDim, PlanExpr, PlanGraph, PlanOut, PlanTensor, PlanValue};
 use graph_oracle::graph::*;
 
 /// Builds the graph of a plan.

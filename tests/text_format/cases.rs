@@ -1,6 +1,6 @@
 //! Random cases: a plan made of plain values, which proptest can shrink, and what it builds.
 
-use crate::build::build;
+use super::build::build;
 use graph_oracle::case::{
     Case, Comment, Expectation, Expected, Part, PassConfig, Place, Recorded, RecordedGraphs, Setting, Subject,
 };

@@ -1,6 +1,6 @@
 //! Error messages, as a person sees them, and inputs that are bad in size rather than in kind.
 
-use crate::snapshots;
+use super::snapshots;
 use graph_oracle::format::text;
 
 /// The rendered errors of `source`.

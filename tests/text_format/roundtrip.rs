@@ -1,6 +1,6 @@
 //! Printing and parsing undo each other, on random cases that use every form of the text.
 
-use crate::cases::{arbitrary_case, arbitrary_mutation};
+use super::cases::{arbitrary_case, arbitrary_mutation};
 use graph_oracle::case::Case;
 use graph_oracle::format::text;
 use proptest::prelude::*;

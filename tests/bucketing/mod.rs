@@ -2,8 +2,6 @@
 //!
 //! Both need files that are not in the repository; where they are absent, a line says so and counts them.
 
-#![allow(missing_docs)]
-
 mod compare;
 mod peer;
 mod real;

@@ -1,7 +1,5 @@
 //! The text case format: round trips and errors.
 
-#![allow(missing_docs)]
-
 mod build;
 mod cases;
 mod corpus;

@@ -1,8 +1,6 @@
 //! The analyses together: against a slow model on random programs, on cases written by hand, and on recorded
 //! graphs.
 
-#![allow(missing_docs)]
-
 mod cases;
 mod faults;
 mod model;

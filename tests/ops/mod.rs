@@ -1,7 +1,5 @@
 //! The table of operators and their shape rules, against graphs that PyTorch recorded and answers that it gave.
 
-#![allow(missing_docs)]
-
 mod facts;
 mod properties;
 

@@ -1,6 +1,4 @@
 //! The exchange JSON: what is read, what is written, and what is refused.
-#![allow(missing_docs)]
-
 mod blocks;
 mod errors;
 mod own_version;
