@@ -41,7 +41,8 @@ use super::hash::{mix, words};
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
-use format::{C64, Format, Scalar, decode, encode, with_float, with_integer};
+use format::{C64, Format, encode, with_float, with_integer};
+pub(super) use format::{Scalar, decode};
 use function::Real;
 
 /// The domain of numbers.
