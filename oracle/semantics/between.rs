@@ -163,7 +163,8 @@ impl<'p, 'g> Ways<'p, 'g> {
         let mut seen = FxHashSet::default();
         for &node in nodes {
             let Some(step) = self.program.steps.get(node.index()) else { continue };
-            if !is_drawn(step) && !(has_thresholds(step) && self.is_drawn(node)) {
+            let is_uncertain = is_drawn(step) || has_thresholds(step) && self.is_drawn(node);
+            if !is_uncertain {
                 continue;
             }
             let call = self.call(node, step);
