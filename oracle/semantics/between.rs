@@ -126,6 +126,11 @@ impl<'p, 'g> Ways<'p, 'g> {
         is_drawn(node.0) || is_drawn(self.root(node))
     }
 
+    /// Whether anything is drawn.
+    pub(super) fn draws(&self) -> bool {
+        self.drawn.contains(&true)
+    }
+
     /// All nodes on the way to what lies at a place, in list order.
     pub(super) fn to(&self, place: &Place) -> Vec<NodeId> {
         let graph = self.program.graph;

@@ -273,15 +273,18 @@ impl<'a> Pair<'a> {
                 continue;
             }
             let at = rank as usize;
-            let runs = traced.get_or_insert_with(|| self.traced(&Numbers::of_trial(0)).ok());
-            let runs = [0, 1].map(|side| {
-                runs.as_ref()
-                    .and_then(|(one, other)| if side == 0 { one.ranks.get(at) } else { other.ranks.get(at) })
-            });
             if ways.as_ref().is_none_or(|(of, _)| *of != at) {
                 ways = self.ways(at).map(|ways| (at, ways));
             }
             let Some((_, [one, other])) = &ways else { continue };
+            if !one.draws() && !other.draws() {
+                continue;
+            }
+            let runs = traced.get_or_insert_with(|| self.traced(&Numbers::of_trial(0)).ok());
+            let runs = match runs {
+                Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
+                None => [None, None],
+            };
             if let Some(why) = Ways::excuse([one, other], runs, &place) {
                 excused.push((rank, place, why));
             }
