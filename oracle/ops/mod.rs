@@ -116,15 +116,18 @@ impl OpInfo {
         is_dim && counts
     }
 
-    /// The dimensions that such a parameter counts, from the first one of `rank` and in order; `None` where the default
-    /// says the same.
+    /// The dimensions that such a parameter counts, from the first one of `rank` and in order (no list is the empty one);
+    /// `None` where the default says the same, or where these are all and so would none be.
     pub fn dims_counted(&self, param: usize, mut dims: Vec<i64>, rank: i64) -> Option<Vec<i64>> {
         let from_first = |dim: i64| if (-rank..0).contains(&dim) { dim + rank } else { dim };
         dims.iter_mut().for_each(|dim| *dim = from_first(*dim));
         dims.sort_unstable();
-        let default = self.schema.as_ref().and_then(|schema| schema.params.get(param)?.default.as_ref());
-        let says_default = matches!(default, Some(Default::Int(n)) if dims == [from_first(*n)]);
-        (!says_default).then_some(dims)
+        let (schema, known) =
+            self.schema.as_ref().and_then(|schema| Some((schema, schema.params.get(param)?)))?;
+        let none_is_all = known.ty.starts_with("int[") && schema.name != "logsumexp";
+        let is_all = none_is_all && (dims.is_empty() || dims.iter().copied().eq(0..rank));
+        let says_default = matches!(known.default, Some(Default::Int(n)) if dims == [from_first(n)]);
+        (!is_all && !says_default).then_some(dims)
     }
 
     /// The parameters it writes to.

@@ -287,8 +287,8 @@ impl Param {
         self.write && self.keyword_only
     }
 
-    /// Whether a given value says the same as the default.
-    pub fn is_default(&self, value: Value) -> bool {
+    /// Whether a value given in `graph` says the same as the default.
+    pub fn is_default(&self, graph: &Graph, value: Value) -> bool {
         match (value, &self.default) {
             (Value::None, Some(Default::None)) => true,
             (Value::Bool(b), Some(Default::Bool(d))) => b == *d,
@@ -297,6 +297,12 @@ impl Param {
             (Value::Float(x), Some(Default::Int(d))) => x == *d as f64,
             (Value::Int(n), Some(Default::Float(d))) => n as f64 == *d,
             (Value::List(span), Some(Default::Ints(ints))) => span.is_empty() && ints.is_empty(),
+            (Value::Str(text), Some(Default::Text(d))) => graph.text(text) == d,
+            // What makes a tensor makes it in plain memory unless it is told otherwise.
+            (Value::Bool(false), Some(Default::None)) => self.name == "pin_memory",
+            (Value::Layout(text), Some(Default::None)) => graph.text(text).ends_with("strided"),
+            // The number of a dtype in PyTorch.
+            (Value::Dtype(Dtype::I64), Some(Default::Int(4))) => self.ty.starts_with("ScalarType"),
             _ => false,
         }
     }
@@ -361,7 +367,7 @@ impl<'a> Bound<'a> {
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
         let params = self.schema.params.iter().enumerate();
         let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));
-        all.filter(|(_, param, value)| !param.is_out() && !param.is_default(*value))
+        all.filter(|(_, param, value)| !param.is_out() && !param.is_default(self.graph, *value))
             .map(|(i, _, value)| (i, value))
     }
 

@@ -204,6 +204,7 @@ impl<'p, 'g> Ways<'p, 'g> {
 
     fn ints(&self, value: Value) -> Option<Vec<i64>> {
         match value {
+            Value::None => Some(Vec::new()),
             Value::Int(n) => Some(vec![n]),
             Value::List(span) => {
                 let ints = self.program.graph.values(span).iter().map(|value| match value {

@@ -136,7 +136,7 @@ impl<'g> Machine<'_, 'g> {
                 }
                 continue;
             }
-            if param.is_default(value) || param.is_out() {
+            if param.is_default(self.graph, value) || param.is_out() {
                 continue;
             }
             match self.reduced_dims(call, index) {
@@ -165,7 +165,11 @@ impl<'g> Machine<'_, 'g> {
             return None;
         }
         let rank = self.eval.sizes(tensor).len() as i64;
-        Some((self.ints(call, index).ok()?, rank))
+        let dims = match call.bound.given(index) {
+            Some(Value::None) => Vec::new(),
+            _ => self.ints(call, index).ok()?,
+        };
+        Some((dims, rank))
     }
 
     /// Writes the arguments of a node without a schema as words.

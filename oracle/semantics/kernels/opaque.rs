@@ -121,7 +121,7 @@ impl<'a, D: Domain> Rank<'a, D> {
     /// An argument that counts dimensions of the first tensor, and how many that has.
     fn dims_of_first(&self, node: NodeId, param: u64, value: Value) -> Option<(&OpInfo, Vec<i64>, i64)> {
         let info = self.program.steps.get(node.index())?.info?;
-        if value == Value::None || !info.counts_dims(param as usize) {
+        if !info.counts_dims(param as usize) {
             return None;
         }
         let first = self.program.graph.arg(node, 0)?;
