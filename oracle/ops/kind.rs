@@ -75,6 +75,34 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether it only moves elements, adds and multiplies, or rounds: two such functions that are equal at a few random
+    /// points are equal. Everything else may have thresholds that random points do not meet.
+    pub fn is_polynomial(self) -> bool {
+        use Kind::*;
+        match self {
+            View(_) | Cast | Fill(_) | Arange | Random(_) | Fma | Cumsum | Matmul(_) | Collective(_)
+            | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | AssertScalar | Effect => {
+                true
+            }
+            Move(movement) => !movement.selects_by_data(),
+            Unary(op) => matches!(op, self::Unary::Neg | self::Unary::Square),
+            Binary(op) => {
+                matches!(
+                    op,
+                    self::Binary::Add
+                        | self::Binary::Sub
+                        | self::Binary::Rsub
+                        | self::Binary::Mul
+                        | self::Binary::Div
+                )
+            }
+            Reduce(op) => matches!(op, self::Reduce::Sum | self::Reduce::Mean | self::Reduce::Prod),
+            Where | Clamp | MaskedFill | Pointwise | Opaque | Unknown => false,
+        }
+    }
+}
+
 /// Windows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
@@ -148,6 +176,14 @@ pub enum Move {
     PreBucketReduceScatter,
     /// `fsdp.all_gather_copy_in`.
     AllGatherCopyIn,
+}
+
+impl Move {
+    /// Whether what is in a tensor says which elements are moved.
+    fn selects_by_data(self) -> bool {
+        use Move::*;
+        matches!(self, Index | IndexSelect | IndexPut | Gather | Scatter | ScatterAdd | Embedding)
+    }
 }
 
 /// Tensors of one value. The shape comes from a `size` argument or from a tensor argument (`*_like`, `new_*`).

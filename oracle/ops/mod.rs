@@ -26,6 +26,26 @@ use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
 use facts::FactsOf;
 use std::borrow::Cow;
 
+/// Operators without kernel whose dimension is one of their first tensor.
+const COUNTS_DIMS: [&str; 16] = [
+    "_softmax",
+    "_log_softmax",
+    "_softmax_backward_data",
+    "_log_softmax_backward_data",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "var",
+    "var_mean",
+    "linalg_vector_norm",
+    "logsumexp",
+    "cumprod",
+    "topk",
+    "sort",
+    "cumsum",
+];
+
 /// What is known about one target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OpInfo {
@@ -85,6 +105,29 @@ impl OpInfo {
     /// Whether a result shares storage with an argument that is not written.
     pub fn is_view(&self) -> bool {
         self.schema.as_ref().is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some() && !r.write))
+    }
+
+    /// Whether a parameter counts dimensions of the first tensor, in any order: -1 is the last one.
+    pub fn counts_dims(&self, param: usize) -> bool {
+        let Some(schema) = &self.schema else { return false };
+        let is_dim = schema.params.get(param).is_some_and(|param| param.name == "dim");
+        let counts = matches!(self.kind, Kind::Reduce(_) | Kind::Cumsum)
+            || schema.namespace == "aten" && COUNTS_DIMS.contains(&schema.name.as_str());
+        is_dim && counts
+    }
+
+    /// The dimensions that such a parameter counts, from the first one of `rank` and in order (no list is the empty one);
+    /// `None` where the default says the same, or where these are all and so would none be.
+    pub fn dims_counted(&self, param: usize, mut dims: Vec<i64>, rank: i64) -> Option<Vec<i64>> {
+        let from_first = |dim: i64| if (-rank..0).contains(&dim) { dim + rank } else { dim };
+        dims.iter_mut().for_each(|dim| *dim = from_first(*dim));
+        dims.sort_unstable();
+        let (schema, known) =
+            self.schema.as_ref().and_then(|schema| Some((schema, schema.params.get(param)?)))?;
+        let none_is_all = known.ty.starts_with("int[") && schema.name != "logsumexp";
+        let is_all = none_is_all && (dims.is_empty() || dims.iter().copied().eq(0..rank));
+        let says_default = matches!(known.default, Some(Default::Int(n)) if dims == [from_first(n)]);
+        (!is_all && !says_default).then_some(dims)
     }
 
     /// The parameters it writes to.

@@ -281,6 +281,33 @@ impl fmt::Display for Schema {
     }
 }
 
+impl Param {
+    /// Whether it is a buffer for the result, whose content does not matter.
+    pub fn is_out(&self) -> bool {
+        self.write && self.keyword_only
+    }
+
+    /// Whether a value given in `graph` says the same as the default.
+    pub fn is_default(&self, graph: &Graph, value: Value) -> bool {
+        match (value, &self.default) {
+            (Value::None, Some(Default::None)) => true,
+            (Value::Bool(b), Some(Default::Bool(d))) => b == *d,
+            (Value::Int(n), Some(Default::Int(d))) => n == *d,
+            (Value::Float(x), Some(Default::Float(d))) => x.to_bits() == d.to_bits(),
+            (Value::Float(x), Some(Default::Int(d))) => x == *d as f64,
+            (Value::Int(n), Some(Default::Float(d))) => n as f64 == *d,
+            (Value::List(span), Some(Default::Ints(ints))) => span.is_empty() && ints.is_empty(),
+            (Value::Str(text), Some(Default::Text(d))) => graph.text(text) == d,
+            // What makes a tensor makes it in plain memory unless it is told otherwise.
+            (Value::Bool(false), Some(Default::None)) => self.name == "pin_memory",
+            (Value::Layout(text), Some(Default::None)) => graph.text(text).ends_with("strided"),
+            // The number of a dtype in PyTorch.
+            (Value::Dtype(Dtype::I64), Some(Default::Int(4))) => self.ty.starts_with("ScalarType"),
+            _ => false,
+        }
+    }
+}
+
 /// A node's arguments by parameter of its schema.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
@@ -333,6 +360,15 @@ impl<'a> Bound<'a> {
         }
         let name = &self.schema.params.get(index)?.name;
         self.graph.kwargs(self.node).find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// What is given that the operator reads and that says more than its default, by parameter: two calls that say the same
+    /// have the same list, be it by position or by keyword.
+    pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
+        let params = self.schema.params.iter().enumerate();
+        let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));
+        all.filter(|(_, param, value)| !param.is_out() && !param.is_default(self.graph, *value))
+            .map(|(i, _, value)| (i, value))
     }
 
     /// The value given for the parameter called `name`.

@@ -3,7 +3,7 @@
 
 use super::values::{About, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
-use crate::graph::{Graph, NodeId, Value, World};
+use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
@@ -107,7 +107,14 @@ impl<'e> Prepared<'e> {
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
-        let all = semantics::compare(before, after);
+        let mut all = semantics::compare(before, after);
+        if before.domain == "numbers" {
+            let why = all.iter().find_map(|difference| answers.excuse(difference)).map(str::to_string);
+            all.retain(|difference| answers.excuse(difference).is_none());
+            if let (Some(why), true) = (why, all.is_empty() && differences.is_empty()) {
+                return ValueResult::Unknown(why);
+            }
+        }
         if differences.is_empty() && semantics::differ_in_unknown_effects(before, after, &all) {
             return ValueResult::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
         }
@@ -243,7 +250,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
 /// What lies at a place, in words, and the names of the nodes concerned.
 fn subject(after: &Graph, place: &Place) -> (String, Vec<String>) {
     match place {
-        Place::Output(path) => match output_node(after, path) {
+        Place::Output(path) => match semantics::output_node(after, path) {
             Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
             None => ("an output".to_string(), Vec::new()),
         },
@@ -279,23 +286,4 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         Aspect::Existence { .. } | Aspect::Value { .. } => About::Values,
     };
     ValueDifference { title, nodes, expected, found, about, is_cause: false }
-}
-
-/// The node at a path of the output's nested lists.
-fn output_node(graph: &Graph, path: &[u32]) -> Option<NodeId> {
-    let output = graph.output()?;
-    let mut values = graph.args(output);
-    let mut path = path.iter();
-    // The path of a single returned list begins inside it.
-    let mut at = *path.next()? as usize;
-    loop {
-        match values.get(at).or_else(|| values.first())? {
-            Value::Node(node) => return Some(*node),
-            Value::List(span) => {
-                values = graph.values(*span);
-                at = path.next().map_or(at, |&i| i as usize);
-            }
-            _ => return None,
-        }
-    }
 }

@@ -5,7 +5,7 @@
 
 use super::numbers::show;
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
-use crate::graph::{Dtype, Graph, NodeId};
+use crate::graph::{Dtype, Graph, NodeId, Value};
 use std::fmt;
 
 /// What differs.
@@ -281,4 +281,23 @@ pub fn first_divergence(
             (a != b).then_some((rank as u32, old, new))
         })
     })
+}
+
+/// The node at a path of the output's nested lists.
+pub fn output_node(graph: &Graph, path: &[u32]) -> Option<NodeId> {
+    let output = graph.output()?;
+    let mut values = graph.args(output);
+    let mut path = path.iter();
+    // The path of a single returned list begins inside it.
+    let mut at = *path.next()? as usize;
+    loop {
+        match values.get(at).or_else(|| values.first())? {
+            Value::Node(node) => return Some(*node),
+            Value::List(span) => {
+                values = graph.values(*span);
+                at = path.next().map_or(at, |&i| i as usize);
+            }
+            _ => return None,
+        }
+    }
 }

@@ -18,6 +18,7 @@
 //! are run at their hints; a size without hint is refused unless it follows from the inputs.
 
 mod arguments;
+mod between;
 mod block;
 mod comm;
 mod comparable;
@@ -34,6 +35,7 @@ mod memory;
 mod number;
 mod numbers;
 pub mod observe;
+mod polynomials;
 mod ports;
 mod program;
 mod promote;
@@ -46,6 +48,7 @@ pub use comm::Launch;
 pub use comparable::{Comparable, Inexact, Rounded, comparable};
 pub use compare::{
     Aspect, Difference, Place, UNKNOWN_EFFECTS, compare, differ_in_unknown_effects, first_divergence,
+    output_node,
 };
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,

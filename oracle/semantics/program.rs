@@ -8,7 +8,7 @@ use super::hash;
 use super::run::Failure;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
-    Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
+    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
 };
 
 /// How many argument places a step has.
@@ -252,6 +252,18 @@ impl<'g> Program<'g> {
                 self.reasons.push(reason);
                 GroupUse::Unknown(self.reasons.len() as u32 - 1)
             }
+        }
+    }
+}
+
+/// What a call is given, each with what stands for its parameter: spelled in one way only, where there is a schema.
+pub(crate) fn stated(graph: &Graph, node: NodeId, info: Option<&OpInfo>) -> Vec<(u64, Value)> {
+    let schema = info.and_then(|info| info.schema.as_ref());
+    match schema.and_then(|schema| Bound::new(graph, node, schema).ok()) {
+        Some(bound) => bound.stated().map(|(index, value)| (index as u64, value)).collect(),
+        None => {
+            let args = graph.args(node).iter().enumerate().map(|(index, &value)| (index as u64, value));
+            args.chain(graph.kwargs(node).map(|(name, value)| (hash::text(name), value))).collect()
         }
     }
 }

@@ -11,7 +11,17 @@
 //! 2. elsewhere terms are asked. Elements with different terms are in [`Doubt`];
 //! 3. these are equal by numbers if they are equal in every trial, and each of them *moved*: it had two different finite
 //!    values in two trials, or its terms do not depend on inputs;
-//! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why.
+//! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
+//! 5. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or depend on no
+//!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
+//!    the two graphs, or hide a rounding that does, the question is open.
+//!
+//! # Functions without kernel
+//!
+//! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where both
+//! graphs make the same calls on the way there (operator, constants and sizes, each as often), so that what they are
+//! given differs, or what is added and multiplied afterwards. Elsewhere the difference is no evidence. A function with
+//! thresholds of drawn values counts as drawn: it may do nothing to what the operator really gives.
 //!
 //! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
 //! and orders of additions apart; the others have numbers that stay finite through deep chains
@@ -19,11 +29,13 @@
 //!
 //! # What it does not do
 //!
-//! Trials sample. Values that differ for few inputs only may be equal in all trials.
+//! Trials sample. Polynomials that differ in their roundings only, and that for few inputs, may be equal in all trials.
 
-use super::compare::{Place, compare};
+use super::between::Ways;
+use super::compare::{Aspect, Difference, Place, compare};
 use super::domain::Domain;
 use super::numbers::{Numbers, is_finite};
+use super::polynomials::Polynomials;
 use super::program::Program;
 use super::run::{Failure, Leaf, Options, Run, run};
 use super::terms::Terms;
@@ -83,6 +95,10 @@ pub struct Answers {
     pub trials: u32,
     /// Elements in doubt that were equal in all trials and never moved: the question is open.
     pub unmoved: Vec<Unmoved>,
+    /// Why the question is open although all elements in doubt moved and were equal.
+    pub apart: Option<String>,
+    /// Places at which numbers differ and that says nothing, and why.
+    pub excused: Vec<(u32, Place, String)>,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
 }
@@ -123,6 +139,13 @@ impl Answers {
         self.numbers.as_ref().is_ok_and(|(before, after)| compare(before, after).is_empty())
     }
 
+    /// Why a difference of numbers says nothing.
+    pub fn excuse(&self, difference: &Difference) -> Option<&str> {
+        let mut excused = self.excused.iter();
+        let of = excused.find(|(rank, place, _)| (*rank, place) == (difference.rank, &difference.place));
+        of.filter(|_| matches!(difference.aspect, Aspect::Value { .. })).map(|(.., why)| &why[..])
+    }
+
     /// Why the question is open although all numbers are equal; `name` names a place.
     pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<String> {
         let mut all: Vec<String> = Vec::with_capacity(self.unmoved.len().min(MOST_NAMED + 1));
@@ -138,7 +161,7 @@ impl Answers {
             self.trials,
             all.join(", ")
         );
-        (!self.unmoved.is_empty()).then_some(why)
+        if self.unmoved.is_empty() { self.apart.clone() } else { Some(why) }
     }
 
     /// What was executed and is equal.
@@ -176,8 +199,14 @@ impl<'a> Pair<'a> {
 
     /// Runs both with numbers, and with terms as far as that is needed (see the module).
     pub fn ask(&self, question: Question) -> Answers {
-        let mut answers =
-            Answers { numbers: self.run(&Numbers::of_trial(0)), trials: 1, unmoved: Vec::new(), terms: None };
+        let mut answers = Answers {
+            numbers: self.run(&Numbers::of_trial(0)),
+            trials: 1,
+            unmoved: Vec::new(),
+            apart: None,
+            excused: Vec::new(),
+            terms: None,
+        };
         if question.agree
             && answers.is_equal()
             && let Ok(second) = self.run(&Numbers::of_trial(1))
@@ -189,6 +218,7 @@ impl<'a> Pair<'a> {
         let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
         let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
         if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
+            answers.excused = self.excused(&answers.numbers);
             return answers;
         }
         let terms = self.run(&Terms::default());
@@ -203,6 +233,9 @@ impl<'a> Pair<'a> {
             }
             _ => None,
         };
+        if let Some(Found::Equal(trials)) = found {
+            answers.apart = self.apart(trials, terms.as_ref().ok());
+        }
         answers.terms = Some(terms);
         match found {
             Some(Found::Witness(runs)) => answers.numbers = Ok(*runs),
@@ -211,7 +244,94 @@ impl<'a> Pair<'a> {
             Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
             None => {}
         }
+        answers.excused = self.excused(&answers.numbers);
         answers
+    }
+
+    /// The ways of one rank's two graphs.
+    fn ways(&self, rank: usize) -> Option<[Ways<'_, 'a>; 2]> {
+        let of = |programs: &'a [Program<'a>]| {
+            programs.get(if programs.len() > 1 { rank } else { 0 }).map(Ways::new)
+        };
+        Some([of(self.before)?, of(self.after)?])
+    }
+
+    /// Both runs, with what each node gives.
+    fn traced<D: Domain>(&self, domain: &D) -> Result<(Run, Run), Stopped> {
+        let options = Options { trace: true, ..self.options.clone() };
+        Pair { options: &options, ..*self }.run(domain)
+    }
+
+    /// Where numbers differ behind calls that are drawn and not the same in both graphs.
+    fn excused(&self, numbers: &Result<(Run, Run), Stopped>) -> Vec<(u32, Place, String)> {
+        let Ok((before, after)) = numbers else { return Vec::new() };
+        let differences = compare(before, after);
+        let mut excused = Vec::new();
+        let (mut traced, mut ways) = (None, None);
+        for Difference { rank, place, aspect } in differences {
+            if !matches!(aspect, Aspect::Value { .. }) {
+                continue;
+            }
+            let at = rank as usize;
+            if ways.as_ref().is_none_or(|(of, _)| *of != at) {
+                ways = self.ways(at).map(|ways| (at, ways));
+            }
+            let Some((_, [one, other])) = &ways else { continue };
+            if !one.draws() && !other.draws() {
+                continue;
+            }
+            let runs = traced.get_or_insert_with(|| self.traced(&Numbers::of_trial(0)).ok());
+            let runs = match runs {
+                Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
+                None => [None, None],
+            };
+            if let Some(why) = Ways::excuse([one, other], runs, &place) {
+                excused.push((rank, place, why));
+            }
+        }
+        excused
+    }
+
+    /// Why elements whose terms differ may differ although they are equal in all trials.
+    fn apart(&self, trials: u32, terms: Option<&(Run, Run)>) -> Option<String> {
+        let start = format!("terms differ, and numbers that are equal in {trials} trials are no evidence");
+        let Some((one, other)) = terms else {
+            return Some(format!("{start}: what is computed depends on data"));
+        };
+        let (before, after) = match self.traced(&Polynomials::default()) {
+            Ok(runs) => runs,
+            Err(Stopped::Before(failure) | Stopped::After(failure)) => {
+                return Some(format!("{start}: {failure}"));
+            }
+        };
+        let mut doubt = Doubt::where_differ(&before, Some(&after));
+        doubt.keep_where_differ(one, other);
+        if doubt.open() > 0
+            && let Ok(others) = self.run(&Terms { seed: 1 })
+        {
+            doubt.settle_constants((one, &others.0), (other, &others.1));
+        }
+        if let Some(doubtful) = doubt.places.iter().find(|doubtful| !doubtful.open.is_empty()) {
+            let [one, other] = self.ways(doubtful.rank)?;
+            let runs = [before.ranks.get(doubtful.rank)?, after.ranks.get(doubtful.rank)?];
+            let what = match Ways::parting([&one, &other], runs, &doubtful.place) {
+                Some(node) => format!("{node} may act where no trial came"),
+                None => "the two graphs compute in other ways".to_string(),
+            };
+            return Some(format!("{start}: {what}"));
+        }
+        for trial in 0..2 {
+            let Ok((one, other)) = self.traced(&Numbers::of_trial(trial)) else { continue };
+            for rank in 0..one.ranks.len().min(other.ranks.len()) {
+                let [first, second] = self.ways(rank)?;
+                let polynomials = [before.ranks.get(rank)?, after.ranks.get(rank)?];
+                let numbers = [&one.ranks[rank], &other.ranks[rank]];
+                if let Some(node) = Ways::hidden_rounding([&first, &second], polynomials, numbers) {
+                    return Some(format!("{start}: {node} may hide that what it takes is rounded otherwise"));
+                }
+            }
+        }
+        None
     }
 
     /// Makes trials after the first one, of which `first` is the run before, until everything in doubt has moved.
@@ -295,6 +415,15 @@ impl<'r> Doubt<'r> {
             }
         }
         Doubt { places, terms: after.map(|after| (before, after)) }
+    }
+
+    /// Leaves out what is equal in these runs.
+    fn keep_where_differ(&mut self, before: &Run, after: &Run) {
+        for doubtful in &mut self.places {
+            let sides = [before, after].map(|run| Cells::at(run, doubtful.rank, &doubtful.place));
+            let [Some(one), Some(other)] = sides else { continue };
+            doubtful.open.retain(|(i, _)| one.get(*i) != other.get(*i));
+        }
     }
 
     fn open(&self) -> usize {

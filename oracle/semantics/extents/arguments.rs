@@ -7,10 +7,6 @@ use super::reason::Reason;
 use crate::graph::{NodeId, Span, Value};
 use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema};
 
-/// Operators whose dimension is one of their first tensor, beside the reductions.
-const SOFTMAXES: [&str; 4] =
-    ["_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"];
-
 /// A call of an operator with a schema.
 pub(super) struct Call<'c> {
     pub(super) info: &'c OpInfo,
@@ -140,28 +136,28 @@ impl<'g> Machine<'_, 'g> {
                 }
                 continue;
             }
-            if is_default(value, param.default.as_ref()) || is_out(param) {
+            if param.is_default(self.graph, value) || param.is_out() {
                 continue;
             }
-            self.words.put(Tag::Argument, index as u32);
             match self.reduced_dims(call, index) {
-                Some(dims) => {
+                Some((dims, rank)) => {
+                    let Some(dims) = call.info.dims_counted(index, dims, rank) else { continue };
+                    self.words.put(Tag::Argument, index as u32);
                     self.words.put(Tag::List, dims.len() as u32);
                     dims.into_iter().for_each(|dim| self.words.int(dim));
                 }
-                None => self.encode(value)?,
+                None => {
+                    self.words.put(Tag::Argument, index as u32);
+                    self.encode(value)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The dimensions that a call reduces, counted from the first one and in order; `None` for other parameters, and
-    /// where they are not known.
-    fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
-        let is_dim = call.param(index).is_some_and(|param| param.name == "dim");
-        let reduces = matches!(call.info.kind, Kind::Reduce(_) | Kind::Cumsum)
-            || SOFTMAXES.contains(&call.schema.name.as_str());
-        if !is_dim || !reduces {
+    /// The dimensions that a call reduces, and how many there are; `None` for other parameters, and where they are not known.
+    fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<(Vec<i64>, i64)> {
+        if !call.info.counts_dims(index) {
             return None;
         }
         let Produced::Tensor(tensor, _) = self.produced(call.node(0).ok()?).ok()? else { return None };
@@ -169,12 +165,11 @@ impl<'g> Machine<'_, 'g> {
             return None;
         }
         let rank = self.eval.sizes(tensor).len() as i64;
-        let mut dims = self.ints(call, index).ok()?;
-        for dim in &mut dims {
-            *dim = if (-rank..0).contains(dim) { *dim + rank } else { *dim };
-        }
-        dims.sort_unstable();
-        Some(dims)
+        let dims = match call.bound.given(index) {
+            Some(Value::None) => Vec::new(),
+            _ => self.ints(call, index).ok()?,
+        };
+        Some((dims, rank))
     }
 
     /// Writes the arguments of a node without a schema as words.
@@ -264,24 +259,5 @@ impl<'g> Machine<'_, 'g> {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether a parameter is a buffer for the result, whose content does not matter.
-pub(super) fn is_out(param: &Param) -> bool {
-    param.write && param.keyword_only
-}
-
-/// Whether a given value says the same as the default.
-fn is_default(value: Value, default: Option<&Default>) -> bool {
-    match (value, default) {
-        (Value::None, Some(Default::None)) => true,
-        (Value::Bool(b), Some(Default::Bool(d))) => b == *d,
-        (Value::Int(n), Some(Default::Int(d))) => n == *d,
-        (Value::Float(x), Some(Default::Float(d))) => x.to_bits() == d.to_bits(),
-        (Value::Float(x), Some(Default::Int(d))) => x == *d as f64,
-        (Value::Int(n), Some(Default::Float(d))) => n as f64 == *d,
-        (Value::List(span), Some(Default::Ints(ints))) => span.is_empty() && ints.is_empty(),
-        _ => false,
     }
 }

@@ -6,7 +6,7 @@
 use super::GroupId;
 use super::algebra::Family;
 use super::arena::Arena;
-use super::key::{self, KeyDifference, difference};
+use super::key::{self, KeyDifference, Tag, difference};
 use super::place::{GroupSet, HERE, PlaceId};
 use super::same::{Judge, Pair, Relation};
 use super::source::{KeyId, Source, SourceId, Symbol, Traits, ValueId};
@@ -220,7 +220,7 @@ impl Judge<'_> {
         }
         // Another constant. On other operands it may come to the same: `(x * 2) * 3` and `x * 6`.
         let is_same_operator = one.is_some() && one == other;
-        if is_same_operator && self.take_the_same(a.source, b.source) {
+        if is_same_operator && self.take_the_same(a.source, b.source) && !self.is_fixed(a.source) {
             return Relation::Different;
         }
         // Of no other call it is known that it does not give back what it takes, or what another one makes of it.
@@ -235,13 +235,27 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a source is a call of tensors of which no more is known than what it depends on.
+    /// Whether a call that is not computed takes no tensors and draws nothing: another one may give the same numbers, as
+    /// `iota` and `arange` do.
+    fn is_fixed(&self, source: SourceId) -> bool {
+        match self.arena.get(self.arena.uncast(source)) {
+            Source::Opaque { key, .. } => {
+                let takes = |(word, _)| {
+                    matches!(key::tag(word), Some(Tag::Tensor | Tag::Token | Tag::Draw | Tag::Number))
+                };
+                !key::tokens(self.arena.words(key)).any(takes)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a source is a call of which no more is known than what it depends on.
     fn may_be_any(&self, source: SourceId) -> bool {
         let source = self.arena.uncast(source);
         match self.arena.get(source) {
             Source::Opaque { key, .. } => {
-                self.arena.family(source) == Family::Other
-                    && key::tensors(self.arena.words(key)).next().is_some()
+                let takes_tensors = key::tensors(self.arena.words(key)).next().is_some();
+                self.arena.family(source) == Family::Other && (takes_tensors || self.is_fixed(source))
             }
             _ => false,
         }

@@ -2,7 +2,7 @@
 //! logical values of the inputs.
 
 use super::algebra::write_whole_numbers;
-use super::arguments::{Call, is_out};
+use super::arguments::Call;
 use super::evaluation::{Effect, Produced, Tensor};
 use super::key::{Tag, tensors};
 use super::layout;
@@ -258,7 +258,7 @@ impl Machine<'_, '_> {
                 let tensor = self.tensor(node)?;
                 // The only thing written is the result: then the written value is the result.
                 let number =
-                    if is_out(param) || call.schema.returns.len() <= 1 { output - WRITTEN } else { output };
+                    if param.is_out() || call.schema.returns.len() <= 1 { output - WRITTEN } else { output };
                 self.write_source(tensor, key, number, more)?;
                 output = output.wrapping_add(1);
             }

@@ -11,7 +11,7 @@ use super::super::block::{Block, Mark};
 use super::super::domain::{Domain, Outcome, Trouble, refuse};
 use super::super::hash::{self, mix};
 use super::super::layout::{self, Window};
-use super::super::program::Step;
+use super::super::program::{Step, stated};
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};
 use crate::ops::{Kind, OpInfo, Random, Schema};
@@ -96,26 +96,37 @@ impl<'a, D: Domain> Rank<'a, D> {
     /// A hash of everything that a node is given: its operator and the values of its arguments. Of a first argument
     /// that only says shape and dtype, these.
     pub(super) fn arguments(&self, node: NodeId, key: u64) -> Outcome<u64> {
-        let graph = self.program.graph;
+        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
         let mut hash = key;
-        for (index, &value) in graph.args(node).iter().enumerate() {
-            let shape_of = match index == 0 && self.reads_shape_of_first(node) {
+        for (param, value) in stated(self.program.graph, node, info) {
+            let shape_of = match param == 0 && self.reads_shape_of_first(node) {
                 true => self.maybe_tensor(value)?,
                 false => None,
             };
-            hash = match shape_of {
-                Some(window) => {
-                    let hash = mix(hash, window.dtype as u64);
-                    hash::words(hash, window.shape.iter().map(|&n| n as u64))
-                }
-                None => mix(hash, self.digest(&self.item(value)?)?.hash),
-            };
-        }
-        for (name, value) in graph.kwargs(node) {
-            hash = mix(hash, hash::text(name));
-            hash = mix(hash, self.digest(&self.item(value)?)?.hash);
+            if let Some(window) = shape_of {
+                hash = hash::words(
+                    mix(mix(hash, param), window.dtype as u64),
+                    window.shape.iter().map(|&n| n as u64),
+                );
+            } else if let Some((info, dims, rank)) = self.dims_of_first(node, param, value) {
+                let Some(dims) = info.dims_counted(param as usize, dims, rank) else { continue };
+                hash = hash::words(mix(hash, param), dims.into_iter().map(|dim| dim as u64));
+            } else {
+                hash = mix(mix(hash, param), self.digest(&self.item(value)?)?.hash);
+            }
         }
         Ok(hash)
+    }
+
+    /// An argument that counts dimensions of the first tensor, and how many that has.
+    fn dims_of_first(&self, node: NodeId, param: u64, value: Value) -> Option<(&OpInfo, Vec<i64>, i64)> {
+        let info = self.program.steps.get(node.index())?.info?;
+        if !info.counts_dims(param as usize) {
+            return None;
+        }
+        let first = self.program.graph.arg(node, 0)?;
+        let rank = self.maybe_tensor(first).ok()??.shape.len() as i64;
+        Some((info, self.ints(value).ok()?, rank))
     }
 
     /// Whether the first argument of a node only says shape and dtype.

@@ -6,7 +6,7 @@ use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
 use super::super::number::{Number, range};
 use super::super::numbers::rounded;
-use super::super::program::Step;
+use super::super::program::{Step, stated};
 use super::super::promote::{Participant, promote_types, result_type};
 use super::super::rank::{Item, Rank};
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
@@ -413,16 +413,11 @@ impl<D: Domain> Rank<'_, D> {
         }
         let graph = self.program.graph;
         let (mut operands, mut key) = (Vec::new(), step.key);
-        let destination = step.into.filter(|_| graph.kwarg(node, "out").is_some());
-        for (i, value) in
-            graph.args(node).iter().copied().chain(graph.kwargs(node).map(|(_, v)| v)).enumerate()
-        {
-            if Some(value) == destination {
-                continue;
-            }
+        for (param, value) in stated(graph, node, step.info) {
+            key = mix(key, param);
             match self.maybe_tensor(value)? {
                 Some(window) => operands.push(Given::Tensor(window)),
-                None => key = mix(mix(key, i as u64), self.digest(&self.item(value)?)?.hash),
+                None => key = mix(key, self.digest(&self.item(value)?)?.hash),
             }
         }
         let participants: Vec<Participant> = operands.iter().map(|o| o.participant()).collect();

@@ -222,7 +222,7 @@ pub(super) use {with_float, with_integer};
 
 /// A number on its way from one dtype to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Scalar {
+pub(crate) enum Scalar {
     Float(f64),
     Int(i128),
     Complex(f32, f32),
@@ -231,7 +231,7 @@ pub(super) enum Scalar {
 /// The number in a cell.
 // One of the types that the macro names is `f64` itself.
 #[allow(clippy::useless_conversion)]
-pub(super) fn decode(cell: u64, dtype: Dtype) -> Scalar {
+pub(crate) fn decode(cell: u64, dtype: Dtype) -> Scalar {
     with_float!(dtype, F => Scalar::Float(f64::from(F::load(cell))), else
     with_integer!(dtype, F => Scalar::Int(F::load(cell)), else {
         let (re, im) = C64::load(cell);

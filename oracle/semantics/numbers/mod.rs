@@ -26,7 +26,7 @@
 //! known. With [`Numbers::draws_functions`] each is a function drawn at random: its elements are those of an input
 //! whose key is a hash of the operator and of the values of its arguments. Equal arguments give equal results, others
 //! give others, and nothing is said of what the operator computes. Random operators that nobody models are drawn in
-//! the same way, by the key of the draw.
+//! the same way, by the key of the draw. What such numbers prove: [`trials`](super::trials).
 //!
 //! # What it does not do
 //!
@@ -41,7 +41,8 @@ use super::hash::{mix, words};
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
-use format::{C64, Format, Scalar, decode, encode, with_float, with_integer};
+use format::{C64, Format, encode, with_float, with_integer};
+pub(super) use format::{Scalar, decode};
 use function::Real;
 
 /// The domain of numbers.

@@ -1,0 +1,325 @@
+//! Which operators stand between the inputs of a graph and what it gives: what an equality or a difference of numbers
+//! rests on.
+//!
+//! Everything here may take too much for being on the way, never too little: whoever writes to memory is on the way of
+//! everybody who reads it, before or after.
+
+use super::compare::{Place, output_node};
+use super::hash::{self, mix, words};
+use super::program::{Action, Program, Step, stated};
+use super::run::{Digest, RankRun};
+use crate::graph::{Dim, NodeId, Tensor, Value};
+use crate::ops::{Collective, Kind, OpInfo, Random};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What leads where in one graph.
+pub(super) struct Ways<'p, 'g> {
+    program: &'p Program<'g>,
+    /// For each node one that stands for all with which it may share memory.
+    memory: Vec<u32>,
+    writers: FxHashMap<u32, Vec<NodeId>>,
+    /// Which values are made of what is drawn.
+    drawn: Vec<bool>,
+}
+
+/// Whether numbers draw what a step gives, since the oracle does not compute it.
+fn is_drawn(step: &Step) -> bool {
+    let is_view = step.info.is_some_and(OpInfo::is_view);
+    match step.action {
+        Action::Call(
+            Kind::Opaque
+            | Kind::Unknown
+            | Kind::Pointwise
+            | Kind::Random(Random::Like | Random::Opaque | Random::Attention),
+        ) => !is_view,
+        Action::Communicate(Collective::Other, _) => true,
+        _ => false,
+    }
+}
+
+/// Whether a step may have thresholds that random numbers do not meet.
+fn has_thresholds(step: &Step) -> bool {
+    match step.action {
+        Action::Call(kind) => !kind.is_polynomial() || is_drawn(step),
+        _ => is_drawn(step),
+    }
+}
+
+impl<'p, 'g> Ways<'p, 'g> {
+    pub(super) fn new(program: &'p Program<'g>) -> Ways<'p, 'g> {
+        let graph = program.graph;
+        let count = graph.len();
+        let mut this = Ways {
+            program,
+            memory: (0..count as u32).collect(),
+            writers: FxHashMap::default(),
+            drawn: vec![false; count],
+        };
+        let mut inputs: FxHashMap<u32, NodeId> = FxHashMap::default();
+        for node in graph.ids() {
+            let Some(step) = program.steps.get(node.index()) else { continue };
+            if let Action::Input(index) = step.action {
+                let first = *inputs.entry(index).or_insert(node);
+                this.join(first, node);
+            }
+            let Some(info) = step.info else { continue };
+            if matches!(info.kind, Kind::GetItem | Kind::Wait) {
+                graph.for_each_input(node, &mut |input| this.join(input, node));
+            }
+            let declared = info.schema.iter().flat_map(|schema| schema.aliases());
+            for (_, param) in declared.chain(info.undeclared_aliases().iter().copied()) {
+                this.given(node, info, param).into_iter().for_each(|input| this.join(input, node));
+            }
+        }
+        for node in graph.ids() {
+            let Some(step) = program.steps.get(node.index()) else { continue };
+            let Some(info) = step.info else { continue };
+            let mut is_drawn = is_drawn(step);
+            graph.for_each_input(node, &mut |input| is_drawn |= this.is_drawn(input));
+            this.drawn[node.index()] |= is_drawn;
+            for param in info.mutated().chain(info.undeclared_writes().iter().copied()) {
+                for written in this.given(node, info, param) {
+                    let root = this.root(written);
+                    this.writers.entry(root).or_default().push(node);
+                    this.drawn[root as usize] |= is_drawn;
+                }
+            }
+        }
+        this
+    }
+
+    /// The nodes given for a parameter.
+    fn given(&self, node: NodeId, info: &OpInfo, param: usize) -> Vec<NodeId> {
+        let graph = self.program.graph;
+        let name = info.schema.as_ref().and_then(|schema| schema.params.get(param)).map(|param| &param.name);
+        let value = graph.arg(node, param).or_else(|| graph.kwarg(node, name?));
+        match value {
+            Some(Value::Node(node)) => vec![node],
+            Some(Value::List(span)) => {
+                let nodes = graph.values(span).iter().filter_map(|value| match value {
+                    Value::Node(node) => Some(*node),
+                    _ => None,
+                });
+                nodes.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn root(&self, node: NodeId) -> u32 {
+        let mut at = node.0;
+        while let Some(&next) = self.memory.get(at as usize).filter(|&&next| next != at) {
+            at = next;
+        }
+        at
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId) {
+        let (a, b) = (self.root(a), self.root(b));
+        if let Some(of) = self.memory.get_mut(a.max(b) as usize) {
+            *of = a.min(b);
+        }
+    }
+
+    fn is_drawn(&self, node: NodeId) -> bool {
+        let is_drawn = |at: u32| self.drawn.get(at as usize).copied().unwrap_or(false);
+        is_drawn(node.0) || is_drawn(self.root(node))
+    }
+
+    /// Whether anything is drawn.
+    pub(super) fn draws(&self) -> bool {
+        self.drawn.contains(&true)
+    }
+
+    /// All nodes on the way to what lies at a place, in list order.
+    pub(super) fn to(&self, place: &Place) -> Vec<NodeId> {
+        let graph = self.program.graph;
+        let mut open: Vec<NodeId> = match place {
+            Place::Output(path) => output_node(graph, path).into_iter().collect(),
+            Place::Input(name) => self
+                .program
+                .inputs
+                .iter()
+                .filter(|input| input.name == *name)
+                .map(|input| input.node)
+                .collect(),
+            Place::Effect(_) | Place::World => graph.ids().collect(),
+        };
+        let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
+        while let Some(node) = open.pop() {
+            let mut add = |node: NodeId| {
+                if node.index() < graph.len() && seen.insert(node) {
+                    open.push(node);
+                }
+            };
+            graph.for_each_input(node, &mut add);
+            self.writers.get(&self.root(node)).into_iter().flatten().for_each(|&writer| add(writer));
+        }
+        let mut all: Vec<NodeId> = seen.into_iter().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The calls among some nodes of which numbers show nothing but what they are given: those that are drawn, and those
+    /// with thresholds that are made of drawn values. Each kind of call (operator, constants, sizes of its inputs) with
+    /// its nodes; of calls that give one value, the first.
+    fn uncertain(&self, nodes: &[NodeId], trace: &[Digest]) -> FxHashMap<u64, Vec<NodeId>> {
+        let mut all: FxHashMap<u64, Vec<NodeId>> = FxHashMap::default();
+        let mut seen = FxHashSet::default();
+        for &node in nodes {
+            let Some(step) = self.program.steps.get(node.index()) else { continue };
+            let is_uncertain = is_drawn(step) || has_thresholds(step) && self.is_drawn(node);
+            if !is_uncertain {
+                continue;
+            }
+            let call = self.call(node, step);
+            let value = trace.get(node.index()).map(|digest| digest.hash);
+            if value.is_none_or(|value| seen.insert((call, value))) {
+                all.entry(call).or_default().push(node);
+            }
+        }
+        all
+    }
+
+    /// A hash of a call without the values of its tensors.
+    fn call(&self, node: NodeId, step: &Step) -> u64 {
+        let graph = self.program.graph;
+        let rank = graph.arg(node, 0).and_then(|first| match first {
+            Value::Node(first) => graph.tensor_of(first).map(|tensor| graph.dims(tensor.shape).len() as i64),
+            _ => None,
+        });
+        let mut key = step.key;
+        for (param, value) in stated(graph, node, step.info) {
+            let counted = step.info.zip(rank).filter(|(info, _)| info.counts_dims(param as usize));
+            key = match (counted, self.ints(value)) {
+                (Some((info, rank)), Some(dims)) => match info.dims_counted(param as usize, dims, rank) {
+                    Some(dims) => words(mix(key, param), dims.into_iter().map(|dim| dim as u64)),
+                    None => key,
+                },
+                _ => mix(mix(key, param), self.value(value)),
+            };
+        }
+        key
+    }
+
+    fn ints(&self, value: Value) -> Option<Vec<i64>> {
+        match value {
+            Value::None => Some(Vec::new()),
+            Value::Int(n) => Some(vec![n]),
+            Value::List(span) => {
+                let ints = self.program.graph.values(span).iter().map(|value| match value {
+                    Value::Int(n) => Some(*n),
+                    _ => None,
+                });
+                ints.collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// A hash of an argument: of a tensor its dtype and sizes.
+    fn value(&self, value: Value) -> u64 {
+        let graph = self.program.graph;
+        let tensor = |tensor: &Tensor| {
+            let sizes = graph.dims(tensor.shape).iter().map(|dim: &Dim| dim.known().map_or(0, |n| n as u64));
+            words(mix(1, tensor.dtype as u64), sizes)
+        };
+        match value {
+            Value::Node(node) => graph.tensor_of(node).map_or(2, tensor),
+            Value::List(span) | Value::Dict(span) | Value::Slice(span) | Value::Complex(span) => {
+                let values = graph.values(span);
+                words(mix(3, values.len() as u64), values.iter().map(|&value| self.value(value)))
+            }
+            Value::Bool(b) => mix(4, u64::from(b)),
+            Value::Int(n) => mix(5, n as u64),
+            Value::Float(x) => mix(6, x.to_bits()),
+            Value::Str(text) | Value::Function(text) | Value::MemoryFormat(text) | Value::Layout(text) => {
+                mix(7, hash::text(graph.text(text)))
+            }
+            Value::Dtype(dtype) => mix(8, dtype as u64),
+            Value::Symbolic(expr) => mix(9, hash::text(graph.text(graph.expr(expr).text))),
+            Value::None | Value::Dangling(_) | Value::Device(_) => 10,
+        }
+    }
+
+    /// A node with its operator.
+    pub(super) fn words(&self, node: NodeId) -> String {
+        let graph = self.program.graph;
+        format!("{} ({})", graph.name(node), graph.target(node))
+    }
+
+    /// What is done at a place, or rather before it, that the oracle does not compute, where both graphs do not do it
+    /// alike: why numbers that differ there convict nobody.
+    pub(super) fn excuse(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
+        let trace = |side: usize| runs[side].map_or(&[][..], |run| &run.trace);
+        let calls = [0, 1].map(|side| sides[side].uncertain(&sides[side].to(place), trace(side)));
+        let count = |side: usize, call: &u64| calls[side].get(call).map_or(0, Vec::len);
+        // First what the graph after does: it is the one that is asked about.
+        let (side, node) = [1, 0].into_iter().find_map(|side| {
+            let unlike = calls[side].iter().filter(|(call, _)| count(0, call) != count(1, call));
+            unlike.filter_map(|(_, nodes)| nodes.first()).min().map(|&node| (side, node))
+        })?;
+        let (ways, which) = (sides[side], ["before", "after"][side]);
+        let is_drawn = ways.program.steps.get(node.index()).is_some_and(is_drawn);
+        let what = match is_drawn {
+            true => "which the oracle does not compute",
+            false => "which takes what the oracle does not compute",
+        };
+        let other = match count(1 - side, &ways.call(node, ways.program.steps.get(node.index())?)) {
+            0 => "and which the other graph does not call so",
+            _ => "and which the other graph calls another number of times",
+        };
+        Some(format!("numbers differ behind {} of the graph {which}, {what}, {other}", ways.words(node)))
+    }
+
+    /// Of the nodes on the way to a place, the first with thresholds that gives what no node of the other graph gives.
+    pub(super) fn parting(sides: [&Ways; 2], runs: [&RankRun; 2], place: &Place) -> Option<String> {
+        let values = runs.map(|run| run.trace.iter().map(|digest| digest.hash).collect::<FxHashSet<u64>>());
+        let of: [fn(&Step) -> bool; 2] = [has_thresholds, |step| matches!(step.action, Action::Call(_))];
+        of.into_iter().find_map(|wanted| {
+            [1, 0].into_iter().find_map(|side| {
+                let ways = sides[side];
+                let is_new = |node: &NodeId| {
+                    let value = runs[side].trace.get(node.index());
+                    value.is_some_and(|digest| !values[1 - side].contains(&digest.hash))
+                };
+                let has = |node: &NodeId| ways.program.steps.get(node.index()).is_some_and(wanted);
+                let node = ways.to(place).into_iter().find(|node| has(node) && is_new(node))?;
+                Some(format!("{} of the graph {}", ways.words(node), ["before", "after"][side]))
+            })
+        })
+    }
+
+    /// A node with thresholds, or a cast, that is given numbers which differ from those of the other graph although they are
+    /// equal but for roundings: that may not show behind it.
+    pub(super) fn hidden_rounding(
+        sides: [&Ways; 2],
+        polynomials: [&RankRun; 2],
+        numbers: [&RankRun; 2],
+    ) -> Option<String> {
+        let pairs = |side: usize| polynomials[side].trace.iter().zip(&numbers[side].trace);
+        let mut known: [FxHashMap<u64, FxHashSet<u64>>; 2] = Default::default();
+        for (side, known) in known.iter_mut().enumerate() {
+            for (polynomial, number) in pairs(side) {
+                known.entry(polynomial.hash).or_default().insert(number.hash);
+            }
+        }
+        [1, 0].into_iter().find_map(|side| {
+            let ways = sides[side];
+            let hides = |step: &Step| has_thresholds(step) || matches!(step.action, Action::Call(Kind::Cast));
+            let nodes = ways.program.graph.ids();
+            let mut nodes = nodes.filter(|node| ways.program.steps.get(node.index()).is_some_and(hides));
+            let differs = |input: NodeId| {
+                let Some((polynomial, number)) = pairs(side).nth(input.index()) else { return false };
+                let others = known[1 - side].get(&polynomial.hash);
+                polynomial.poisoned == 0 && others.is_some_and(|others| !others.contains(&number.hash))
+            };
+            let node = nodes.find(|&node| {
+                let mut found = false;
+                ways.program.graph.for_each_input(node, &mut |input| found |= differs(input));
+                found
+            })?;
+            Some(format!("{} of the graph {}", ways.words(node), ["before", "after"][side]))
+        })
+    }
+}
