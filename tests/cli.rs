@@ -514,6 +514,8 @@ fn memory_is_counted_and_events_are_judged() {
     let own = scratch.write("own.jsonl", &events.stdout);
     let judged = program(&["lifecycle", &own, "--graph", graph]);
     assert_eq!(status(&judged), 0, "{}{}", text(&judged.stdout), text(&judged.stderr));
+    let left_out = "reads, writes, launches and waits are not";
+    assert!(text(&judged.stdout).contains(left_out), "{}", text(&judged.stdout));
     let twice = "{\"event\":\"alloc\",\"storage\":\"x\",\"bytes\":8}\n{\"event\":\"free\",\"storage\":\"x\"}\n\
                  {\"event\":\"free\",\"storage\":\"x\"}\n{\"event\":\"end\"}\n";
     let judged = program(&["lifecycle", &scratch.write("twice.jsonl", twice.as_bytes())]);
