@@ -5,8 +5,8 @@
 //! Who calls a graph may write to what it returns. Equal values are not enough then: two outputs that come back as one
 //! tensor, an input that comes back as a result, or an output whose elements lie on one another are written through.
 //! So for every output and every input or other output, it is compared whether the two share a byte before and after.
-//! Views of one bucket show bytes of their own, and share nothing. The strides of outputs are compared for partitions, as
-//! recorded: PyTorch's buckets hand on columns of a bucket, whose strides are others than those of a result of its own.
+//! Views of one bucket show bytes of their own, and share nothing. The strides of outputs are compared for partitions,
+//! as recorded: PyTorch's buckets hand on columns of a bucket, whose strides are others than those of a result of its own.
 //!
 //! # What it does not do
 //!

@@ -1,8 +1,8 @@
 //! Which device a result is on: no pass moves values to another device.
 //!
-//! The graph of another rank is recorded on another device of the same kind. So of nodes that were there before kinds are
-//! compared, and numbers only with one another: what was on one device is on one device. A new node is on the device
-//! that it names, else on that of its inputs.
+//! The graph of another rank is recorded on another device of the same kind. So of nodes that were there before kinds
+//! are compared, and numbers only with one another: what was on one device is on one device. A new node is on the
+//! device that it names, else on that of its inputs.
 
 use crate::graph::{Graph, NodeId, Value};
 use crate::ops::{Kind, Ops};
@@ -25,7 +25,8 @@ pub(super) fn fault(graph: &Graph, id: NodeId, twin: Option<(&Graph, NodeId)>) -
     (named != found).then(|| format!("it is made on {named}, and recorded on {found}"))
 }
 
-/// Nodes whose device has another number than that of others on the same device before; `twin_of` gives the node before.
+/// Nodes whose device has another number than that of others on the same device before; `twin_of` gives the node
+/// before.
 pub(super) fn renumbered(
     before: &Graph,
     after: &Graph,

@@ -403,7 +403,8 @@ fn larger(a: Size, b: Size) -> bool {
     matches!((a, b), (Size::Known(a), Size::Known(b)) if a > b)
 }
 
-/// The index tensor of `gather` and `scatter`: as many dimensions as the tensor, no larger but along `dim`, and of integers.
+/// The index tensor of `gather` and `scatter`: as many dimensions as the tensor, no larger but along `dim`, and of
+/// integers.
 fn indices(call: &Call, tensor: &TensorMeta) -> Rule<TensorMeta> {
     let index = call.tensor("index")?;
     let dim = call.dim("dim", tensor.shape.len())?;
