@@ -237,6 +237,12 @@ impl PassConfig {
         self
     }
 
+    /// Gives an option another value, whatever it had.
+    pub fn set(&mut self, key: String, value: Setting) {
+        self.options.retain(|(known, _)| *known != key);
+        self.options.push((key, value));
+    }
+
     /// An option as written.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.options.iter().find(|(k, _)| k == key).map(|(_, setting)| setting)

@@ -477,6 +477,57 @@ fn ranks_that_wait_for_each_other_do_not_finish() {
 }
 
 #[test]
+fn what_is_given_twice_or_does_not_fit_is_refused() {
+    let case = "tests/cases/bucket/all_gather_pair.graph";
+    let joint = "corpus/real/small_tp_allreduce_joint.json.gz";
+    let scratch = Scratch::new("refused");
+    let mut longer = std::fs::read(joint).unwrap();
+    longer.extend(b"more");
+    let longer = scratch.write("longer.json.gz", &longer);
+    for (arguments, why) in [
+        (
+            &["check", "bucketing", case, "--set", "cap=1MiB", "--set", "cap=2MiB"][..],
+            "--set cap: given twice",
+        ),
+        (&["check", "bucketing", &longer], "bytes follow its end"),
+        (
+            &["check", "partition", joint, "--method", "replay", "--set", "promises=[minimum_cut]"],
+            "minimum_cut needs method=min-cut",
+        ),
+        (&["fuzz", "bucketing", "--set", "bogus=1", "--cases", "1"], "no option \"bogus\""),
+        (&["fuzz", "all", "--set", "cap=1MiB", "--cases", "1"], "name one pass"),
+    ] {
+        let output = program(arguments);
+        assert_eq!(status(&output), 2, "{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    let same = program(&["check", "bucketing", case, "--set", "cap=1MiB", "--set", "cap=1MiB"]);
+    assert_eq!(status(&same), 0, "{}", text(&same.stderr));
+}
+
+#[test]
+fn a_campaign_sets_an_option_of_every_case() {
+    let scratch = Scratch::new("set");
+    let store = scratch.path("store");
+    let fuzz = |set: &[&str]| {
+        let start =
+            ["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "40", "--reduce-seconds", "2"];
+        program(&[&start[..], &["--out", &store], set].concat())
+    };
+    let run = fuzz(&["--set", "mode=default", "--set", "cap=1MiB"]);
+    let (told, cases) = (text(&run.stdout), "pass bucketing");
+    assert!(told.starts_with("bucketing by pr158663 with cap=1MiB mode=default, seed 0"), "{told}");
+    let passes: Vec<&str> = told.lines().filter(|line| line.trim().starts_with(cases)).collect();
+    let has_both = |line: &&str| line.contains("cap=1MiB") && line.contains("mode=default");
+    assert!(!passes.is_empty() && passes.iter().all(has_both), "{told}");
+    let same = fuzz(&["--set", "cap=1MiB", "--set", "mode=default"]);
+    assert_eq!(status(&same), status(&run), "{}", text(&same.stderr));
+    let other = fuzz(&["--set", "cap=2MiB"]);
+    assert_eq!(status(&other), 2);
+    assert!(text(&other.stderr).contains("they differ in: set"), "{}", text(&other.stderr));
+}
+
+#[test]
 fn time_and_threads_have_limits() {
     // A reduction ends with its time, also where that is over before the first judgement.
     let reduce = program(&["reduce", "corpus/schedule_scored/00.graph", "--seconds", "0"]);
@@ -485,6 +536,7 @@ fn time_and_threads_have_limits() {
     for (arguments, why) in [
         (["fuzz", "bucketing", "--jobs", "5000"], "at most 1024"),
         (["smoke", "--device=host", "--interleavings", "99999999999"], "100000"),
+        (["smoke", "--device=host", "--interleavings", "0"], "0 is not in 1..=100000"),
     ] {
         let output = program(&arguments);
         assert_eq!(status(&output), 2, "{}{}", text(&output.stdout), text(&output.stderr));
@@ -510,6 +562,8 @@ fn memory_is_counted_and_events_are_judged() {
     let own = scratch.write("own.jsonl", &events.stdout);
     let judged = program(&["lifecycle", &own, "--graph", graph]);
     assert_eq!(status(&judged), 0, "{}{}", text(&judged.stdout), text(&judged.stderr));
+    let left_out = "reads, writes, launches and waits are not";
+    assert!(text(&judged.stdout).contains(left_out), "{}", text(&judged.stdout));
     let twice = "{\"event\":\"alloc\",\"storage\":\"x\",\"bytes\":8}\n{\"event\":\"free\",\"storage\":\"x\"}\n\
                  {\"event\":\"free\",\"storage\":\"x\"}\n{\"event\":\"end\"}\n";
     let judged = program(&["lifecycle", &scratch.write("twice.jsonl", twice.as_bytes())]);

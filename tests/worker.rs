@@ -54,6 +54,7 @@ fn campaign(candidate: &dyn Candidate, pass: PassKind, cases: u64) -> Campaign<'
         options: options(),
         reduction: Budget { questions: 12, time: Duration::from_secs(600) },
         graphs: Vec::new(),
+        set: Vec::new(),
         ranks: RankPlan::All,
         batch: 16,
         reproductions: None,

@@ -46,7 +46,7 @@ pub use summary::{Batch, Ending, Summary};
 
 use crate::candidates::worker::panic_message;
 use crate::candidates::{Candidate, Reference};
-use crate::case::{Case, PassConfig};
+use crate::case::{Case, PassConfig, Setting};
 use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
 use crate::graph::Graph;
 use crate::judge::partition::forward_outputs;
@@ -116,6 +116,8 @@ pub struct Campaign<'a> {
     pub reduction: Budget,
     /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint graphs.
     pub graphs: Vec<(String, Graph)>,
+    /// Options that every case gives its pass, in place of what is generated.
+    pub set: Vec<(String, Setting)>,
     /// As which ranks a candidate runs that bakes the rank in.
     pub ranks: RankPlan,
     /// Cases in a batch: [`BATCH`], or fewer where a case takes long.
@@ -348,6 +350,7 @@ impl Campaign<'_> {
             ranks: self.ranks,
             batch: self.batch,
             without: self.left_out(),
+            set: self.set.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             known: self.known.digest(),
         })
     }
@@ -391,6 +394,18 @@ impl Campaign<'_> {
         self.case_by(&self.config(&[self.candidate]), number)
     }
 
+    /// Whether the reference takes a case with what is set.
+    ///
+    /// # Errors
+    /// What is wrong with an option.
+    pub fn check_set(&self) -> Result<(), String> {
+        if self.set.is_empty() {
+            return Ok(());
+        }
+        let judged = judge::judge(&self.case(0), &Reference, &self.options);
+        judged.map(|_| ()).map_err(|error| error.to_string())
+    }
+
     /// The pass of case `number`: of all passes, each family in turn.
     fn family(&self, number: u64) -> PassKind {
         const FAMILIES: [PassKind; 4] =
@@ -417,14 +432,18 @@ impl Campaign<'_> {
     /// Case `number`, as all candidates take it.
     fn case_for(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
         let case = self.generated(candidates, config, number);
-        candidates.iter().fold(case, |case, candidate| candidate.narrowed(case, number))
+        let mut case = candidates.iter().fold(case, |case, candidate| candidate.narrowed(case, number));
+        if let Some(pass) = &mut case.pass {
+            self.set.iter().for_each(|(key, value)| pass.set(key.clone(), value.clone()));
+        }
+        case
     }
 
     fn generated(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
         match self.family(number) {
             PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
-                let case = joint::case(&joints(candidates), self.seed, number);
+                let case = joint::case(&joints(candidates, &self.set), self.seed, number);
                 return self.graft(&case, number).unwrap_or(case);
             }
             PassKind::Schedule => {
@@ -695,15 +714,21 @@ impl Campaign<'_> {
 }
 
 /// The joint graphs that all candidates take. Tags are made for a method: what was made for a replay is not put to another one,
-/// which would save what its tags only stop short of.
-fn joints(candidates: &[&dyn Candidate]) -> joint::Config {
+/// which would save what its tags only stop short of. So it is with an option that is `set` to one value.
+fn joints(candidates: &[&dyn Candidate], set: &[(String, Setting)]) -> joint::Config {
     let pass = PassKind::Partition;
+    let stated = |key: &str| set.iter().find(|(known, _)| known == key).map(|(_, value)| value.word());
     let takes = |key: &str, values: &[&str]| {
+        if let Some(stated) = stated(key) {
+            return stated.is_some_and(|stated| values.contains(&stated));
+        }
         candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
     };
     let most = most_ranks(candidates, pass);
     let mut config = joint::Config::default().without(&without(candidates, pass)).up_to_ranks(most);
-    if !takes("method", &["replay"]) {
+    if stated("method") == Some(Some("replay")) {
+        config.replay = 100;
+    } else if !takes("method", &["replay"]) {
         config.replay = 0;
     }
     match (takes("method", &["default"]), takes("method", &["min-cut"])) {

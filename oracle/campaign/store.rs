@@ -69,6 +69,9 @@ pub struct Header {
     /// What the candidate does not take, and is not generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// The options that every case gives its pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// The digest of the list of known findings, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
@@ -93,9 +96,13 @@ impl Header {
             RankPlan::All => String::new(),
             plan => format!(", {}", plan.title()),
         };
+        let set = match &self.set[..] {
+            [] => String::new(),
+            set => format!(" with {}", set.join(" ")),
+        };
         let Header { pass, candidate, seed, values, generator, .. } = self;
         format!(
-            "{pass} by {candidate}{graphs}, seed {seed}, values {values}, generator {generator}{ranks}{shard}"
+            "{pass} by {candidate}{graphs}{set}, seed {seed}, values {values}, generator {generator}{ranks}{shard}"
         )
     }
 }

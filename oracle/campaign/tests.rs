@@ -27,6 +27,7 @@ fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
         options: Options { values: Values::Off, ..Options::default() },
         reduction: Budget { questions: 40, ..Budget::default() },
         graphs: Vec::new(),
+        set: Vec::new(),
         ranks: RankPlan::All,
         batch: BATCH,
         reproductions: None,

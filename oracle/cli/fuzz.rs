@@ -2,7 +2,7 @@
 
 use super::check::ValuesArgument;
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signals};
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate};
 use crate::case::PassConfig;
@@ -74,6 +74,8 @@ pub(super) struct Fuzz {
     /// partition joint graphs with edits, instead of generated ones.
     #[arg(long = "graph", value_name = "FILE")]
     graphs: Vec<PathBuf>,
+    #[command(flatten)]
+    options: PassOptions,
     /// How values are compared; auto executes every eighth case, and those that are not proved or refuted symbolically.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
@@ -132,6 +134,12 @@ impl Fuzz {
                 self.offers(candidate.as_ref(), pass)?;
             }
         }
+        let mut set = self.options.settings()?;
+        // In whatever order they are given, it is one campaign.
+        set.sort_by(|(a, _), (b, _)| a.cmp(b));
+        if pass.is_none() && !set.is_empty() {
+            return Err(CouldNotRun::new("--set: name one pass, since each has options of its own"));
+        }
         let old = self.against.as_ref();
         let old = old.map(|old| self.worker.named_or_command(old, limits, &stop)).transpose()?;
         let known = self.known(limits)?;
@@ -189,12 +197,14 @@ impl Fuzz {
                 },
                 reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
                 graphs: graphs.clone(),
+                set: set.clone(),
                 ranks: self.ranks(),
                 batch: if self.worker.is_given() { WORKER_BATCH } else { BATCH },
                 reproductions: self.repro.clone(),
                 progress: std::io::stderr().is_terminal(),
                 stop: stop.clone(),
             };
+            campaign.check_set().map_err(|why| CouldNotRun::new(format_args!("--set: {why}")))?;
             let done = match &old {
                 Some(old) => campaign.compare(old.as_ref()).map(|diff| diffs.push(diff)),
                 None => campaign.run().map(|summary| summaries.push(summary)),
@@ -312,7 +322,8 @@ fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> R
     }
     if total(|s| s.total.invalid) > 0 {
         return Err(CouldNotRun::new(
-            "some cases could not be judged (see above): the generator is at fault",
+            "some cases could not be judged (see above): the generator is at fault, or --set does not fit what else they \
+             say of their pass",
         ));
     }
     let judged_nothing = |summary: &Summary| summary.judged_nothing() || !summary.idle().is_empty();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Lifecycle {
     /// Events, a JSON object a line (docs/memory.md). Without it, the events of the graph's own run are printed.
     events: Option<PathBuf>,
-    /// The graph whose run is predicted; without it only memory safety is judged.
+    /// The graph whose allocations and frees are predicted; without it only memory safety is judged.
     #[arg(long, value_name = "GRAPH")]
     graph: Option<PathBuf>,
     /// Stop at the first fault.
@@ -80,7 +80,7 @@ fn replayed<'g>(graph: &'g Graph, path: &Path) -> Result<(Facts<'g>, Replay), Co
     Ok((facts, replay))
 }
 
-/// What the prediction does not know.
+/// What is not held against the graph, and what the prediction does not know.
 fn notes_of(replay: &Replay) -> Vec<String> {
     let unknown = [
         (replay.uncertain.len(), "may or may not share memory: the prediction is an upper bound"),
@@ -90,7 +90,10 @@ fn notes_of(replay: &Replay) -> Vec<String> {
         ),
     ];
     let nodes = |n: usize| if n == 1 { "1 node".to_string() } else { format!("{n} nodes") };
-    unknown.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", nodes(*n))).collect()
+    let known = "allocations and frees are held against the graph; reads, writes, launches and waits are not, only \
+                 against what is live and in flight";
+    let doubts = unknown.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", nodes(*n)));
+    std::iter::once(known.to_string()).chain(doubts).collect()
 }
 
 fn text_of(summary: &Summary, notes: &[String]) -> String {

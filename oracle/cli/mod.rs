@@ -226,7 +226,16 @@ impl PassOptions {
         if let Some(case) = case.filter(|case| case.name == pass) {
             config = case.clone();
         }
+        for (key, value) in self.settings()? {
+            config.set(key, value);
+        }
+        Ok(config)
+    }
+
+    /// What the command line sets.
+    fn settings(&self) -> Result<Vec<(String, crate::case::Setting)>, CouldNotRun> {
         let method = self.method.iter().map(|method| format!("method={method}"));
+        let mut settings: Vec<(String, crate::case::Setting)> = Vec::new();
         for setting in self.set.iter().cloned().chain(method) {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(CouldNotRun::new(format_args!("--set {setting}: expected KEY=VALUE")));
@@ -240,10 +249,16 @@ impl PassOptions {
                         .collect(),
                 ),
             };
-            config.options.retain(|(k, _)| k != key);
-            config.options.push((key.to_string(), value));
+            match settings.iter().find(|(known, _)| known == key) {
+                Some((_, other)) if *other != value => {
+                    let why = format_args!("--set {key}: given twice, as {other} and as {value}");
+                    return Err(CouldNotRun::new(why));
+                }
+                Some(_) => {}
+                None => settings.push((key.to_string(), value)),
+            }
         }
-        Ok(config)
+        Ok(settings)
     }
 }
 

@@ -31,11 +31,11 @@ pub(super) struct Smoke {
     /// Where values, interleavings, delays and the place of a fault are drawn from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Interleavings of the replay on the host, at most 100,000.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=MOST_RUNS))]
+    /// Interleavings of the replay on the host, from 1 to 100,000.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     interleavings: u64,
-    /// Repetitions with delayed streams, at most 100,000.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=MOST_RUNS))]
+    /// Repetitions with delayed streams, from 1 to 100,000.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
     repetitions: u64,
     /// The most elements that the ranks of a case may have together: the same as --limit smoke=N; default: 1048576.
     #[arg(long, value_name = "N")]

@@ -5,7 +5,8 @@
 //! Who calls a graph may write to what it returns. Equal values are not enough then: two outputs that come back as one
 //! tensor, an input that comes back as a result, or an output whose elements lie on one another are written through.
 //! So for every output and every input or other output, it is compared whether the two share a byte before and after.
-//! Views of one bucket show bytes of their own, and share nothing.
+//! Views of one bucket show bytes of their own, and share nothing. The strides of outputs are compared for partitions,
+//! as recorded: PyTorch's buckets hand on columns of a bucket, whose strides are others than those of a result of its own.
 //!
 //! # What it does not do
 //!
@@ -24,8 +25,8 @@ pub(super) const ID: &str = "graph/aliases-kept";
 /// What the rule states, and why.
 pub(super) const STATEMENT: (&str, &str) = (
     "Outputs share bytes with inputs and with one another, and elements of an output with one another, where they did \
-     before and nowhere else.",
-    "Who calls the graph may write to what it returns.",
+     before and nowhere else; of a partition they have the strides that they had before.",
+    "Who calls the graph may write to what it returns, and take views of it.",
 );
 
 /// Pairs on one storage that are compared at most.
@@ -118,6 +119,12 @@ pub(super) fn aliases_kept(
             let finding = told(format!("output {}: {}", b.position, words(is)), vec![b.node]);
             let (then, however) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
             findings.push(finding.then(then).however(however));
+        } else if first.is_some()
+            && let Some((was, is)) = other_strides((before.0, a), (after.0, b))
+        {
+            let finding = told(format!("output {} has other strides than before", b.position), vec![b.node]);
+            findings
+                .push(finding.then(format!("its strides are {was:?}")).however(format!("they are {is:?}")));
         }
     }
     match doubt {
@@ -133,6 +140,18 @@ fn repeats(graph: &Graph, output: &Output) -> bool {
     let many = |size: &Dim| matches!(size, Dim::Static(size) if *size > 1);
     !sizes.contains(&Dim::Static(0))
         && sizes.iter().zip(strides).any(|(size, stride)| many(size) && *stride == Dim::Static(0))
+}
+
+/// The strides of two outputs of one shape, where they differ along more than one element.
+fn other_strides(was: (&Graph, &Output), is: (&Graph, &Output)) -> Option<(Vec<i64>, Vec<i64>)> {
+    let known = |(graph, output): (&Graph, &Output)| {
+        let tensor = graph.tensor(output.tensor?);
+        Some((graph.sizes(tensor.shape)?, graph.sizes(tensor.stride)?))
+    };
+    let ((sizes, strides), (new_sizes, new_strides)) = (known(was)?, known(is)?);
+    let alike = sizes == new_sizes && strides.len() == new_strides.len() && !sizes.contains(&0);
+    let differ = sizes.iter().zip(strides.iter().zip(&new_strides)).any(|(&size, (a, b))| size > 1 && a != b);
+    (alike && differ).then_some((strides, new_strides))
 }
 
 /// What the inputs and outputs of a graph share; `None` where there are too many pairs.

@@ -431,10 +431,15 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             findings.push(finding.however(fault.to_string()));
         }
     }
+    let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])
+        .into_iter()
+        .peekable();
     for id in after.graph.ids() {
         let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
         let fault = super::device::fault(after.graph, id, twin)
-            .or_else(|| super::device::mixed(after.graph, id).filter(|_| twin.is_none()));
+            .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
+            .or_else(|| super::device::mixed(after.graph, id).filter(|_| twin.is_none()))
+            .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));
         if let Some(why) = fault {
             let title = format!("the device of {} is not true", after.graph.name(id));
             let finding = evidence.finding("bucket/metadata-true", Stage::After, title);

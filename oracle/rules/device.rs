@@ -1,8 +1,12 @@
-//! Which device a result is on: no pass moves values to another kind of device.
+//! Which device a result is on: no pass moves values to another device.
 //!
-//! Kinds are compared, not numbers: the graph of another rank is recorded on another device of the same kind.
+//! The graph of another rank is recorded on another device of the same kind. So of nodes that were there before kinds
+//! are compared, and numbers only with one another: what was on one device is on one device. A new node is on the
+//! device that it names, else on that of its inputs.
 
 use crate::graph::{Graph, NodeId, Value};
+use crate::ops::{Kind, Ops};
+use rustc_hash::FxHashMap;
 
 /// What is wrong with the device that `id` is recorded on, given the node that it was before.
 pub(super) fn fault(graph: &Graph, id: NodeId, twin: Option<(&Graph, NodeId)>) -> Option<String> {
@@ -19,6 +23,64 @@ pub(super) fn fault(graph: &Graph, id: NodeId, twin: Option<(&Graph, NodeId)>) -
     }
     let (named, found) = (named(graph, id)?, *found.first()?);
     (named != found).then(|| format!("it is made on {named}, and recorded on {found}"))
+}
+
+/// Nodes whose device has another number than that of others on the same device before; `twin_of` gives the node
+/// before.
+pub(super) fn renumbered(
+    before: &Graph,
+    after: &Graph,
+    twin_of: &dyn Fn(NodeId) -> Option<NodeId>,
+) -> Vec<(NodeId, String)> {
+    let (mut to, mut from) = (FxHashMap::default(), FxHashMap::default());
+    let mut found = Vec::new();
+    for id in after.ids() {
+        let Some(twin) = twin_of(id) else { continue };
+        let tensors =
+            (0..).map_while(|index| Some((before.tensor_at(twin, index)?, after.tensor_at(id, index)?)));
+        let devices = tensors.map(|(was, is)| (before.text(was.device), after.text(is.device)));
+        let numbered =
+            devices.filter(|(was, is)| was.contains(':') && is.contains(':') && kind(was) == kind(is));
+        let wrong = numbered.filter_map(|(was, is)| {
+            let &mut (now, other) = to.entry(was).or_insert((is, id));
+            let &mut (then, another) = from.entry(is).or_insert((was, id));
+            match (now == is, then == was) {
+                (true, true) => None,
+                (false, _) => {
+                    Some(format!("it is on {is}, and {} on {now}; both were on {was}", after.name(other)))
+                }
+                _ => Some(format!("it is on {is} with {}, and was on {was} before", after.name(another))),
+            }
+        });
+        found.extend(wrong.take(1).map(|why| (id, why)));
+    }
+    found
+}
+
+/// What is wrong with the device of a node that is new: another one than that it names, or than that of its inputs.
+pub(super) fn strayed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
+    let info = ops.call(graph, id)?;
+    if info.schema.is_none() || matches!(info.kind, Kind::Opaque | Kind::Unknown) {
+        return None;
+    }
+    let found = graph.text(graph.tensor_at(id, 0)?.device);
+    if let Some(Value::Device(device)) = graph.kwarg(id, "device") {
+        let named = graph.text(device);
+        let differs = named.contains(':') && found.contains(':') && named != found;
+        return (differs && kind(named) == kind(found))
+            .then(|| format!("it is made on {named}, and recorded on {found}"));
+    }
+    let names_one = |value: &Value| matches!(value, Value::Device(_));
+    if graph.args(id).iter().any(names_one) || graph.kwargs(id).any(|(_, value)| names_one(&value)) {
+        return None;
+    }
+    let inputs = graph.inputs(id);
+    // Numbers of no dimension may be anywhere.
+    let tensors = inputs.iter().filter_map(|&input| graph.tensor_of(input));
+    let mut devices = tensors.filter(|t| !graph.dims(t.shape).is_empty()).map(|t| graph.text(t.device));
+    let on = devices.next()?;
+    (on != found && devices.all(|device| device == on))
+        .then(|| format!("its inputs are on {on}, and it is recorded on {found}"))
 }
 
 /// The kinds of devices that the inputs of a node are on, where there are several; numbers of no dimension may be anywhere.

@@ -319,7 +319,8 @@ pub static CATALOGUE: &[Rule] = &[
         id: "order/same-nodes",
         severity: Severity::Soundness,
         passes: REPAIR,
-        statement: "A repair changes the order of the nodes and nothing else.",
+        statement: "A repair changes the order of the nodes and nothing else: not their arguments, and not the dtypes, sizes, \
+                    strides, offsets and devices recorded of their results.",
         reason: "A repair that edits nodes is another pass.",
         check: order::same_nodes,
     },
@@ -386,8 +387,9 @@ pub static CATALOGUE: &[Rule] = &[
         id: "bucket/metadata-true",
         severity: Severity::Soundness,
         passes: BUCKETING,
-        statement: "The recorded result of every node is what its operator makes of its inputs, and is recorded in no \
-                    other memory's storage, as far as it was so before.",
+        statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
+                    one that it names, and is recorded in no other memory's storage, as far as it was so before; a view \
+                    may be recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
         check: bucket::metadata_true,
     },

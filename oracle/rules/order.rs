@@ -1,11 +1,11 @@
 //! `order/*`: the list after is an order in which the graph may be executed, and the right one.
 
 use super::correspondence::same_constants;
-use super::{Checked, Evidence, Finding, Side, Stage};
+use super::{Checked, Evidence, Finding, Side, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
-use crate::graph::{NodeId, OrderingEdge};
+use crate::graph::{Graph, NodeId, OrderingEdge};
 use std::ops::Range;
 
 /// No cycle over arguments and ordering edges.
@@ -219,15 +219,44 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
                     || !same_constants(before.graph, id, after.graph, twin)
                 {
                     report(format!("{name} was changed"), Some(id), None, "its arguments differ".into());
+                } else if let Some(how) = other_record((before.graph, id), (after.graph, twin))
+                    .or_else(|| device::fault(after.graph, twin, Some((before.graph, id))))
+                {
+                    report(format!("{name} was changed"), Some(id), None, how);
                 }
             }
         }
+    }
+    for (id, how) in device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()]) {
+        report(format!("{} was changed", after.graph.name(id)), None, Some(id), how);
     }
     for id in after.graph.ids().filter(|id| c.before_of[id.index()].is_none()) {
         let name = after.graph.name(id);
         report(format!("{name} was added"), None, Some(id), "no node before is it".into());
     }
     Checked::Findings(findings)
+}
+
+/// In which way a node's recorded result is another one after, as far as both sides record it in numbers.
+fn other_record((before, id): (&Graph, NodeId), (after, twin): (&Graph, NodeId)) -> Option<String> {
+    let tensors =
+        (0..).map_while(|index| Some((before.tensor_at(id, index)?, after.tensor_at(twin, index)?)));
+    for (p, q) in tensors {
+        if p.dtype != q.dtype {
+            return Some(format!("it is recorded as {}, before as {}", q.dtype.name(), p.dtype.name()));
+        }
+        for (what, p, q) in [("sizes", p.shape, q.shape), ("strides", p.stride, q.stride)] {
+            if let (Some(p), Some(q)) = (before.sizes(p), after.sizes(q))
+                && p != q
+            {
+                return Some(format!("it is recorded with {what} {q:?}, before with {p:?}"));
+            }
+        }
+        if p.offset != q.offset {
+            return Some(format!("it is recorded at offset {}, before at {}", q.offset, p.offset));
+        }
+    }
+    None
 }
 
 /// Repairing twice is repairing once, and a sorted list is left alone.

@@ -186,9 +186,18 @@ fn a_changed_result_is_found() {
 #[test]
 fn rules_answer_as_pytorch_does() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path =
-        std::env::var_os("SHAPE_CASES").map_or(project.join("tests/ops/shape_cases.json.gz"), PathBuf::from);
-    let graph = read(&path);
+    let path = std::env::var_os("SHAPE_CASES").map(PathBuf::from);
+    answers_agree(&path.unwrap_or(project.join("tests/ops/shape_cases.json.gz")));
+}
+
+/// The same for calls with an argument that is spoilt.
+#[test]
+fn rules_refuse_what_pytorch_refuses() {
+    answers_agree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ops/slip_cases.json.gz"));
+}
+
+fn answers_agree(path: &Path) {
+    let graph = read(path);
     let ops = Ops::of(&graph);
     let (mut answered, mut refused) = (0, 0);
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();

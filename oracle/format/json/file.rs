@@ -2,6 +2,7 @@
 
 use super::{Document, ReadError, read_within, write_document};
 use crate::limits::Limit;
+use flate2::bufread;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -30,11 +31,25 @@ pub(super) fn decompressed(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, R
     match MultiGzDecoder::new(bytes).take(most.saturating_add(1)).read_to_end(&mut text) {
         Ok(_) if text.len() as u64 > most => Err(too_long()),
         Ok(_) => Ok(Some(text)),
+        // One member was read, and no other begins behind it.
+        Err(_) if ends_in_junk(bytes) => Err(ReadError::new("bad gzip data: bytes follow its end")),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Err(ReadError::new("truncated gzip data: the file ends too early"))
         }
         Err(error) => Err(ReadError::new(format_args!("bad gzip data: {error}"))),
     }
+}
+
+/// Whether what follows the last whole member of gzip data does not begin another one.
+fn ends_in_junk(mut bytes: &[u8]) -> bool {
+    while bytes.starts_with(&MAGIC) {
+        let mut member = bufread::GzDecoder::new(bytes);
+        if std::io::copy(&mut member, &mut std::io::sink()).is_err() {
+            return false;
+        }
+        bytes = member.into_inner();
+    }
+    !bytes.is_empty()
 }
 
 /// Reads a document from a file. The error names the file.

@@ -3,7 +3,7 @@
 use super::size::{Size, contiguous, text};
 use super::{Output, ShapeError, TensorMeta};
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Out, Span, Tensor, Value};
-use crate::ops::{Bound, OpInfo, Schema};
+use crate::ops::{Bound, Kind, OpInfo, Param, Schema};
 
 /// Why a rule ends early.
 pub(super) enum Stop {
@@ -28,6 +28,84 @@ pub(super) enum Operand {
     Absent,
 }
 
+/// Operators of which PyTorch takes a Python number where their schema wants a tensor. Source:
+/// `should_allow_numbers_as_tensors` in `torch/csrc/utils/python_arg_parser.cpp`.
+const TAKE_NUMBERS: &[&str] =
+    &["add", "sub", "mul", "div", "floor_divide", "to", "_to_copy", "copy", "_conj"];
+
+fn takes_numbers(schema: &Schema) -> bool {
+    TAKE_NUMBERS.contains(&schema.name.trim_end_matches('_'))
+}
+
+/// Whether a parameter of type `ty` takes `value`. Types that are not named here take anything, and so do nodes whose
+/// result is not recorded as something else.
+fn takes(graph: &Graph, schema: &Schema, ty: &str, value: Value) -> bool {
+    let (ty, optional) = ty.strip_suffix('?').map_or((ty, false), |ty| (ty, true));
+    if let Some((element, _)) = ty.strip_suffix(']').and_then(|ty| ty.rsplit_once('[')) {
+        let takes = |value| takes(graph, schema, element, value);
+        return match value {
+            Value::None => optional,
+            Value::List(span) => graph.values(span).iter().all(|&value| takes(value)),
+            Value::Node(_) | Value::Dangling(_) => true,
+            // One number counts as a list of it.
+            value => !element.starts_with("Tensor") && takes(value),
+        };
+    }
+    let is_real = matches!(
+        value,
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Symbolic(_) | Value::Node(_)
+    );
+    match (ty, value) {
+        (_, Value::Dangling(_)) => true,
+        ("Tensor" | "int" | "SymInt" | "float" | "Scalar" | "str" | "ScalarType", Value::None) => optional,
+        ("Tensor", Value::Node(node)) if node.index() < graph.len() => match graph.node(node).out {
+            Out::Int(_) | Out::SymInt(_) | Out::SymBool(_) => takes_numbers(schema),
+            Out::Tuple(_) => false,
+            Out::None => optional,
+            _ => true,
+        },
+        ("Tensor", Value::Node(_)) => true,
+        ("Tensor", value) => takes_numbers(schema) && (is_real || matches!(value, Value::Complex(_))),
+        ("Scalar", Value::Node(node)) => {
+            node.index() >= graph.len() || !matches!(graph.node(node).out, Out::Tensor(_) | Out::Tuple(_))
+        }
+        ("Scalar", value) => is_real || matches!(value, Value::Complex(_)),
+        ("float", _) => is_real,
+        ("int" | "SymInt", value) => is_real && !matches!(value, Value::Float(_)),
+        ("ScalarType", value) => matches!(value, Value::Dtype(_) | Value::Int(_) | Value::Node(_)),
+        ("str", value) => matches!(value, Value::Str(_) | Value::Node(_)),
+        _ => true,
+    }
+}
+
+/// In words, that a parameter does not take a value.
+fn misfit(param: &Param, value: Value) -> String {
+    let ty = param.ty.trim_end_matches('?');
+    let (element, is_list) = ty.split_once('[').map_or((ty, false), |(element, _)| (element, true));
+    let wanted = match element.trim_end_matches('?') {
+        "Tensor" => "tensor",
+        "int" | "SymInt" => "integer",
+        "float" | "Scalar" => "number",
+        "ScalarType" => "dtype",
+        "str" => "string",
+        other => other,
+    };
+    if is_list {
+        return format!("{} is not a list of {wanted}s", param.name);
+    }
+    let found = match value {
+        Value::None => "None",
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Complex(_) | Value::Symbolic(_) => {
+            "a number"
+        }
+        Value::List(_) => "a list",
+        Value::Str(_) => "a string",
+        _ => "something else",
+    };
+    let article = if wanted == "integer" { "an" } else { "a" };
+    format!("{} is {found}, not {article} {wanted}", param.name)
+}
+
 pub(super) struct Call<'a> {
     pub graph: &'a Graph,
     pub info: &'a OpInfo,
@@ -37,10 +115,19 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub fn new(graph: &'a Graph, node: NodeId, info: &'a OpInfo, schema: &'a Schema) -> Rule<Call<'a>> {
-        match Bound::new(graph, node, schema) {
-            Ok(bound) => Ok(Call { graph, info, schema, bound }),
-            Err(error) => Err(Stop::Fault(ShapeError::Arguments(error))),
+        let bound =
+            Bound::new(graph, node, schema).map_err(|error| Stop::Fault(ShapeError::Arguments(error)))?;
+        // Kernels of some of these take None where a tensor is asked for.
+        let open = matches!(info.kind, Kind::Opaque | Kind::Random(_) | Kind::Unknown);
+        for (index, param) in schema.params.iter().enumerate() {
+            if let Some(value) = bound.given(index)
+                && !(open && param.ty == "Tensor" && value == Value::None)
+                && !takes(graph, schema, &param.ty, value)
+            {
+                return fault(misfit(param, value));
+            }
         }
+        Ok(Call { graph, info, schema, bound })
     }
 
     /// The operator's name without namespace and overload, for statements.
@@ -97,6 +184,7 @@ impl<'a> Call<'a> {
     pub fn tensor(&self, name: &str) -> Rule<TensorMeta> {
         match self.operand(name)? {
             Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Number(_) if takes_numbers(self.schema) => Err(Stop::Undecided),
             Operand::Number(_) => fault(format!("{name} is a number, not a tensor")),
             Operand::Absent => fault(format!("{name} is None, not a tensor")),
         }
@@ -218,6 +306,19 @@ impl<'a> Call<'a> {
             return fault(format!("dimension {dim} of a tensor of {rank} dimensions"));
         }
         Ok(if dim < 0 { dim + n } else { dim } as usize)
+    }
+
+    /// Dimensions of a tensor of `rank` dimensions, none of them twice.
+    pub fn distinct_dims(&self, given: &[i64], rank: usize) -> Rule<Vec<usize>> {
+        let mut dims = Vec::with_capacity(given.len());
+        for &dim in given {
+            let dim = self.wrap(dim, rank)?;
+            if dims.contains(&dim) {
+                return fault(format!("dimension {dim} appears twice in {given:?}"));
+            }
+            dims.push(dim);
+        }
+        Ok(dims)
     }
 
     /// The argument `name` as a dimension.

@@ -5,7 +5,7 @@ use super::moves::packed;
 use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
 use super::size::{Size, numel};
-use super::{Inferred, TensorMeta, many, one};
+use super::{Inferred, Output, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Fill, Random};
 
@@ -31,15 +31,38 @@ pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
 
 pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
     match kind {
-        Random::Bernoulli => one(packed(&call.tensor("self")?)),
+        Random::Bernoulli => {
+            let tensor = call.tensor("self")?;
+            if call.schema.param("p").is_none() {
+                draws(call, tensor.dtype)?;
+            }
+            one(packed(&tensor))
+        }
         Random::NativeDropout => {
             let input = call.tensor("input")?;
+            if call.value("train") != Some(Value::Bool(false)) {
+                draws(call, input.dtype)?;
+            }
             // Of a tensor without elements, the mask is a copy.
             let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
             let mask = like(std::slice::from_ref(&input), input.shape.clone(), dtype);
             many([like(std::slice::from_ref(&input), input.shape.clone(), input.dtype), mask])
         }
-        _ => sized(call, Some(DEFAULT_FLOAT)),
+        _ => {
+            let inferred = sized(call, Some(DEFAULT_FLOAT))?;
+            if let Inferred::One(Output::Tensor(tensor)) = &inferred {
+                draws(call, tensor.dtype)?;
+            }
+            Ok(inferred)
+        }
+    }
+}
+
+/// Refuses to draw real numbers as integers or bools.
+pub(super) fn draws(call: &Call, dtype: Option<Dtype>) -> Rule<()> {
+    match dtype.filter(|dtype| dtype.class() < DtypeClass::Float) {
+        Some(dtype) => fault(format!("{} does not take {}", call.name(), dtype.name())),
+        None => Ok(()),
     }
 }
 
@@ -75,7 +98,7 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
         }
         if call.schema.param("stride").is_some() {
             let stride = call.sizes("stride")?;
-            if stride.len() != shape.len() {
+            if stride.len() != shape.len() || stride.iter().any(|s| s.known().is_some_and(|n| n < 0)) {
                 return fault(format!(
                     "{} of {} with strides {}",
                     call.name(),
@@ -104,25 +127,31 @@ pub(super) fn arange(call: &Call) -> Rule<Inferred> {
     let names = ["start", "end", "step"].map(|name| call.schema.param(name).map(|_| name));
     let mut float = false;
     let mut parts = [Some(0i64), None, Some(1i64)];
-    for (name, part) in names.into_iter().zip(&mut parts) {
+    let mut reals = [Some(0.0), None, Some(1.0)];
+    for (name, (part, real)) in names.into_iter().zip(parts.iter_mut().zip(&mut reals)) {
         let Some(name) = name else { continue };
         match call.value(name) {
-            Some(Value::Float(_)) => {
+            Some(Value::Float(x)) => {
                 float = true;
-                *part = None;
+                (*part, *real) = (None, Some(x));
             }
-            Some(_) => *part = call.size(name)?.known(),
+            Some(_) => {
+                *part = call.size(name)?.known();
+                *real = part.map(|n| n as f64);
+            }
             None => {}
         }
+    }
+    if let [Some(start), Some(end), Some(step)] = reals
+        && (step == 0.0 || (end - start) * step.signum() < 0.0)
+    {
+        return fault(format!("arange from {start} to {end} by {step}"));
     }
     let dtype = call.dtype("dtype").unwrap_or(if float { DEFAULT_FLOAT } else { Dtype::I64 });
     let [Some(start), Some(end), Some(step)] = parts else {
         return one(TensorMeta::fresh(vec![Size::Unknown], Some(dtype)));
     };
     let span = end.checked_sub(start);
-    if step == 0 || span.is_some_and(|s| s != 0 && (s < 0) != (step < 0)) {
-        return fault(format!("arange from {start} to {end} by {step}"));
-    }
     let count = span.and_then(|s| {
         let whole = s.checked_div(step)?;
         Some(whole + i64::from(whole.checked_mul(step)? != s))

@@ -1,7 +1,7 @@
 //! Rules of matrix products. Source: `aten/src/ATen/native/LinearAlgebra.cpp`.
 
-use super::call::{Call, Rule, fault};
-use super::size::Size;
+use super::call::{Call, Rule, Stop, fault};
+use super::size::{Size, numel};
 use super::{Inferred, TensorMeta, one};
 use crate::graph::Dtype;
 use crate::ops::Matmul;
@@ -26,7 +26,14 @@ pub(super) fn infer(call: &Call, kind: Matmul) -> Rule<Inferred> {
     if let (Some(x), Some(y)) = (a.dtype, b.dtype)
         && x != y
     {
+        // Of no elements PyTorch asks it here and there only.
+        if [&a.shape, &b.shape].iter().any(|shape| numel(shape) == Size::Known(0)) {
+            return Err(Stop::Undecided);
+        }
         return fault(format!("{} of {} and {}", call.name(), x.name(), y.name()));
+    }
+    if a.dtype == Some(Dtype::Bool) {
+        return fault(format!("{} does not take bool", call.name()));
     }
     let Some((batch, rows, columns)) = product(&a.shape, &b.shape) else { return refuse() };
     let mut shape = match kind {
@@ -45,6 +52,11 @@ pub(super) fn infer(call: &Call, kind: Matmul) -> Rule<Inferred> {
     let dtype: Option<Dtype> = call.dtype("out_dtype").or(a.dtype);
     if first == 1 {
         let bias = call.tensor(call.param(0))?;
+        if let (Some(x), Some(y)) = (bias.dtype, a.dtype)
+            && x != y
+        {
+            return fault(format!("{} of {} and {}", call.name(), x.name(), y.name()));
+        }
         let fits = call.broadcast(&[&bias.shape, &shape]).is_ok_and(|s| s.len() == shape.len());
         let grows = bias
             .shape

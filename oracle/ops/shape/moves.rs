@@ -9,7 +9,7 @@ use super::promote::ResultType;
 use super::size::{Size, numel};
 use super::view::{narrow, slice_extent, split_with_sizes};
 use super::{Inferred, TensorMeta, many, one};
-use crate::graph::{Dtype, DtypeClass};
+use crate::graph::Dtype;
 use crate::ops::Move;
 
 pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
@@ -25,18 +25,40 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         Move::Repeat => repeat(call),
         Move::Flip => {
             let tensor = call.tensor("self")?;
-            for dim in call.ints("dims")? {
-                call.wrap(dim, tensor.shape.len())?;
-            }
+            call.distinct_dims(&call.ints("dims")?, tensor.shape.len())?;
             one(like(std::slice::from_ref(&tensor), tensor.shape.clone(), tensor.dtype))
         }
-        Move::Roll => one(packed(&call.tensor("self")?)),
+        Move::Roll => {
+            let tensor = call.tensor("self")?;
+            let (shifts, dims) = (call.sizes("shifts")?, call.ints("dims")?);
+            if shifts.is_empty() {
+                return fault(format!("{} has no shifts", call.name()));
+            }
+            // Nothing else is asked of a tensor without elements.
+            if numel(&tensor.shape).known().is_none_or(|n| n == 0) {
+                return one(packed(&tensor));
+            }
+            for &dim in &dims {
+                call.wrap(dim, tensor.shape.len())?;
+            }
+            // Without dimensions, all elements are rolled as one row.
+            if shifts.len() != dims.len().max(1) {
+                return fault(format!("roll by {} along {dims:?}", call.text(&shifts)));
+            }
+            one(packed(&tensor))
+        }
         Move::Index => index(call),
         Move::IndexSelect => index_select(call),
         Move::IndexPut => {
             let tensor = call.tensor("self")?;
             let part = indexed(call, &tensor)?;
-            fits(call, "values", &call.tensor("values")?.shape, &part)?;
+            let values = call.tensor("values")?;
+            if let (Some(a), Some(b)) = (values.dtype, tensor.dtype)
+                && a != b
+            {
+                return fault(format!("{} puts {} into {}", call.name(), a.name(), b.name()));
+            }
+            fits(call, "values", &values.shape, &part)?;
             one(packed(&tensor))
         }
         Move::Gather => {
@@ -46,7 +68,10 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         }
         Move::Scatter | Move::ScatterAdd => {
             let tensor = call.tensor("self")?;
-            indices(call, &tensor)?;
+            let index = indices(call, &tensor)?;
+            if call.schema.param("src").is_some() {
+                scattered(call, &tensor, &index)?;
+            }
             one(packed(&tensor))
         }
         Move::Embedding => {
@@ -57,6 +82,9 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
                     call.text(&weight.shape)
                 ));
             };
+            if let Some(dtype) = indices.dtype.filter(|dtype| !is_index(*dtype)) {
+                return fault(format!("the indices of embedding are {}, not int64 or int32", dtype.name()));
+            }
             let mut shape = indices.shape;
             shape.push(width);
             one(TensorMeta::fresh(shape, weight.dtype))
@@ -104,7 +132,7 @@ pub(super) fn packed(tensor: &TensorMeta) -> TensorMeta {
 }
 
 /// Refuses a source that does not broadcast to the shape of what it is written to.
-fn fits(call: &Call, name: &str, source: &[Size], target: &[Size]) -> Rule<()> {
+pub(super) fn fits(call: &Call, name: &str, source: &[Size], target: &[Size]) -> Rule<()> {
     let together = call.broadcast(&[source, target]);
     let exact =
         together.is_ok_and(|t| t.len() == target.len() && !t.iter().zip(target).any(|(&a, &b)| a.differs(b)));
@@ -280,6 +308,9 @@ fn repeat(call: &Call) -> Rule<Inferred> {
     let Some(added) = repeats.len().checked_sub(tensor.shape.len()) else {
         return fault(format!("cannot repeat {} by {}", call.text(&tensor.shape), call.text(&repeats)));
     };
+    if repeats.iter().any(|n| n.known().is_some_and(|n| n < 0)) {
+        return fault(format!("cannot repeat {} by {}", call.text(&tensor.shape), call.text(&repeats)));
+    }
     let old = std::iter::repeat_n(Size::Known(1), added).chain(tensor.shape.iter().copied());
     let shape = old.zip(&repeats).map(|(size, &by)| size.times(by)).collect();
     one(TensorMeta::fresh(shape, tensor.dtype))
@@ -291,14 +322,22 @@ fn repeat(call: &Call) -> Rule<Inferred> {
 fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
     let mut taken: Vec<(usize, Vec<Size>)> = Vec::new();
     let mut dim = 0;
-    for index in call.optional_tensors("indices")? {
+    let indices = call.optional_tensors("indices")?;
+    if indices.iter().all(Option::is_none) {
+        return fault(format!("{} has no index", call.name()));
+    }
+    for index in indices {
         let Some(index) = index else {
             dim += 1;
             continue;
         };
         match index.dtype {
             Some(Dtype::Bool | Dtype::U8) => {
-                for _ in 0..index.shape.len() {
+                for &size in &index.shape {
+                    if tensor.shape.get(dim).is_some_and(|of| of.differs(size)) {
+                        let (a, b) = (call.text(&index.shape), call.text(&tensor.shape));
+                        return fault(format!("a mask of {a} does not fit {b} at dimension {dim}"));
+                    }
                     taken.push((dim, vec![Size::Unknown]));
                     dim += 1;
                 }
@@ -306,7 +345,7 @@ fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
                     return Err(Stop::Undecided);
                 }
             }
-            Some(dtype) if dtype.class() == DtypeClass::Int => {
+            Some(dtype) if is_index(dtype) => {
                 taken.push((dim, index.shape));
                 dim += 1;
             }
@@ -335,14 +374,47 @@ fn index(call: &Call) -> Rule<Inferred> {
     one(TensorMeta::loose(shape, tensor.dtype))
 }
 
-/// The index tensor of `gather` and `scatter`: as many dimensions as the tensor, and integers.
+/// Whether tensors of a dtype may count elements.
+fn is_index(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::I64 | Dtype::I32)
+}
+
+/// What `scatter` writes: of the tensor's dtype, and at least as large as the index.
+fn scattered(call: &Call, tensor: &TensorMeta, index: &TensorMeta) -> Rule<()> {
+    let src = call.tensor("src")?;
+    if let (Some(a), Some(b)) = (src.dtype, tensor.dtype)
+        && a != b
+    {
+        return fault(format!("{} of {} into {}", call.name(), a.name(), b.name()));
+    }
+    // A tensor without dimensions counts as one of one element.
+    let single = [Size::Known(1)];
+    let of = if src.shape.is_empty() { &single[..] } else { &src.shape };
+    let small =
+        of.len() != index.shape.len().max(1) || index.shape.iter().zip(of).any(|(&n, &of)| larger(n, of));
+    if small && numel(&index.shape).known().is_some_and(|n| n > 0) {
+        let (a, b) = (call.text(&src.shape), call.text(&index.shape));
+        return fault(format!("{} from {a} with an index of {b}", call.name()));
+    }
+    Ok(())
+}
+
+fn larger(a: Size, b: Size) -> bool {
+    matches!((a, b), (Size::Known(a), Size::Known(b)) if a > b)
+}
+
+/// The index tensor of `gather` and `scatter`: as many dimensions as the tensor, no larger but along `dim`, and of
+/// integers.
 fn indices(call: &Call, tensor: &TensorMeta) -> Rule<TensorMeta> {
     let index = call.tensor("index")?;
-    call.dim("dim", tensor.shape.len())?;
-    if index.dtype.is_some_and(|d| d.class() != DtypeClass::Int) {
-        return fault(format!("the index of {} is not of integers", call.name()));
+    let dim = call.dim("dim", tensor.shape.len())?;
+    if let Some(dtype) = index.dtype.filter(|dtype| !is_index(*dtype)) {
+        return fault(format!("the index of {} is {}, not int64 or int32", call.name(), dtype.name()));
     }
-    if index.shape.len().max(1) != tensor.shape.len().max(1) && numel(&index.shape) != Size::Known(0) {
+    let mut sizes = index.shape.iter().zip(&tensor.shape).enumerate();
+    let fits = index.shape.len().max(1) == tensor.shape.len().max(1)
+        && !sizes.any(|(d, (&n, &of))| d != dim && larger(n, of));
+    if !fits && numel(&index.shape).known().is_some_and(|n| n > 0) {
         let (a, b) = (call.text(&tensor.shape), call.text(&index.shape));
         return fault(format!("{} of {a} with an index of {b}", call.name()));
     }
@@ -352,6 +424,9 @@ fn indices(call: &Call, tensor: &TensorMeta) -> Rule<TensorMeta> {
 fn index_select(call: &Call) -> Rule<Inferred> {
     let (tensor, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = call.dim("dim", tensor.shape.len())?;
+    if let Some(dtype) = index.dtype.filter(|dtype| !is_index(*dtype)) {
+        return fault(format!("the index of index_select is {}, not int64 or int32", dtype.name()));
+    }
     if index.shape.len() > 1 {
         return fault(format!(
             "the index of index_select has at most 1 dimension, got {}",
@@ -384,8 +459,14 @@ fn chunk_cat(call: &Call) -> Rule<Inferred> {
     if chunks < 1 {
         return fault(format!("{} in {chunks} chunks", call.name()));
     }
+    if call.int("dim")? < 0 && tensors.iter().any(|tensor| tensor.shape.len() != first.shape.len()) {
+        return fault(format!("{} of tensors of several ranks along a negative dimension", call.name()));
+    }
     let mut width = Size::Known(0);
     for tensor in &tensors {
+        if tensor.dtype.zip(first.dtype).is_some_and(|(a, b)| a != b) {
+            return fault(format!("the tensors of {} have several dtypes", call.name()));
+        }
         let leading = tensor.shape.len() > dim && tensor.shape[..dim] == first.shape[..dim];
         if !leading {
             let (a, b) = (call.text(&first.shape), call.text(&tensor.shape));

@@ -2,13 +2,14 @@
 //! own kind. An operator that is not named here is undecided.
 
 use super::call::{Call, Rule, Stop, fault};
-use super::moves::packed;
+use super::create::draws;
+use super::moves::{fits, packed};
 use super::pointwise::{like, to_float};
 use super::promote::part_of;
 use super::reduce::{dims, without};
 use super::size::{Size, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
-use crate::graph::{Dtype, Value};
+use crate::graph::{Dtype, DtypeClass, Value};
 
 pub(super) fn infer(call: &Call) -> Rule<Inferred> {
     if !matches!(call.schema.namespace.as_str(), "aten" | "prims") {
@@ -16,19 +17,25 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
     }
     let name = call.name();
     match name.trim_end_matches('_') {
-        "triu"
-        | "tril"
-        | "index_add"
+        "triu" | "tril" => {
+            let tensor = call.tensor("self")?;
+            if tensor.shape.len() < 2 {
+                return fault(format!("{name} of {}", call.text(&tensor.shape)));
+            }
+            one(packed(&tensor))
+        }
+        "uniform" | "normal" | "normal_functional" | "exponential" => {
+            let tensor = call.tensor("self")?;
+            draws(call, tensor.dtype)?;
+            one(packed(&tensor))
+        }
+        "index_add"
         | "index_copy"
         | "as_strided_scatter"
         | "diagonal_scatter"
         | "_unsafe_index_put"
         | "_unsafe_masked_index_put_accumulate"
         | "scatter_reduce"
-        | "uniform"
-        | "normal"
-        | "normal_functional"
-        | "exponential"
         | "random" => one(packed(&call.tensor("self")?)),
         "_adaptive_avg_pool2d_backward" | "nll_loss_backward" => one(loose(&call.tensor("self")?)),
         "_softmax" | "_log_softmax" => softmax(call),
@@ -82,6 +89,9 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         "embedding_dense_backward" => {
             let grad = call.tensor("grad_output")?;
             let Some(&width) = grad.shape.last() else { return Err(Stop::Undecided) };
+            if call.int("num_weights")? < 0 {
+                return fault(format!("{name} of a negative number of weights"));
+            }
             one(TensorMeta::fresh(vec![call.size("num_weights")?, width], grad.dtype))
         }
         "select_backward" | "slice_backward" => {
@@ -91,6 +101,12 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         "linear" => linear(call),
         "_grouped_mm" => grouped_mm(call),
         "randint" => {
+            let low = if call.schema.param("low").is_some() { call.size("low")? } else { Size::Known(0) };
+            if let (Size::Known(low), Size::Known(high)) = (low, call.size("high")?)
+                && low >= high
+            {
+                return fault(format!("randint from {low} to {high}"));
+            }
             one(TensorMeta::fresh(call.sizes("size")?, Some(call.dtype("dtype").unwrap_or(Dtype::I64))))
         }
         "randint_like" => {
@@ -137,7 +153,11 @@ fn masked(call: &Call, results: Vec<Rule<Output>>) -> Rule<Inferred> {
 fn softmax(call: &Call) -> Rule<Inferred> {
     let tensor = call.tensor("self")?;
     call.dim("dim", tensor.shape.len())?;
-    let dtype = if call.flag("half_to_float") { Some(Dtype::F32) } else { tensor.dtype };
+    let dtype = match tensor.dtype {
+        dtype if !call.flag("half_to_float") => dtype,
+        None | Some(Dtype::F16 | Dtype::BF16) => Some(Dtype::F32),
+        Some(dtype) => return fault(format!("{} of {} as a half", call.name(), dtype.name())),
+    };
     one(TensorMeta { dtype, ..packed(&tensor) })
 }
 
@@ -146,7 +166,20 @@ fn reduction(call: &Call) -> Rule<Inferred> {
     let reduced = dims(call, &tensor.shape, false)?;
     let shape = without(&tensor.shape, &reduced, call.flag("keepdim"));
     let values = |dtype| TensorMeta::loose(shape.clone(), dtype);
-    match call.name() {
+    let name = call.name();
+    if let Some(dtype) = tensor.dtype.filter(|dtype| dtype.class() < DtypeClass::Float)
+        && matches!(name, "var" | "var_mean" | "linalg_vector_norm")
+    {
+        return fault(format!("{name} does not take {}", dtype.name()));
+    }
+    let ordered = matches!(name, "argmax" | "argmin" | "max" | "min");
+    if ordered && tensor.dtype.is_some_and(|dtype| dtype.class() == DtypeClass::Complex) {
+        return fault(format!("{name} does not take complex numbers"));
+    }
+    if ordered && reduced.iter().any(|&dim| tensor.shape.get(dim) == Some(&Size::Known(0))) {
+        return fault(format!("{name} of {} over no elements", call.text(&tensor.shape)));
+    }
+    match name {
         "argmax" | "argmin" => one(values(Some(Dtype::I64))),
         "max" | "min" => many([values(tensor.dtype), values(Some(Dtype::I64))]),
         "var_mean" => many([values(tensor.dtype.map(|d| part_of(d).unwrap_or(d))), values(tensor.dtype)]),
@@ -159,6 +192,9 @@ fn topk(call: &Call) -> Rule<Inferred> {
     let tensor = call.tensor("self")?;
     let (dim, k) = (call.dim("dim", tensor.shape.len())?, call.size("k")?);
     let mut shape = tensor.shape.clone();
+    if shape.is_empty() && k.known().is_some_and(|k| !(0..=1).contains(&k)) {
+        return fault("topk of a tensor without dimensions".to_string());
+    }
     if let Some(size) = shape.get_mut(dim) {
         if let (Size::Known(n), Size::Known(k)) = (*size, k)
             && (k < 0 || k > n)
@@ -182,6 +218,15 @@ fn layer_norm(call: &Call) -> Rule<Inferred> {
     let Some(kept) = input.shape.len().checked_sub(over.len()) else { return refuse() };
     if input.shape[kept..].iter().zip(&over).any(|(&a, &b)| a.differs(b)) {
         return refuse();
+    }
+    for name in ["weight", "bias"] {
+        if let Some(tensor) = call.optional_tensor(name)?
+            && (tensor.shape.len() != over.len()
+                || tensor.shape.iter().zip(&over).any(|(&a, &b)| a.differs(b)))
+        {
+            let (a, b) = (call.text(&tensor.shape), call.text(&over));
+            return fault(format!("the {name} of native_layer_norm is {a}, not {b}"));
+        }
     }
     let mut shape = input.shape[..kept].to_vec();
     shape.resize(input.shape.len(), Size::Known(1));
@@ -229,6 +274,18 @@ fn convolution(call: &Call) -> Rule<Inferred> {
 /// With reduction 0 one loss per element, else one in all.
 fn nll_loss(call: &Call) -> Rule<Inferred> {
     let (input, target) = (call.tensor("self")?, call.tensor("target")?);
+    if let Some(dtype) = target.dtype.filter(|dtype| !matches!(dtype, Dtype::I64 | Dtype::U8)) {
+        return fault(format!("the target of nll_loss_forward is {}, not int64", dtype.name()));
+    }
+    let fits = match input.shape[..] {
+        [rows, _] => matches!(target.shape[..], [size] if !size.differs(rows)),
+        [_] => matches!(target.shape[..], [] | [Size::Known(1) | Size::Symbol(_) | Size::Unknown]),
+        _ => true,
+    };
+    if !fits {
+        let (a, b) = (call.text(&input.shape), call.text(&target.shape));
+        return fault(format!("nll_loss_forward of {a} with a target of {b}"));
+    }
     let shape = if call.int("reduction")? == 0 { target.shape } else { Vec::new() };
     many([TensorMeta::loose(shape, input.dtype), TensorMeta::loose(Vec::new(), input.dtype)])
 }
@@ -278,7 +335,16 @@ fn linear(call: &Call) -> Rule<Inferred> {
     if inner.differs(*width) {
         return fault(format!("linear of {} by {}", call.text(&input.shape), call.text(&weight.shape)));
     }
-    let shape = batch.iter().chain([columns]).copied().collect();
+    if let (Some(a), Some(b)) = (input.dtype, weight.dtype)
+        && a != b
+        && numel(&input.shape).known().is_some_and(|n| n > 0)
+    {
+        return fault(format!("linear of {} and {}", a.name(), b.name()));
+    }
+    let shape: Vec<Size> = batch.iter().chain([columns]).copied().collect();
+    if let Some(bias) = call.optional_tensor("bias")? {
+        fits(call, "bias", &bias.shape, &shape)?;
+    }
     one(TensorMeta::loose(shape, input.dtype))
 }
 

@@ -18,6 +18,8 @@ struct Operands {
     open: bool,
     /// One of them is a bool.
     has_bool: bool,
+    /// One of them is complex.
+    has_complex: bool,
 }
 
 impl Operands {
@@ -26,6 +28,7 @@ impl Operands {
         match operand {
             Operand::Tensor(tensor) => {
                 self.has_bool |= tensor.dtype == Some(Dtype::Bool);
+                self.has_complex |= tensor.dtype.is_some_and(|dtype| dtype.class() == DtypeClass::Complex);
                 match tensor.dtype {
                     Some(dtype) if promotes => self.result.tensor(dtype, tensor.shape.len()),
                     None if promotes => self.open = true,
@@ -35,6 +38,7 @@ impl Operands {
             }
             Operand::Number(class) if promotes => {
                 self.has_bool |= class == DtypeClass::Bool;
+                self.has_complex |= class == DtypeClass::Complex;
                 self.result.number(class);
             }
             Operand::Number(_) | Operand::Absent => {}
@@ -86,7 +90,9 @@ fn unary_dtype(call: &Call, kind: Unary, dtype: Dtype) -> Rule<Dtype> {
     use Unary::*;
     let class = dtype.class();
     let refused = match kind {
-        Neg | Abs => class == DtypeClass::Bool,
+        Neg => class == DtypeClass::Bool,
+        // In place there is no room for a real result.
+        Abs => class == DtypeClass::Bool || (class == DtypeClass::Complex && call.name().ends_with('_')),
         Relu => matches!(class, DtypeClass::Bool | DtypeClass::Complex),
         Gelu | Silu => class < DtypeClass::Float,
         BitwiseNot => class > DtypeClass::Int,
@@ -122,7 +128,22 @@ pub(super) fn binary(call: &Call, kind: Binary) -> Rule<Inferred> {
         _ => operands.dtype(call)?,
     };
     let rounds = call.schema.param("rounding_mode").is_some() && call.has("rounding_mode");
+    if let Some(mode) =
+        call.word("rounding_mode").filter(|mode| rounds && !matches!(*mode, "floor" | "trunc"))
+    {
+        return fault(format!("{} does not round by {mode:?}", call.name()));
+    }
+    let whole = rounds || matches!(kind, FloorDivide | Remainder | Fmod);
+    let ordered = matches!(kind, Lt | Le | Gt | Ge | Maximum | Minimum | ClampMin | ClampMax);
+    if operands.has_complex && (whole || ordered) {
+        return fault(format!("{} does not take complex numbers", call.name()));
+    }
+    let negative = |name: &str| matches!(call.value(name), Some(Value::Int(n)) if n < 0);
     let dtype = match kind {
+        _ if whole && dtype == Dtype::Bool => return fault(format!("{} does not take bool", call.name())),
+        Pow if dtype.class() < DtypeClass::Float && negative("exponent") => {
+            return fault(format!("{} of {} by a negative integer", call.name(), dtype.name()));
+        }
         Div if !rounds => to_float(dtype),
         Sub | Rsub if operands.has_bool => return fault(format!("{} does not take bool", call.name())),
         // Eager and traced PyTorch differ.
@@ -134,6 +155,9 @@ pub(super) fn binary(call: &Call, kind: Binary) -> Rule<Inferred> {
     };
     if dtype.class() < DtypeClass::Float && matches!(call.value("alpha"), Some(Value::Float(_))) {
         return fault(format!("{} of {} does not take a float alpha", call.name(), dtype.name()));
+    }
+    if dtype != Dtype::Bool && matches!(call.value("alpha"), Some(Value::Bool(_))) {
+        return fault(format!("{} of {} does not take a bool as alpha", call.name(), dtype.name()));
     }
     let result = operands.fresh(call, Some(dtype))?;
     // These may be composed of other operators, which take the strides differently.
@@ -178,12 +202,23 @@ pub(super) fn others(call: &Call) -> Rule<Inferred> {
             for name in ["self", "min", "max"] {
                 operands.add(call.operand(name)?, true);
             }
+            if !call.has("min") && !call.has("max") {
+                return fault(format!("{} has neither min nor max", call.name()));
+            }
+            if operands.has_complex {
+                return fault(format!("{} does not take complex numbers", call.name()));
+            }
         }
         _ => {
             for param in &call.schema.params {
                 if param.ty == "Tensor" && !(param.write && param.keyword_only) {
                     operands.add(call.operand(&param.name)?, true);
                 }
+            }
+            let mut dtypes = operands.tensors.iter().filter_map(|tensor| tensor.dtype);
+            let first = dtypes.next();
+            if call.name().starts_with("lerp") && dtypes.any(|dtype| Some(dtype) != first) {
+                return fault(format!("the tensors of {} have several dtypes", call.name()));
             }
             let dtype = operands.dtype(call)?;
             let dtype = if call.info.kind == Kind::Pointwise { to_float(dtype) } else { dtype };

@@ -61,15 +61,7 @@ pub(super) fn dims(call: &Call, shape: &[Size], empty_is_none: bool) -> Rule<Vec
     if given.is_empty() && !empty_is_none {
         return all();
     }
-    let mut dims = Vec::with_capacity(given.len());
-    for &dim in &given {
-        let dim = call.wrap(dim, rank)?;
-        if dims.contains(&dim) {
-            return fault(format!("dimension {dim} appears twice in {given:?}"));
-        }
-        dims.push(dim);
-    }
-    Ok(dims)
+    call.distinct_dims(&given, rank)
 }
 
 pub(super) fn cumsum(call: &Call) -> Rule<Inferred> {

@@ -174,7 +174,7 @@ impl Window {
         let rank = self.shape.len();
         let dims = match call.value("dim") {
             None => (0..rank).collect(),
-            Some(_) => call.ints("dim")?.iter().map(|&d| call.wrap(d, rank)).collect::<Rule<Vec<usize>>>()?,
+            Some(_) => call.distinct_dims(&call.ints("dim")?, rank)?,
         };
         let mut kept = Window { shape: Vec::new(), stride: Vec::new(), offset: self.offset };
         for (i, (&size, &stride)) in self.shape.iter().zip(&self.stride).enumerate() {
@@ -357,6 +357,9 @@ impl Window {
             return fault(format!("as_strided to {} with strides {}", call.text(&shape), call.text(&stride)));
         }
         let offset = call.optional_size("storage_offset")?.unwrap_or(self.offset);
+        if let Some(offset) = offset.known().filter(|&offset| offset < 0) {
+            return fault(format!("as_strided from element {offset}"));
+        }
         Ok(Window { shape, stride, offset })
     }
 

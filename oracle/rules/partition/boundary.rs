@@ -569,9 +569,14 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     .however("what is recorded is what the operator makes of its inputs", text),
             );
         }
+        let renumbered = device::renumbered(joint.graph, side.graph, &|id| twins[id.index()]);
+        let mut renumbered = renumbered.into_iter().peekable();
         for id in side.graph.ids() {
             let twin = twins[id.index()].map(|twin| (joint.graph, twin));
-            if let Some(why) = device::fault(side.graph, id, twin) {
+            let fault = device::fault(side.graph, id, twin)
+                .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
+                .or_else(|| device::strayed(side.graph, &side.ops, id).filter(|_| twin.is_none()));
+            if let Some(why) = fault {
                 let name = side.graph.name(id);
                 findings.push(
                     evidence

@@ -112,7 +112,7 @@ impl PartitionConfig {
         if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
         }
-        if names.contains(&"minimum_cut") && method == Method::Default {
+        if names.contains(&"minimum_cut") && method != Method::MinCut {
             return Err("promises: minimum_cut needs method=min-cut".to_string());
         }
         let promised = |name: &str| names.contains(&name) || names.contains(&"all");
