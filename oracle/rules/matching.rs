@@ -21,8 +21,9 @@
 //! It finds no best matching. It does not look at values: of a pass that is right, whatever it is taken to have changed
 //! is proved equal.
 
-use super::correspondence::same_constants;
-use crate::graph::{Graph, NodeId, Op, Span, TargetId, Value};
+use super::correspondence::Calls;
+use crate::graph::{Graph, NodeId, Op, TargetId};
+use crate::ops::Word;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -135,6 +136,7 @@ struct Both<'g> {
     returned: Vec<(NodeId, NodeId)>,
     old: References,
     new: References,
+    calls: Calls<'g>,
     /// The target before of each target after.
     targets: Vec<Option<TargetId>>,
 }
@@ -149,7 +151,8 @@ impl<'g> Both<'g> {
     ) -> Both<'g> {
         let targets = after.targets().map(|text| before.find_target(text)).collect();
         let (old, new) = (References::new(before), References::new(after));
-        Both { before, after, whole, bound, returned, old, new, targets }
+        let calls = Calls::new(before, after);
+        Both { before, after, whole, bound, returned, old, new, calls, targets }
     }
 
     fn renamed(&self) -> Option<Graph> {
@@ -217,8 +220,7 @@ impl<'g> Both<'g> {
         let (one, other) = (self.before.node(a), self.before.node(b));
         one.op == Op::Call
             && (one.op, one.target) == (other.op, other.target)
-            && self.old.of(a) == self.old.of(b)
-            && same_constants(self.before, a, self.before, b)
+            && self.calls.old(a) == self.calls.old(b)
     }
 
     /// Inputs by position, everything else by name.
@@ -265,7 +267,7 @@ impl<'g> Both<'g> {
         self.may_be(old, new)
             && self.before.node(old).op == self.after.node(new).op
             && self.old.of(old).len() == self.new.of(new).len()
-            && same_constants(self.before, old, self.after, new)
+            && self.calls.same_constants(old, new)
     }
 
     /// Whether two nodes are the same operator on the same arguments.
@@ -297,7 +299,7 @@ impl<'g> Both<'g> {
             if is_interface || a.op != b.op {
                 continue;
             }
-            if p.len() != q.len() || !same_constants(self.before, old, self.after, new) {
+            if p.len() != q.len() || !self.calls.same_constants(old, new) {
                 add(1, true);
                 continue;
             }
@@ -311,12 +313,15 @@ impl<'g> Both<'g> {
     }
 
     /// What a node is, its arguments and its name aside, as a number.
-    fn kind(&self, graph: &Graph, target: TargetId, id: NodeId) -> u64 {
+    fn kind(target: TargetId, words: &[Word]) -> u64 {
         let mut state = FxHasher::default();
         target.0.hash(&mut state);
-        let node = graph.node(id);
-        hash_values(graph, node.args, &mut state);
-        hash_values(graph, node.kwargs, &mut state);
+        for word in words {
+            match word.is_reference() {
+                true => 0u8.hash(&mut state),
+                false => word.hash(&mut state),
+            }
+        }
         state.finish()
     }
 
@@ -327,14 +332,17 @@ impl<'g> Both<'g> {
         }
         self.pair_rest_of_interface(&mut twins);
         // Calls before by what they are, and those after.
-        let of_before: Vec<u64> =
-            self.before.ids().map(|id| self.kind(self.before, self.before.node(id).target, id)).collect();
+        let of_before: Vec<u64> = self
+            .before
+            .ids()
+            .map(|id| Both::kind(self.before.node(id).target, &self.calls.old(id)))
+            .collect();
         let of_after: Vec<Option<u64>> = self
             .after
             .ids()
             .map(|id| {
                 let target = self.targets[self.after.node(id).target.0 as usize]?;
-                (self.after.node(id).op == Op::Call).then(|| self.kind(self.after, target, id))
+                (self.after.node(id).op == Op::Call).then(|| Both::kind(target, &self.calls.new_one(id)))
             })
             .collect();
         let mut equal: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
@@ -618,32 +626,4 @@ fn key_of(kind: u64, arguments: impl Iterator<Item = NodeId>) -> u64 {
     kind.hash(&mut state);
     arguments.for_each(|argument| argument.0.hash(&mut state));
     state.finish()
-}
-
-/// Constants and the shape of lists; what is referred to aside.
-fn hash_values(graph: &Graph, span: Span, state: &mut FxHasher) {
-    for &value in graph.values(span) {
-        if matches!(value, Value::Node(_) | Value::Dangling(_)) {
-            0u8.hash(state);
-            continue;
-        }
-        std::mem::discriminant(&value).hash(state);
-        match value {
-            Value::Node(_) | Value::Dangling(_) | Value::None => {}
-            Value::Bool(b) => b.hash(state),
-            Value::Int(n) => n.hash(state),
-            Value::Float(x) => x.to_bits().hash(state),
-            Value::Str(s)
-            | Value::Device(s)
-            | Value::MemoryFormat(s)
-            | Value::Layout(s)
-            | Value::Function(s) => graph.text(s).hash(state),
-            Value::Dtype(dtype) => (dtype as u64).hash(state),
-            Value::Symbolic(expr) => graph.text(graph.expr(expr).text).hash(state),
-            Value::List(span) | Value::Slice(span) | Value::Complex(span) | Value::Dict(span) => {
-                span.len().hash(state);
-                hash_values(graph, span, state);
-            }
-        }
-    }
 }

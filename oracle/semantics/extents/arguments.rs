@@ -5,11 +5,7 @@ use super::key::Tag;
 use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use crate::graph::{NodeId, Span, Value};
-use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema};
-
-/// Operators whose dimension is one of their first tensor, beside the reductions.
-const SOFTMAXES: [&str; 4] =
-    ["_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"];
+use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema, counts_dimensions};
 
 /// A call of an operator with a schema.
 pub(super) struct Call<'c> {
@@ -127,6 +123,12 @@ impl<'g> Machine<'_, 'g> {
     /// The same; with `shape_only`, the first argument as dtype and sizes, and not as what it holds.
     pub(super) fn encode_arguments(&mut self, call: &Call<'_>, shape_only: bool) -> Result<(), Reason> {
         for (index, param) in call.schema.params.iter().enumerate() {
+            if let Some(dims) = self.dimensions(call, index) {
+                self.words.put(Tag::Argument, index as u32);
+                self.words.put(Tag::List, dims.len() as u32);
+                dims.into_iter().for_each(|dim| self.words.int(dim));
+                continue;
+            }
             let Some(value) = call.bound.given(index) else { continue };
             if index == 0
                 && shape_only
@@ -144,27 +146,23 @@ impl<'g> Machine<'_, 'g> {
                 continue;
             }
             self.words.put(Tag::Argument, index as u32);
-            match self.reduced_dims(call, index) {
-                Some(dims) => {
-                    self.words.put(Tag::List, dims.len() as u32);
-                    dims.into_iter().for_each(|dim| self.words.int(dim));
-                }
-                None => self.encode(value)?,
-            }
+            self.encode(value)?;
         }
         Ok(())
     }
 
-    /// The dimensions that a call reduces, counted from the first one and in order; `None` for other parameters, and
-    /// where they are not known.
-    fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
-        let is_dim = call.param(index).is_some_and(|param| param.name == "dim");
-        let reduces = matches!(call.info.kind, Kind::Reduce(_) | Kind::Cumsum)
-            || SOFTMAXES.contains(&call.schema.name.as_str());
-        if !is_dim || !reduces {
+    /// The dimensions that an argument names, counted from the first one; those of a reduction in order. `None` for other
+    /// parameters, and where they are not known.
+    fn dimensions(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
+        // The gradient of a piece counts those of the whole.
+        if !counts_dimensions(call.info, call.param(index)?) || call.schema.param("input_sizes").is_some() {
             return None;
         }
-        let Produced::Tensor(tensor, _) = self.produced(call.node(0).ok()?).ok()? else { return None };
+        let first = match call.bound.given(0)? {
+            Value::Node(node) => node,
+            _ => *self.nodes(call, 0).ok()?.first()?,
+        };
+        let Produced::Tensor(tensor, _) = self.produced(first).ok()? else { return None };
         if self.is_symbolic(tensor) {
             return None;
         }
@@ -173,7 +171,9 @@ impl<'g> Machine<'_, 'g> {
         for dim in &mut dims {
             *dim = if (-rank..0).contains(dim) { *dim + rank } else { *dim };
         }
-        dims.sort_unstable();
+        if matches!(call.info.kind, Kind::Reduce(_)) {
+            dims.sort_unstable();
+        }
         Some(dims)
     }
 
