@@ -14,6 +14,7 @@ use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::ops::shape::complete;
 use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
 use crate::rules::{self, Side};
 
@@ -70,6 +71,10 @@ pub fn judge_partition_with(
     further: Further,
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
+    // Passes often leave their new nodes without recorded results.
+    let completed = [joint, forward, backward].map(complete);
+    let [joint, forward, backward] = [(joint, 0), (forward, 1), (backward, 2)]
+        .map(|(given, i): (&Graph, usize)| completed[i].as_ref().unwrap_or(given));
     let joint = Side::new(joint);
     let unfit: Vec<String> =
         joint.faults().iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();

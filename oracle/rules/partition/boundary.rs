@@ -375,11 +375,16 @@ fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, in
 /// Only tensors, objects and symbols are saved.
 pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/saved-kinds";
-    let mut findings = Vec::new();
+    let (mut findings, mut unknown) = (Vec::new(), None);
     let forward = evidence.forward.graph;
     for saved in &evidence.saved {
         let name = saved.name.as_str();
         let what = match saved.class {
+            _ if forward.node(saved.forward).out == Out::Absent => {
+                unknown
+                    .get_or_insert_with(|| format!("{name} is saved, and nothing is recorded of what it is"));
+                continue;
+            }
             ValueClass::Tuple => "a tuple",
             ValueClass::Nothing => "no value",
             ValueClass::Symbol if only_asserted(evidence, saved) => "a condition that is only asserted",
@@ -400,7 +405,10 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
                 .however("a saved value is the result of a node", "this is a constant"),
         );
     }
-    Checked::Findings(findings)
+    match unknown.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
 }
 
 fn only_asserted(evidence: &PartitionEvidence, saved: &Saved) -> bool {
