@@ -4,6 +4,7 @@ use super::super::comm::faults_of_waiting;
 use super::super::device;
 use super::super::{Checked, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
+use super::values::Compared;
 use crate::analysis::disagreements::recorded_elsewhere;
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
@@ -364,7 +365,9 @@ fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, in
                     _ => false,
                 }
             };
-            x_name == y_name || copied || equal()
+            // However they are called, what the parts return is proved to be what the joint graph returns.
+            let proved = || matches!(evidence.values.proof(), Some(Compared::Equal(_)));
+            x_name == y_name || copied || equal() || proved()
         }
         (Value::Node(_), _) | (_, Value::Node(_)) => false,
         (Value::Dangling(_), _) | (_, Value::Dangling(_)) => false,
