@@ -6,7 +6,7 @@ use super::{Checked, Evidence, Finding, Merge, Side, Stage};
 use crate::analysis::sequences::Permuted;
 use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
-use crate::ops::Kind;
+use crate::ops::{Collective, Kind};
 use crate::semantics::extents::Member;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -243,15 +243,20 @@ fn same_packing(evidence: &Evidence) -> Checked {
     let mut unknown = None;
     let mut findings = Vec::new();
     for ((rank, side), other) in distinct[1..].iter().zip(rest) {
-        // Another number of launches is found by their order.
-        if other.members.len() != first.members.len() {
-            continue;
-        }
-        let differs = |&launch: &usize| first.members[launch] != other.members[launch];
-        let Some(launch) = (0..first.members.len()).find(differs) else { continue };
+        // Launches meet on their group. Another number of them is found by their order.
+        let own = on_groups(distinct[0].1, first);
+        let met = on_groups(side, other);
+        let pairs = own.iter().filter_map(|(group, launches)| Some((launches, met.get(group)?)));
+        let pairs = pairs.filter(|(a, b)| a.len() == b.len()).flat_map(|(a, b)| a.iter().zip(b));
+        // Which of a rank's launches it is says nothing: those on other groups may stand elsewhere.
+        let packed = |members: &[Member]| -> Vec<_> {
+            members.iter().map(|m| (m.before, m.after.payload, m.elements.clone())).collect()
+        };
+        let differs = |&(&a, &b): &(&usize, &usize)| packed(&first.members[a]) != packed(&other.members[b]);
+        let Some((&launch, &met)) = pairs.into_iter().find(differs) else { continue };
         let (own, theirs) =
-            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[launch]));
-        if !first.is_known[launch] || !other.is_known[launch] {
+            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[met]));
+        if !first.is_known[launch] || !other.is_known[met] {
             unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
             continue;
         }
@@ -272,13 +277,23 @@ fn same_packing(evidence: &Evidence) -> Checked {
                 )
                 .across_ranks()
                 .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
-                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[launch]))),
+                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
         );
     }
     match (findings.is_empty(), unknown) {
         (true, Some(why)) => Checked::Undecided(why),
         _ => Checked::Findings(findings),
     }
+}
+
+/// The launches on each group, in list order, by their places among those of `packing`.
+fn on_groups(side: &Side, packing: &Packing) -> BTreeMap<String, Vec<usize>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, &node) in packing.nodes.iter().enumerate() {
+        let call = side.collectives.launch_at(node).map(|launch| &side.collectives.calls[launch]);
+        groups.entry(call.map_or(String::new(), |call| call.group.to_string())).or_default().push(index);
+    }
+    groups
 }
 
 /// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.
@@ -371,7 +386,16 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         }
     }
     if findings.is_empty() {
-        findings.extend(circle(evidence, &world));
+        findings.extend(circle(evidence, &world, false));
+    }
+    // A device may run one communication after the other, and then waits at each.
+    if findings.is_empty()
+        && unknown.is_none()
+        && let Some(circle) = circle(evidence, &world, true)
+    {
+        let waits = circle.facts.first().map_or("", String::as_str);
+        unknown =
+            Some(format!("devices that run one communication at a time would wait for each other: {waits}"));
     }
     match unknown.filter(|_| findings.is_empty()) {
         Some(why) => Checked::Undecided(why),
@@ -421,12 +445,13 @@ fn sequences<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<Launched>> {
 
 /// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
 /// and goes on when all ranks of that launch's group have launched it.
-fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
+/// If `one_at_a_time`, every rank blocks at a launch already; messages aside, which need a partner and no more.
+fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool) -> Option<Finding> {
     // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
     let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
     let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
     let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
-        evidence.ranks.iter().map(|r| program(&r.side, &places)).collect();
+        evidence.ranks.iter().map(|r| program(&r.side, &places, one_at_a_time)).collect();
     let mut at = vec![0usize; programs.len()];
     let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
     let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
@@ -485,10 +510,14 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
     Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
 }
 
-fn program(side: &Side, places: &Places) -> Vec<(bool, usize, usize, NodeId)> {
+fn program(side: &Side, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
     let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
     for (launch, call) in side.collectives.calls.iter().enumerate() {
         events.push((call.node, false, launch));
+        let is_message = matches!(call.kind, Collective::Send | Collective::Recv | Collective::PointToPoint);
+        if one_at_a_time && !is_message {
+            events.push((call.node, true, launch));
+        }
         events.extend(side.collectives.waits[launch].iter().map(|&wait| (wait, true, launch)));
     }
     events.sort();
