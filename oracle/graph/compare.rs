@@ -47,7 +47,7 @@ impl Graph {
         self.difference_in_calls(other, &|_| false)
     }
 
-    /// The same, where `is_same` says of a node whether its arguments are the same, though they are written in another way.
+    /// The same, where `is_same` says of a node whether its arguments are the same, though written in another way.
     pub fn difference_in_calls(&self, other: &Graph, is_same: &dyn Fn(NodeId) -> bool) -> Option<String> {
         differ("kind", &self.kind, &other.kind)
             .or_else(|| match self.world.is_same_network(&other.world) {

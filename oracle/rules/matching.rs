@@ -182,8 +182,8 @@ impl<'g> Both<'g> {
         (is_other || !reused.is_empty()).then(|| self.with_names_of_before(&twins))
     }
 
-    /// Nodes that have taken the name of one that is gone: calls of other arguments, which nobody reads where the node of
-    /// that name was read.
+    /// Nodes that have taken the name of one that is gone: calls of other arguments, which nobody reads where the node
+    /// of that name was read.
     fn reused(&self, twins: &Twins) -> Vec<NodeId> {
         let is_call = |new: NodeId| self.after.node(new).op == Op::Call;
         let reads = |new: &NodeId| self.new.of(*new).iter().any(|argument| argument >= new);

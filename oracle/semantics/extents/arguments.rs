@@ -151,8 +151,8 @@ impl<'g> Machine<'_, 'g> {
         Ok(())
     }
 
-    /// The dimensions that an argument names, counted from the first one; those of a reduction in order. `None` for other
-    /// parameters, and where they are not known.
+    /// The dimensions that an argument names, counted from the first one; those of a reduction in order. `None` for
+    /// other parameters, and where they are not known.
     fn dimensions(&self, call: &Call<'_>, index: usize) -> Option<Vec<i64>> {
         // The gradient of a piece counts those of the whole.
         if !counts_dimensions(call.info, call.param(index)?) || call.schema.param("input_sizes").is_some() {
