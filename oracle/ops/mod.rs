@@ -15,36 +15,21 @@ mod facts;
 mod kind;
 mod schema;
 pub mod shape;
+mod spelling;
 mod table;
 
 pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
 pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
+pub use spelling::{Word, counts_dimensions, spelled};
 pub use table::{by_short_name, by_target, rows};
 
 use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
 use facts::FactsOf;
 use std::borrow::Cow;
 
-/// Operators without kernel whose dimension is one of their first tensor.
-const COUNTS_DIMS: [&str; 16] = [
-    "_softmax",
-    "_log_softmax",
-    "_softmax_backward_data",
-    "_log_softmax_backward_data",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "var",
-    "var_mean",
-    "linalg_vector_norm",
-    "logsumexp",
-    "cumprod",
-    "topk",
-    "sort",
-    "cumsum",
-];
+/// Operators without kernel that reduce over a set of dimensions.
+const REDUCES: [&str; 6] = ["var", "var_mean", "std", "std_mean", "linalg_vector_norm", "logsumexp"];
 
 /// What is known about one target.
 #[derive(Clone, PartialEq, Debug)]
@@ -107,24 +92,28 @@ impl OpInfo {
         self.schema.as_ref().is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some() && !r.write))
     }
 
-    /// Whether a parameter counts dimensions of the first tensor, in any order: -1 is the last one.
+    /// Whether a parameter counts dimensions of the first tensor: -1 is the last one. Windows and moves, which add
+    /// dimensions and have kernels, are left out.
     pub fn counts_dims(&self, param: usize) -> bool {
         let Some(schema) = &self.schema else { return false };
-        let is_dim = schema.params.get(param).is_some_and(|param| param.name == "dim");
-        let counts = matches!(self.kind, Kind::Reduce(_) | Kind::Cumsum)
-            || schema.namespace == "aten" && COUNTS_DIMS.contains(&schema.name.as_str());
-        is_dim && counts
+        // The gradient of a piece counts those of the whole.
+        let is_computed =
+            matches!(self.kind, Kind::View(_) | Kind::Move(_)) || schema.param("input_sizes").is_some();
+        !is_computed && schema.params.get(param).is_some_and(|param| counts_dimensions(self, param))
     }
 
-    /// The dimensions that such a parameter counts, from the first one of `rank` and in order (no list is the empty one);
-    /// `None` where the default says the same, or where these are all and so would none be.
+    /// The dimensions that such a parameter counts, from the first one of `rank`, those of a reduction in order (no list is
+    /// the empty one); `None` where the default says the same, or where these are all and so would none be.
     pub fn dims_counted(&self, param: usize, mut dims: Vec<i64>, rank: i64) -> Option<Vec<i64>> {
         let from_first = |dim: i64| if (-rank..0).contains(&dim) { dim + rank } else { dim };
         dims.iter_mut().for_each(|dim| *dim = from_first(*dim));
-        dims.sort_unstable();
         let (schema, known) =
             self.schema.as_ref().and_then(|schema| Some((schema, schema.params.get(param)?)))?;
-        let none_is_all = known.ty.starts_with("int[") && schema.name != "logsumexp";
+        let reduces = matches!(self.kind, Kind::Reduce(_)) || REDUCES.contains(&schema.name.as_str());
+        if reduces {
+            dims.sort_unstable();
+        }
+        let none_is_all = reduces && known.ty.starts_with("int[") && schema.name != "logsumexp";
         let is_all = none_is_all && (dims.is_empty() || dims.iter().copied().eq(0..rank));
         let says_default = matches!(known.default, Some(Default::Int(n)) if dims == [from_first(n)]);
         (!is_all && !says_default).then_some(dims)

@@ -6,7 +6,7 @@ use super::{Checked, Evidence, Finding, Merge, Side, Stage};
 use crate::analysis::sequences::Permuted;
 use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
-use crate::ops::Kind;
+use crate::ops::{Collective, Kind};
 use crate::semantics::extents::Member;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -243,15 +243,20 @@ fn same_packing(evidence: &Evidence) -> Checked {
     let mut unknown = None;
     let mut findings = Vec::new();
     for ((rank, side), other) in distinct[1..].iter().zip(rest) {
-        // Another number of launches is found by their order.
-        if other.members.len() != first.members.len() {
-            continue;
-        }
-        let differs = |&launch: &usize| first.members[launch] != other.members[launch];
-        let Some(launch) = (0..first.members.len()).find(differs) else { continue };
+        // Launches meet on their group. Another number of them is found by their order.
+        let own = on_groups(distinct[0].1, first);
+        let met = on_groups(side, other);
+        let pairs = own.iter().filter_map(|(group, launches)| Some((launches, met.get(group)?)));
+        let pairs = pairs.filter(|(a, b)| a.len() == b.len()).flat_map(|(a, b)| a.iter().zip(b));
+        // Which of a rank's launches it is says nothing: those on other groups may stand elsewhere.
+        let packed = |members: &[Member]| -> Vec<_> {
+            members.iter().map(|m| (m.before, m.after.payload, m.elements.clone())).collect()
+        };
+        let differs = |&(&a, &b): &(&usize, &usize)| packed(&first.members[a]) != packed(&other.members[b]);
+        let Some((&launch, &met)) = pairs.into_iter().find(differs) else { continue };
         let (own, theirs) =
-            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[launch]));
-        if !first.is_known[launch] || !other.is_known[launch] {
+            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[met]));
+        if !first.is_known[launch] || !other.is_known[met] {
             unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
             continue;
         }
@@ -272,13 +277,23 @@ fn same_packing(evidence: &Evidence) -> Checked {
                 )
                 .across_ranks()
                 .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
-                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[launch]))),
+                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
         );
     }
     match (findings.is_empty(), unknown) {
         (true, Some(why)) => Checked::Undecided(why),
         _ => Checked::Findings(findings),
     }
+}
+
+/// The launches on each group, in list order, by their places among those of `packing`.
+fn on_groups(side: &Side, packing: &Packing) -> BTreeMap<String, Vec<usize>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, &node) in packing.nodes.iter().enumerate() {
+        let call = side.collectives.launch_at(node).map(|launch| &side.collectives.calls[launch]);
+        groups.entry(call.map_or(String::new(), |call| call.group.to_string())).or_default().push(index);
+    }
+    groups
 }
 
 /// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.
@@ -303,7 +318,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         by_rank.entry(outcome.rank).or_insert((i, known));
     }
     let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
-    let mut findings = Vec::new();
+    let (mut findings, mut unknown) = (Vec::new(), None);
     for group in &world.groups {
         for instance in &group.instances {
             let present: Vec<(usize, usize)> =
@@ -314,8 +329,19 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
                 let other = &evidence.ranks[other];
                 let found = launches(graph, &group.name);
-                let parts = (0..expected.len().max(found.len()))
-                    .find(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
+                let mut parts = (0..expected.len().max(found.len()))
+                    .filter(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
+                // What is not recorded is no difference.
+                let parts = parts.find(|&i| {
+                    let pair = expected.get(i).zip(found.get(i));
+                    let may_meet =
+                        pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
+                    if may_meet && unknown.is_none() {
+                        let name = first.side.graph.name(expected[i].0);
+                        unknown = Some(format!("it is not recorded on all ranks what {name} sends"));
+                    }
+                    !may_meet
+                });
                 let same_names = || {
                     let name = |side: &'_ Side, launched: &Launched| side.graph.name(launched.0).to_string();
                     let mut pairs = expected.iter().zip(found);
@@ -360,9 +386,29 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         }
     }
     if findings.is_empty() {
-        findings.extend(circle(evidence, &world));
+        findings.extend(circle(evidence, &world, false));
     }
-    Checked::Findings(findings)
+    // A device may run one communication after the other, and then waits at each.
+    if findings.is_empty()
+        && unknown.is_none()
+        && let Some(circle) = circle(evidence, &world, true)
+    {
+        let waits = circle.facts.first().map_or("", String::as_str);
+        unknown =
+            Some(format!("devices that run one communication at a time would wait for each other: {waits}"));
+    }
+    match unknown.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
+}
+
+/// Whether two launches may be one collective, as far as their sizes and dtypes are known.
+fn may_meet((a, x): (&Side, NodeId), (b, y): (&Side, NodeId)) -> bool {
+    let launch = |side: &Side, node| side.collectives.launch_at(node);
+    let (Some(x), Some(y)) = (launch(a, x), launch(b, y)) else { return false };
+    let (x, y) = (&a.collectives.calls[x], &b.collectives.calls[y]);
+    same_terms(x, y) && may_be_equal(payload(a.graph, x), payload(b.graph, y))
 }
 
 /// A launch, with what must agree between ranks, and with what it computes.
@@ -399,12 +445,13 @@ fn sequences<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<Launched>> {
 
 /// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
 /// and goes on when all ranks of that launch's group have launched it.
-fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
+/// If `one_at_a_time`, every rank blocks at a launch already; messages aside, which need a partner and no more.
+fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool) -> Option<Finding> {
     // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
     let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
     let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
     let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
-        evidence.ranks.iter().map(|r| program(&r.side, &places)).collect();
+        evidence.ranks.iter().map(|r| program(&r.side, &places, one_at_a_time)).collect();
     let mut at = vec![0usize; programs.len()];
     let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
     let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
@@ -463,10 +510,14 @@ fn circle(evidence: &Evidence, world: &crate::graph::World) -> Option<Finding> {
     Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
 }
 
-fn program(side: &Side, places: &Places) -> Vec<(bool, usize, usize, NodeId)> {
+fn program(side: &Side, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
     let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
     for (launch, call) in side.collectives.calls.iter().enumerate() {
         events.push((call.node, false, launch));
+        let is_message = matches!(call.kind, Collective::Send | Collective::Recv | Collective::PointToPoint);
+        if one_at_a_time && !is_message {
+            events.push((call.node, true, launch));
+        }
         events.extend(side.collectives.waits[launch].iter().map(|&wait| (wait, true, launch)));
     }
     events.sort();

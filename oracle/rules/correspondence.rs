@@ -20,6 +20,8 @@
 use super::Side;
 use super::unread::Unread;
 use crate::graph::{Graph, NodeId, Op};
+use crate::ops::{Ops, Word, spelled};
+use std::cell::OnceCell;
 
 /// A new launch and the launches of the graph before that it stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,13 +106,14 @@ impl Correspondence {
 
     fn find_rewires(&mut self, before: &Graph, after: &Graph) {
         let (mut old, mut new) = (Vec::new(), Vec::new());
+        let calls = Calls::new(before, after);
         for id in before.ids() {
             let Some(twin) = self.after_of[id.index()] else { continue };
             old.clear();
             new.clear();
             before.for_each_input(id, &mut |n| old.push(n));
             after.for_each_input(twin, &mut |n| new.push(n));
-            if old.len() != new.len() || !same_constants(before, id, after, twin) {
+            if old.len() != new.len() || !calls.same_constants(id, twin) {
                 self.changed.push(id);
                 continue;
             }
@@ -214,8 +217,73 @@ fn delivered_by(after: &Side, launches: &[usize], is_new: &dyn Fn(NodeId) -> boo
     delivered
 }
 
-/// Whether two nodes have the same arguments, references aside.
-pub(super) fn same_constants(a: &Graph, x: NodeId, b: &Graph, y: NodeId) -> bool {
+/// Calls of two graphs, held against each other as their operators understand them.
+pub(super) struct Calls<'g> {
+    before: &'g Graph,
+    after: &'g Graph,
+    ops: OnceCell<(Ops, Ops)>,
+}
+
+impl<'g> Calls<'g> {
+    pub(super) fn new(before: &'g Graph, after: &'g Graph) -> Calls<'g> {
+        Calls { before, after, ops: OnceCell::new() }
+    }
+
+    /// The words of a call before.
+    pub(super) fn old(&self, old: NodeId) -> Vec<Word<'_>> {
+        spelled(self.before, &self.ops().0, old)
+    }
+
+    /// The words of a call after.
+    pub(super) fn new_one(&self, new: NodeId) -> Vec<Word<'_>> {
+        spelled(self.after, &self.ops().1, new)
+    }
+
+    fn ops(&self) -> &(Ops, Ops) {
+        self.ops.get_or_init(|| (Ops::of(self.before), Ops::of(self.after)))
+    }
+
+    /// Whether two nodes have the same arguments, references aside, and refer to nodes in the same places.
+    pub(super) fn same_constants(&self, old: NodeId, new: NodeId) -> bool {
+        if same_constants(self.before, old, self.after, new) {
+            return true;
+        }
+        let (a, b) = (self.old(old), self.new_one(new));
+        let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
+        a.len() == b.len()
+            && a.iter().zip(&b).all(same)
+            && is_in_order(self.before, old, &a)
+            && is_in_order(self.after, new, &b)
+    }
+
+    /// Whether two nodes have the same arguments, where references mean names.
+    pub(super) fn same_arguments(&self, old: NodeId, new: NodeId) -> bool {
+        fn name<'a>(graph: &'a Graph, word: &Word<'a>) -> Option<&'a str> {
+            match *word {
+                Word::Node(id) if id.index() < graph.len() => Some(graph.name(id)),
+                Word::Dangling(name) => Some(name),
+                _ => None,
+            }
+        }
+        let (a, b) = (self.old(old), self.new_one(new));
+        let same = |(a, b): (&Word, &Word)| match a.is_reference() && b.is_reference() {
+            true => name(self.before, a) == name(self.after, b),
+            false => a == b,
+        };
+        a.len() == b.len() && a.iter().zip(&b).all(same)
+    }
+}
+
+/// Whether a call refers to nodes in the order of its words: by keyword they may stand in any.
+fn is_in_order(graph: &Graph, id: NodeId, words: &[Word]) -> bool {
+    let mut nodes = words.iter().filter_map(|word| if let Word::Node(id) = word { Some(*id) } else { None });
+    let mut is = true;
+    graph.for_each_input(id, &mut |input| is &= nodes.next() == Some(input));
+    is
+}
+
+/// Whether two nodes are written with the same arguments, references aside.
+fn same_constants(a: &Graph, x: NodeId, b: &Graph, y: NodeId) -> bool {
     let (p, q) = (a.args(x), b.args(y));
     let constants = p.len() == q.len() && p.iter().zip(q).all(|(&v, &w)| same_value(a, v, b, w));
     let (mut k, mut l) = (a.kwargs(x), b.kwargs(y));

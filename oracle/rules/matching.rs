@@ -21,8 +21,9 @@
 //! It finds no best matching. It does not look at values: of a pass that is right, whatever it is taken to have changed
 //! is proved equal.
 
-use super::correspondence::same_constants;
-use crate::graph::{Graph, NodeId, Op, Span, TargetId, Value};
+use super::correspondence::Calls;
+use crate::graph::{Graph, NodeId, Op, TargetId};
+use crate::ops::{Kind, Word, by_target};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -108,6 +109,13 @@ impl Twins {
         is_free
     }
 
+    /// Parts a node after from its twin.
+    fn part(&mut self, new: NodeId) {
+        if let Some(old) = self.before_of[new.index()].take() {
+            self.after_of[old.index()] = None;
+        }
+    }
+
     fn after_of(&self, old: NodeId) -> Option<NodeId> {
         self.after_of.get(old.index()).copied().flatten()
     }
@@ -135,6 +143,7 @@ struct Both<'g> {
     returned: Vec<(NodeId, NodeId)>,
     old: References,
     new: References,
+    calls: Calls<'g>,
     /// The target before of each target after.
     targets: Vec<Option<TargetId>>,
 }
@@ -149,7 +158,8 @@ impl<'g> Both<'g> {
     ) -> Both<'g> {
         let targets = after.targets().map(|text| before.find_target(text)).collect();
         let (old, new) = (References::new(before), References::new(after));
-        Both { before, after, whole, bound, returned, old, new, targets }
+        let calls = Calls::new(before, after);
+        Both { before, after, whole, bound, returned, old, new, calls, targets }
     }
 
     fn renamed(&self) -> Option<Graph> {
@@ -159,6 +169,68 @@ impl<'g> Both<'g> {
         }
         let by_name = self.by_name();
         let told = self.changes(&by_name);
+        if told.count == 0 {
+            return None;
+        }
+        let found = self.better(&by_name, told);
+        let is_other = found.is_some();
+        let mut twins = found.unwrap_or(by_name);
+        let reused = self.reused(&twins);
+        for &new in &reused {
+            twins.part(new);
+        }
+        (is_other || !reused.is_empty()).then(|| self.with_names_of_before(&twins))
+    }
+
+    /// Nodes that have taken the name of one that is gone: calls of other arguments, which nobody reads where the node
+    /// of that name was read.
+    fn reused(&self, twins: &Twins) -> Vec<NodeId> {
+        let is_call = |new: NodeId| self.after.node(new).op == Op::Call;
+        let reads = |new: &NodeId| self.new.of(*new).iter().any(|argument| argument >= new);
+        if self.after.ids().any(|new| reads(&new)) {
+            return Vec::new();
+        }
+        let mut is_kept = vec![false; self.after.len()];
+        for new in self.after.ids() {
+            let Some(old) = twins.before_of(new) else { continue };
+            // What is gone may be replaced by what is new and looks like it, but not the launch that is waited for.
+            let is_wait = by_target(self.after.target(new)).is_some_and(|info| info.kind == Kind::Wait);
+            let replaces =
+                |a: NodeId, b| !is_wait && a.index() < self.before.len() && self.has_same_record(a, b);
+            let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
+            is_kept[new.index()] = !is_call(new)
+                || self.is_same_call(old, new)
+                    && arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
+                        (Some(twin), true) => twin == b,
+                        (Some(twin), false) => !is_kept[twin.index()] && replaces(a, b),
+                        (None, is_kept) => !is_kept && replaces(a, b),
+                    });
+        }
+        let mut is_read_before = vec![false; self.before.len()];
+        self.old
+            .all
+            .iter()
+            .filter(|id| id.index() < self.before.len())
+            .for_each(|id| is_read_before[id.index()] = true);
+        let mut is_read_after = vec![false; self.after.len()];
+        self.new.all.iter().for_each(|id| is_read_after[id.index()] = true);
+        for new in self.after.ids().rev() {
+            let Some(old) = twins.before_of(new) else { continue };
+            is_kept[new.index()] |= !is_read_before[old.index()] || !is_read_after[new.index()];
+            if !is_kept[new.index()] {
+                continue;
+            }
+            let (p, q) = (self.old.of(old), self.new.of(new));
+            let in_places = p.len() == q.len() && (self.whole == Whole::Yes || is_call(new));
+            for (place, &b) in q.iter().enumerate() {
+                is_kept[b.index()] |= !in_places || twins.after_of(p[place]) == Some(b);
+            }
+        }
+        self.after.ids().filter(|&new| twins.before_of(new).is_some() && !is_kept[new.index()]).collect()
+    }
+
+    /// Another account than by name, where it is better.
+    fn better(&self, by_name: &Twins, told: Changes) -> Option<Twins> {
         // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole, but for those that are
         // merged with equal ones, whose readers then read another node.
         let is_call = |&new: &NodeId| self.after.node(new).op == Op::Call;
@@ -168,14 +240,14 @@ impl<'g> Both<'g> {
             Whole::Yes => told.doubtful == 0 && 2 * known >= calls.len(),
             Whole::No => known == calls.len() && 2 * told.count <= calls.len(),
         };
-        if told.count == 0 || (fits && self.whole == Whole::Yes) {
+        if fits && self.whole == Whole::Yes {
             return None;
         }
         // Names may fit but for those of the inputs.
         let by_place = self.by_name_and_place();
         let placed = self.changes(&by_place);
         if fits {
-            return (placed.count < told.count).then(|| self.with_names_of_before(&by_place));
+            return (placed.count < told.count).then_some(by_place);
         }
         let mut by_structure = self.by_structure();
         self.prefer_names(&mut by_structure, &by_place);
@@ -194,8 +266,8 @@ impl<'g> Both<'g> {
             && (pairs().any(contradicts)
                 || (finds_more() && 2 * found.count.saturating_sub(new) <= least.saturating_sub(new)));
         match is_better {
-            true => Some(self.with_names_of_before(&by_structure)),
-            false => (placed.count < told.count).then(|| self.with_names_of_before(&by_place)),
+            true => Some(by_structure),
+            false => (placed.count < told.count).then_some(by_place),
         }
     }
 
@@ -217,8 +289,7 @@ impl<'g> Both<'g> {
         let (one, other) = (self.before.node(a), self.before.node(b));
         one.op == Op::Call
             && (one.op, one.target) == (other.op, other.target)
-            && self.old.of(a) == self.old.of(b)
-            && same_constants(self.before, a, self.before, b)
+            && self.calls.old(a) == self.calls.old(b)
     }
 
     /// Inputs by position, everything else by name.
@@ -265,7 +336,7 @@ impl<'g> Both<'g> {
         self.may_be(old, new)
             && self.before.node(old).op == self.after.node(new).op
             && self.old.of(old).len() == self.new.of(new).len()
-            && same_constants(self.before, old, self.after, new)
+            && self.calls.same_constants(old, new)
     }
 
     /// Whether two nodes are the same operator on the same arguments.
@@ -297,7 +368,7 @@ impl<'g> Both<'g> {
             if is_interface || a.op != b.op {
                 continue;
             }
-            if p.len() != q.len() || !same_constants(self.before, old, self.after, new) {
+            if p.len() != q.len() || !self.calls.same_constants(old, new) {
                 add(1, true);
                 continue;
             }
@@ -311,12 +382,15 @@ impl<'g> Both<'g> {
     }
 
     /// What a node is, its arguments and its name aside, as a number.
-    fn kind(&self, graph: &Graph, target: TargetId, id: NodeId) -> u64 {
+    fn kind(target: TargetId, words: &[Word]) -> u64 {
         let mut state = FxHasher::default();
         target.0.hash(&mut state);
-        let node = graph.node(id);
-        hash_values(graph, node.args, &mut state);
-        hash_values(graph, node.kwargs, &mut state);
+        for word in words {
+            match word.is_reference() {
+                true => 0u8.hash(&mut state),
+                false => word.hash(&mut state),
+            }
+        }
         state.finish()
     }
 
@@ -327,14 +401,17 @@ impl<'g> Both<'g> {
         }
         self.pair_rest_of_interface(&mut twins);
         // Calls before by what they are, and those after.
-        let of_before: Vec<u64> =
-            self.before.ids().map(|id| self.kind(self.before, self.before.node(id).target, id)).collect();
+        let of_before: Vec<u64> = self
+            .before
+            .ids()
+            .map(|id| Both::kind(self.before.node(id).target, &self.calls.old(id)))
+            .collect();
         let of_after: Vec<Option<u64>> = self
             .after
             .ids()
             .map(|id| {
                 let target = self.targets[self.after.node(id).target.0 as usize]?;
-                (self.after.node(id).op == Op::Call).then(|| self.kind(self.after, target, id))
+                (self.after.node(id).op == Op::Call).then(|| Both::kind(target, &self.calls.new_one(id)))
             })
             .collect();
         let mut equal: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
@@ -580,8 +657,13 @@ impl<'g> Both<'g> {
 
     /// The graph after with the names of before. New nodes keep theirs, unless somebody else has them now.
     fn with_names_of_before(&self, twins: &Twins) -> Graph {
-        let mut taken: FxHashSet<String> =
-            self.before.ids().map(|id| self.before.name(id).to_string()).collect();
+        // A new node may have the name of one that is gone, where it cannot be taken for that.
+        let is_free = |old: NodeId| {
+            let new = self.after.find(self.before.name(old));
+            twins.after_of(old).is_none() && new.is_none_or(|new| !self.may_be(old, new))
+        };
+        let named = self.before.ids().filter(|&old| !is_free(old));
+        let mut taken: FxHashSet<String> = named.map(|id| self.before.name(id).to_string()).collect();
         let mut names: Vec<String> = Vec::with_capacity(self.after.len());
         for new in self.after.ids() {
             if let Some(old) = twins.before_of(new) {
@@ -618,32 +700,4 @@ fn key_of(kind: u64, arguments: impl Iterator<Item = NodeId>) -> u64 {
     kind.hash(&mut state);
     arguments.for_each(|argument| argument.0.hash(&mut state));
     state.finish()
-}
-
-/// Constants and the shape of lists; what is referred to aside.
-fn hash_values(graph: &Graph, span: Span, state: &mut FxHasher) {
-    for &value in graph.values(span) {
-        if matches!(value, Value::Node(_) | Value::Dangling(_)) {
-            0u8.hash(state);
-            continue;
-        }
-        std::mem::discriminant(&value).hash(state);
-        match value {
-            Value::Node(_) | Value::Dangling(_) | Value::None => {}
-            Value::Bool(b) => b.hash(state),
-            Value::Int(n) => n.hash(state),
-            Value::Float(x) => x.to_bits().hash(state),
-            Value::Str(s)
-            | Value::Device(s)
-            | Value::MemoryFormat(s)
-            | Value::Layout(s)
-            | Value::Function(s) => graph.text(s).hash(state),
-            Value::Dtype(dtype) => (dtype as u64).hash(state),
-            Value::Symbolic(expr) => graph.text(graph.expr(expr).text).hash(state),
-            Value::List(span) | Value::Slice(span) | Value::Complex(span) | Value::Dict(span) => {
-                span.len().hash(state);
-                hash_values(graph, span, state);
-            }
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! `order/*`: the list after is an order in which the graph may be executed, and the right one.
 
-use super::correspondence::same_constants;
+use super::correspondence::Calls;
 use super::{Checked, Evidence, Finding, Side, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
@@ -204,22 +204,16 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
                 .however(however),
         );
     };
+    let calls = Calls::new(before.graph, after.graph);
     for id in before.graph.ids() {
         let name = before.graph.name(id);
         match c.after_of[id.index()] {
             None => report(format!("{name} is gone"), Some(id), None, "no node after is it".into()),
+            Some(twin) if !calls.same_arguments(id, twin) => {
+                report(format!("{name} was changed"), Some(id), None, "its arguments differ".into());
+            }
             Some(twin) => {
-                let refs = |side: &Side, id: NodeId| {
-                    let mut names = Vec::new();
-                    side.graph.for_each_input(id, &mut |n| names.push(side.graph.name(n).to_string()));
-                    side.graph.for_each_dangling(id, &mut |n| names.push(n.to_string()));
-                    names
-                };
-                if refs(before, id) != refs(after, twin)
-                    || !same_constants(before.graph, id, after.graph, twin)
-                {
-                    report(format!("{name} was changed"), Some(id), None, "its arguments differ".into());
-                } else if let Some(how) = other_record((before.graph, id), (after.graph, twin))
+                if let Some(how) = other_record((before.graph, id), (after.graph, twin))
                     .or_else(|| device::fault(after.graph, twin, Some((before.graph, id))))
                 {
                     report(format!("{name} was changed"), Some(id), None, how);

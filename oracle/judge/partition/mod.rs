@@ -14,7 +14,10 @@ use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::rules::partition::{self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose};
+use crate::ops::shape::complete;
+use crate::rules::partition::{
+    self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
+};
 use crate::rules::{self, OnRanks, Side};
 
 /// What the options of a pass say to the judge.
@@ -70,6 +73,26 @@ pub fn judge_partition_with(
     further: Further,
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
+    let mut keys = returned_keys(forward);
+    keys.extend(returned_keys(backward));
+    if returned_keys(joint) != keys {
+        let why = "the parts return mappings with other keys than the joint graph";
+        return Err(CannotJudge::Pass(why.into()));
+    }
+    // Passes often leave their new nodes without recorded results, and may return them in other lists.
+    let given = |graph: &Graph| {
+        let completed = complete(graph);
+        with_flat_output(completed.as_ref().unwrap_or(graph)).or(completed)
+    };
+    let changed = (given(joint), given(forward), given(backward));
+    let joint = changed.0.as_ref().unwrap_or(joint);
+    let (forward, backward) = (changed.1.as_ref().unwrap_or(forward), changed.2.as_ref().unwrap_or(backward));
+    let others: Vec<_> = further.ranks.iter().map(|&(_, f, b)| (given(f), given(b))).collect();
+    let ranks = further.ranks.iter().zip(&others);
+    let ranks = ranks.map(|(&(rank, f, b), (flat_f, flat_b))| {
+        (rank, flat_f.as_ref().unwrap_or(f), flat_b.as_ref().unwrap_or(b))
+    });
+    let further = Further { ranks: ranks.collect(), ..further };
     let joint = Side::new(joint);
     let unfit: Vec<String> =
         joint.faults().iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();

@@ -5,10 +5,16 @@ use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
 
-/// A copy of `graph` in which each call without a recorded result has the one that its operator's rule gives. `None` if
-/// that adds nothing.
+/// A copy of `graph` in which each call without a recorded result, or without one of several, has the one that its
+/// operator's rule gives. `None` if that adds nothing.
 pub fn complete(graph: &Graph) -> Option<Graph> {
-    let lacks_record = |id: NodeId| graph.node(id).op == Op::Call && graph.node(id).out == Out::Absent;
+    let lacks_record = |id: NodeId| {
+        graph.node(id).op == Op::Call
+            && match graph.node(id).out {
+                Out::Tuple(span) => graph.outs(span).contains(&Out::Absent),
+                out => out == Out::Absent,
+            }
+    };
     // A reference past the end of the list has no result to go by.
     let is_whole = |id: NodeId| graph.inputs(id).iter().all(|input| input.index() < graph.len());
     let open: Vec<NodeId> = graph.ids().filter(|&id| lacks_record(id) && is_whole(id)).collect();
@@ -22,11 +28,26 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
         if let Ok(Some(out)) = record(&mut completed, &ops, id, None)
             && out != Out::None
         {
+            let recorded = completed.node(id).out;
+            let out = filled(&mut completed, recorded, out);
+            added |= out != recorded;
             completed.node_mut(id).out = out;
-            added = true;
         }
     }
     added.then_some(completed)
+}
+
+/// What is recorded, with what a rule says in the places where nothing is.
+fn filled(graph: &mut Graph, recorded: Out, rule: Out) -> Out {
+    match (recorded, rule) {
+        (Out::Absent, rule) => rule,
+        (Out::Tuple(old), Out::Tuple(new)) if old.len() == new.len() => {
+            let pairs = graph.outs(old).iter().zip(graph.outs(new));
+            let outs: Vec<Out> = pairs.map(|(&a, &b)| if a == Out::Absent { b } else { a }).collect();
+            Out::Tuple(graph.push_outs(&outs))
+        }
+        (recorded, _) => recorded,
+    }
 }
 
 /// The record of a call by its operator's rule. `None` where the rule leaves a size, a dtype or a number open, where it

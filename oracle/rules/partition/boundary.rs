@@ -4,6 +4,7 @@ use super::super::comm::faults_of_waiting;
 use super::super::device;
 use super::super::{Checked, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
+use super::values::Compared;
 use crate::analysis::disagreements::recorded_elsewhere;
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
@@ -364,7 +365,9 @@ fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, in
                     _ => false,
                 }
             };
-            x_name == y_name || copied || equal()
+            // However they are called, what the parts return is proved to be what the joint graph returns.
+            let proved = || matches!(evidence.values.proof(), Some(Compared::Equal(_)));
+            x_name == y_name || copied || equal() || proved()
         }
         (Value::Node(_), _) | (_, Value::Node(_)) => false,
         (Value::Dangling(_), _) | (_, Value::Dangling(_)) => false,
@@ -375,11 +378,16 @@ fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, in
 /// Only tensors, objects and symbols are saved.
 pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/saved-kinds";
-    let mut findings = Vec::new();
+    let (mut findings, mut unknown) = (Vec::new(), None);
     let forward = evidence.forward.graph;
     for saved in &evidence.saved {
         let name = saved.name.as_str();
         let what = match saved.class {
+            _ if forward.node(saved.forward).out == Out::Absent => {
+                unknown
+                    .get_or_insert_with(|| format!("{name} is saved, and nothing is recorded of what it is"));
+                continue;
+            }
             ValueClass::Tuple => "a tuple",
             ValueClass::Nothing => "no value",
             ValueClass::Symbol if only_asserted(evidence, saved) => "a condition that is only asserted",
@@ -400,7 +408,10 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
                 .however("a saved value is the result of a node", "this is a constant"),
         );
     }
-    Checked::Findings(findings)
+    match unknown.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
 }
 
 fn only_asserted(evidence: &PartitionEvidence, saved: &Saved) -> bool {

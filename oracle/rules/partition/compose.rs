@@ -114,21 +114,54 @@ pub(super) fn wrapped_target(graph: &Graph, id: NodeId, wrapper: Wrapper) -> Opt
     }
 }
 
-/// The values that a graph returns, nested lists flattened.
+/// The values that a graph returns, nested lists and mappings flattened.
 pub fn returned(graph: &Graph) -> Vec<Value> {
-    fn walk(graph: &Graph, values: &[Value], found: &mut Vec<Value>) {
+    leaves(graph).0
+}
+
+/// The keys of the mappings that a graph returns.
+pub fn returned_keys(graph: &Graph) -> Vec<&str> {
+    leaves(graph).1
+}
+
+fn leaves(graph: &Graph) -> (Vec<Value>, Vec<&str>) {
+    fn walk<'g>(graph: &'g Graph, values: &[Value], found: &mut (Vec<Value>, Vec<&'g str>)) {
         for &value in values {
             match value {
                 Value::List(span) => walk(graph, graph.values(span), found),
-                value => found.push(value),
+                Value::Dict(span) => {
+                    for pair in graph.values(span).chunks_exact(2) {
+                        found.1.push(if let Value::Str(key) = pair[0] { graph.text(key) } else { "" });
+                        walk(graph, &pair[1..], found);
+                    }
+                }
+                value => found.0.push(value),
             }
         }
     }
-    let mut found = Vec::new();
+    let mut found = (Vec::new(), Vec::new());
     if let Some(output) = graph.output() {
         walk(graph, graph.args(output), &mut found);
     }
     found
+}
+
+/// The same graph with its results in one list; `None` where they are.
+pub fn with_flat_output(graph: &Graph) -> Option<Graph> {
+    let output = graph.output()?;
+    let is_nested = |value: &Value| matches!(value, Value::List(_) | Value::Dict(_));
+    let is_flat = match graph.args(output) {
+        [Value::List(span)] => !graph.values(*span).iter().any(is_nested),
+        args => !args.iter().any(is_nested),
+    };
+    if is_flat {
+        return None;
+    }
+    let mut flat = graph.clone();
+    let list = flat.list(&returned(graph));
+    let args = flat.push_values(&[list]);
+    flat.node_mut(output).args = args;
+    Some(flat)
 }
 
 /// The nodes among the values that a graph returns, from the `skip`-th value on.

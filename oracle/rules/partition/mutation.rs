@@ -95,6 +95,12 @@ pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
                 continue;
             }
             let memory = composed.storages().storage(b.part.storage).by;
+            // A buffer that a part makes for itself has no version in the joint graph: values say what it holds.
+            let is_new = composition.twin[memory.index()]
+                .is_none_or(|twin| joint.graph.target(twin) != composed.graph.target(memory));
+            if is_new && !composed.storages().storage(b.part.storage).external {
+                continue;
+            }
             let name = |side: &Side, id: NodeId| side.graph.name(id).to_string();
             found.push(Misread {
                 reader: joint.graph.name(twin).to_string(),

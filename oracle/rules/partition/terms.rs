@@ -9,8 +9,8 @@
 use super::super::Side;
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::storages::{StorageIndex, Touch};
-use crate::graph::{Graph, NodeId, Op, Span, Value};
-use crate::ops::Kind;
+use crate::graph::{NodeId, Op, Value};
+use crate::ops::{Kind, Word, spelled};
 use rustc_hash::FxHashMap;
 
 /// A class of equal values.
@@ -73,9 +73,9 @@ impl Terms {
                 Op::Output => key.extend([3]),
                 Op::Call => {
                     key.extend([4, self.text(graph.target(id))]);
-                    self.values(graph, node.args, &of, &mut key);
-                    key.push(u64::MAX);
-                    self.keywords(graph, node.kwargs, &of, &mut key);
+                    for word in spelled(graph, &side.ops, id) {
+                        self.word(word, &of, &mut key);
+                    }
                     if let Some(name) = draw(id) {
                         key.extend([u64::MAX, 1, self.text(&name)]);
                     } else if let Some(info) = side.ops.call(graph, id)
@@ -107,54 +107,28 @@ impl Terms {
         TermsOf { returned: returned.collect(), written, of }
     }
 
-    fn keywords(&mut self, graph: &Graph, span: Span, of: &[Term], key: &mut Vec<u64>) {
-        let mut pairs: Vec<&[Value]> = graph.values(span).chunks_exact(2).collect();
-        let name = |pair: &[Value]| if let Value::Str(text) = pair[0] { graph.text(text) } else { "" };
-        pairs.sort_by(|a, b| name(a).cmp(name(b)));
-        for pair in pairs {
-            pair.iter().for_each(|&value| self.value(graph, value, of, key));
-        }
-    }
-
-    fn values(&mut self, graph: &Graph, span: Span, of: &[Term], key: &mut Vec<u64>) {
-        for &value in graph.values(span) {
-            self.value(graph, value, of, key);
-        }
-    }
-
-    fn value(&mut self, graph: &Graph, value: Value, of: &[Term], key: &mut Vec<u64>) {
-        let mut list = |this: &mut Terms, kind: u64, span: Span| {
-            key.extend([kind, span.len() as u64]);
-            this.values(graph, span, of, key);
-        };
-        match value {
-            Value::List(span) => return list(self, 20, span),
-            Value::Slice(span) => return list(self, 21, span),
-            Value::Complex(span) => return list(self, 22, span),
-            Value::Dict(span) => return list(self, 23, span),
-            _ => {}
-        }
-        let pair = match value {
-            Value::None => [5, 0],
-            Value::Bool(b) => [6, u64::from(b)],
-            Value::Int(n) => [7, n as u64],
-            Value::Float(x) => [8, x.to_bits()],
-            Value::Str(text) => [9, self.text(graph.text(text))],
+    fn word(&mut self, word: Word, of: &[Term], key: &mut Vec<u64>) {
+        key.extend(match word {
+            Word::None => [5, 0],
+            Word::Bool(b) => [6, u64::from(b)],
+            Word::Int(n) => [7, n as u64],
+            Word::Float(bits) => [8, bits],
+            Word::Text(text) => [9, self.text(text)],
             // A reference to a later node has no term yet: it stands for nothing else.
-            Value::Node(node) => match of.get(node.index()) {
+            Word::Node(node) => match of.get(node.index()) {
                 Some(term) => [10, u64::from(term.0)],
                 None => [11, u64::from(node.0)],
             },
-            Value::Dangling(text) => [12, self.text(graph.text(text))],
-            Value::Dtype(dtype) => [13, dtype as u64],
-            Value::Device(text) => [14, self.text(graph.text(text))],
-            Value::MemoryFormat(text) => [15, self.text(graph.text(text))],
-            Value::Layout(text) => [16, self.text(graph.text(text))],
-            Value::Function(text) => [17, self.text(graph.text(text))],
-            Value::Symbolic(expr) => [18, self.text(graph.text(graph.expr(expr).text))],
-            Value::List(_) | Value::Slice(_) | Value::Complex(_) | Value::Dict(_) => return,
-        };
-        key.extend(pair);
+            Word::Dangling(text) => [12, self.text(text)],
+            Word::Dtype(dtype) => [13, dtype as u64],
+            Word::Function(text) => [17, self.text(text)],
+            Word::Symbolic(text, _) => [18, self.text(text)],
+            Word::Named(text) => [19, self.text(text)],
+            Word::List(len) => [20, len as u64],
+            Word::Slice(len) => [21, len as u64],
+            Word::Complex(len) => [22, len as u64],
+            Word::Dict(len) => [23, len as u64],
+        });
     }
 }
 

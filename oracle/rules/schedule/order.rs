@@ -1,6 +1,7 @@
 //! `order/*`: the same nodes, in an order that keeps what was ordered.
 
 use super::super::Checked;
+use super::super::correspondence::Calls;
 use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
@@ -51,7 +52,8 @@ fn edited(before: &Graph, after: &Graph, outcome: &Outcome) -> Option<String> {
     let order: Vec<NodeId> = outcome.place.iter().flatten().map(|&place| NodeId(place)).collect();
     let mut back = after.clone().reordered(&order);
     back.ordering.clone_from(&before.ordering);
-    before.difference_in_program(&back)
+    let calls = Calls::new(before, &back);
+    before.difference_in_calls(&back, &|id| calls.same_arguments(id, id))
 }
 
 /// Data edges, and the places of inputs and outputs. Whoever calls the graph hands its inputs over by position.

@@ -139,7 +139,7 @@ impl<'g> Machine<'_, 'g> {
             if param.is_default(self.graph, value) || param.is_out() {
                 continue;
             }
-            match self.reduced_dims(call, index) {
+            match self.dims_of_first(call, index) {
                 Some((dims, rank)) => {
                     let Some(dims) = call.info.dims_counted(index, dims, rank) else { continue };
                     self.words.put(Tag::Argument, index as u32);
@@ -155,12 +155,17 @@ impl<'g> Machine<'_, 'g> {
         Ok(())
     }
 
-    /// The dimensions that a call reduces, and how many there are; `None` for other parameters, and where they are not known.
-    fn reduced_dims(&self, call: &Call<'_>, index: usize) -> Option<(Vec<i64>, i64)> {
+    /// The dimensions of the first tensor that an argument names, and how many that has; `None` for other parameters, and
+    /// where they are not known.
+    fn dims_of_first(&self, call: &Call<'_>, index: usize) -> Option<(Vec<i64>, i64)> {
         if !call.info.counts_dims(index) {
             return None;
         }
-        let Produced::Tensor(tensor, _) = self.produced(call.node(0).ok()?).ok()? else { return None };
+        let first = match call.bound.given(0)? {
+            Value::Node(node) => node,
+            _ => *self.nodes(call, 0).ok()?.first()?,
+        };
+        let Produced::Tensor(tensor, _) = self.produced(first).ok()? else { return None };
         if self.is_symbolic(tensor) {
             return None;
         }

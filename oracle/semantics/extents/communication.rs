@@ -338,7 +338,9 @@ impl Machine<'_, '_> {
         let origin = self.name_symbol(self.node);
         let symbolic = parts.iter().map(|p| p.input).chain(targets.iter().copied());
         let symbolic = symbolic.into_iter().any(|tensor| self.is_symbolic(tensor));
-        let more = if symbolic { Traits::ASSUMED } else { traits };
+        // What unknown communication gives may be the same at another time.
+        let is_assumed = symbolic || start.kind == Collective::Other;
+        let more = if is_assumed { traits.and(Traits::ASSUMED) } else { traits };
         for (index, &target) in targets.iter().enumerate() {
             let source = Source::Opaque { key, output: index as u32 };
             let source = self.arena.source_of(source, Some(origin), more);

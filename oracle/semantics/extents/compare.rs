@@ -10,7 +10,7 @@ use super::hazard::{Hazard, HazardKind};
 use super::same::{Judge, Parting, Verdict};
 use super::source::Traits;
 use super::words::parting_words;
-use crate::graph::{NodeId, Op};
+use crate::graph::{NodeId, Op, Out};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -244,7 +244,15 @@ impl Comparer<'_> {
                         o.node.map_or(String::new(), |n| format!(" ({})", e.graph.name(n)))
                     };
                     let text = format!("output {i}{}: {text}", name(after, b));
-                    let certain = verdict == Verdict::Different;
+                    // What is not recorded may be anything.
+                    let is_recorded = |e: &Evaluation<'_>, o: &Output| {
+                        o.node.is_none_or(|node| match e.graph.node(node).out {
+                            Out::Tuple(span) => !e.graph.outs(span).contains(&Out::Absent),
+                            out => out != Out::Absent,
+                        })
+                    };
+                    let certain =
+                        verdict == Verdict::Different && is_recorded(before, a) && is_recorded(after, b);
                     self.all.push(Difference { what: What::Output(i), text, certain, derived });
                 }
             }

@@ -182,7 +182,7 @@ impl Machine<'_, '_> {
         let id = match out {
             Out::Tensor(id) => id,
             Out::Int(n) => return Ok(Produced::Int(n)),
-            Out::None | Out::Absent => return Ok(Produced::Nothing),
+            Out::None => return Ok(Produced::Nothing),
             _ => {
                 return match input {
                     Input::Free(position) => Ok(self.free_number("placeholder", i64::from(position))),

@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use super::symbolic;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
-use crate::ops::Ops;
+use crate::ops::{OpInfo, Ops, by_target};
 
 /// Why a call is not followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -378,7 +378,11 @@ impl Machine<'_, '_> {
         if let Some(&Some(symbol)) = self.targets.get(target) {
             return symbol;
         }
-        let symbol = self.arena.symbol(self.graph.target(self.node));
+        let own = self.graph.target(self.node);
+        let symbol = match in_place_of(own) {
+            Some(info) => self.arena.symbol(&info.target),
+            None => self.arena.symbol(own),
+        };
         if self.targets.len() <= target {
             self.targets.resize(target + 1, None);
         }
@@ -410,4 +414,13 @@ impl Machine<'_, '_> {
         self.words.0.clear();
         key
     }
+}
+
+/// The operator that computes afresh what `target` writes in place, element by element: `mul` of `mul_`.
+fn in_place_of(target: &str) -> Option<&'static OpInfo> {
+    let info = by_target(target).filter(|info| info.kind.is_elementwise())?;
+    let schema = info.schema.as_ref()?;
+    let name = schema.name.strip_suffix('_')?;
+    by_target(&format!("{}.{name}.{}", schema.namespace, schema.overload))
+        .filter(|twin| twin.kind == info.kind)
 }

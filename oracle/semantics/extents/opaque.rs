@@ -130,6 +130,10 @@ impl Machine<'_, '_> {
         }
         let output = index as u32;
         Ok(match out {
+            // Whatever it is, it is a function of the inputs.
+            Out::Absent if call.is_none_or(|call| !call.schema.returns.is_empty()) => {
+                self.number_of(key, output)
+            }
             Out::Absent | Out::None => Produced::Nothing,
             Out::Int(n) => Produced::Int(n),
             Out::Tensor(id) => {
@@ -283,6 +287,12 @@ impl Machine<'_, '_> {
         let mut inputs: Vec<NodeId> = Vec::new();
         self.graph.for_each_input(self.node, &mut |input| inputs.push(input));
         for (index, input) in inputs.into_iter().enumerate() {
+            let output = WRITTEN + index as u32;
+            if self.graph.node(input).out == Out::Absent
+                && matches!(self.produced(input), Ok(Produced::Number(_)))
+            {
+                self.eval.produced[input.index()] = self.number_of(key, output);
+            }
             let tensors: Vec<Tensor> = match self.produced(input) {
                 Ok(Produced::Tensor(tensor, _)) => vec![tensor],
                 Ok(Produced::List(start, len)) => (start..start + len)
@@ -294,7 +304,7 @@ impl Machine<'_, '_> {
                 _ => Vec::new(),
             };
             for tensor in tensors {
-                self.write_source(tensor, key, WRITTEN + index as u32, Traits::ASSUMED)?;
+                self.write_source(tensor, key, output, Traits::ASSUMED)?;
             }
         }
         Ok(())

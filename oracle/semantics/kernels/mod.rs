@@ -57,7 +57,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             Kind::Reduce(op) => self.reduce(node, step, op),
             Kind::Cumsum => self.cumsum(node, step),
             Kind::Matmul(op) => self.matmul(node, step, op),
-            Kind::GetItem => self.getitem(step),
+            Kind::GetItem => self.getitem(node, step),
             Kind::Number(op) => self.arithmetic(step, op),
             Kind::SymSize | Kind::SymNumel | Kind::SymStride => self.size(step, kind),
             Kind::Item => self.scalar(step),

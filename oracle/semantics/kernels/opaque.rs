@@ -275,8 +275,9 @@ impl<'a, D: Domain> Rank<'a, D> {
             Out::SymInt(_) | Out::SymBool(_) => {
                 Item::Number(super::super::number::Number::Term(mix(key, *output)))
             }
-            Out::Other(_) => Item::Object(mix(key, *output)),
-            Out::None | Out::Absent | Out::Key(_) => Item::None,
+            // One of several results of which nothing is recorded: who takes it out is refused.
+            Out::Other(_) | Out::Absent => Item::Object(mix(key, *output)),
+            Out::None | Out::Key(_) => Item::None,
         })
     }
 

@@ -1,18 +1,24 @@
 //! Python values: parts of tuples, arithmetic on numbers, sizes, and assertions.
 
-use super::super::domain::{Domain, Outcome, raise};
+use super::super::domain::{Domain, Outcome, raise, refuse};
 use super::super::hash::mix;
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::super::run::Effect;
 use super::dim;
-use crate::graph::{NodeId, Value};
+use crate::graph::{Graph, NodeId, Out, Value};
 use crate::ops::{Kind, Number as Op};
+
+/// Whether nothing is recorded of an item of a call.
+fn lacks_record(graph: &Graph, of: Value, at: i64) -> bool {
+    let (Value::Node(of), Ok(at)) = (of, usize::try_from(at)) else { return false };
+    matches!(graph.node(of).out, Out::Tuple(span) if graph.outs(span).get(at) == Some(&Out::Absent))
+}
 
 impl<D: Domain> Rank<'_, D> {
     /// `operator.getitem` on a tuple, list or mapping.
-    pub(super) fn getitem(&mut self, step: &Step) -> Outcome<Item> {
+    pub(super) fn getitem(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let [of, key, ..] = step.args;
         let graph = self.program.graph;
         match (self.held(of)?, key) {
@@ -20,6 +26,10 @@ impl<D: Domain> Rank<'_, D> {
                 let index = self.int(key)?;
                 let at = if index < 0 { index.saturating_add(items.len() as i64) } else { index };
                 let item = usize::try_from(at).ok().and_then(|at| items.get(at)).cloned();
+                let is_read = self.program.last_use[node.index()] > node;
+                if is_read && matches!(item, Some(Item::Object(_))) && lacks_record(graph, of, at) {
+                    return Err(refuse!("nothing is recorded of what it is"));
+                }
                 item.ok_or_else(|| raise!("index {index} of {} results", items.len()))
             }
             (Some(Item::Dict(items)), Value::Str(name)) => {
