@@ -289,7 +289,7 @@ pub fn output_node(graph: &Graph, path: &[u32]) -> Option<NodeId> {
     let mut values = graph.args(output);
     let mut path = path.iter();
     // The path of a single returned list begins inside it.
-    let mut at = *path.next()? as usize;
+    let mut at = path.next().map_or(0, |&i| i as usize);
     loop {
         match values.get(at).or_else(|| values.first())? {
             Value::Node(node) => return Some(*node),
