@@ -203,7 +203,7 @@ impl<'g> Both<'g> {
                     && arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
                         (Some(twin), true) => twin == b,
                         (Some(twin), false) => !is_kept[twin.index()] && replaces(a, b),
-                        (None, is_kept) => !is_kept && replaces(a, b),
+                        (None, _) => replaces(a, b),
                     });
         }
         let mut is_read_before = vec![false; self.before.len()];
