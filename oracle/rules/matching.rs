@@ -632,8 +632,17 @@ impl<'g> Both<'g> {
             let Some(class) = key(kind, &mut arguments).and_then(|key| open.get_mut(&key)) else { continue };
             let named = self.before.find(self.after.name(new));
             let Some(last) = class.len().checked_sub(1) else { continue };
-            let near = (0..class.len()).rev().take(MOST_EQUAL);
-            let place = near.into_iter().find(|&place| Some(class[place]) == named).unwrap_or(last);
+            let near = || (0..class.len()).rev().take(MOST_EQUAL);
+            // What is not known yet is at least the same operator.
+            let looks_alike = |&place: &usize| {
+                let mut arguments = self.old.of(class[place]).iter().zip(self.new.of(new));
+                arguments.all(|(&a, &b)| match (twins.after_of(a), twins.before_of(b)) {
+                    (None, None) => of_before.get(a.index()).copied() == of_after[b.index()],
+                    (twin, _) => twin == Some(b),
+                })
+            };
+            let named = near().find(|&place| Some(class[place]) == named);
+            let place = named.or_else(|| near().find(looks_alike)).unwrap_or(last);
             if self.is_same_call(class[place], new) {
                 twins.pair(class.remove(place), new);
             }

@@ -222,43 +222,73 @@ fn backward_place(input: BackwardInput, class: ValueClass, target: &str) -> u8 {
     }
 }
 
-/// A saved value of another dtype, shape or layout than what backward takes.
-fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
-    let words = |graph: &Graph, dims: &[Dim]| -> Vec<String> {
+/// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.
+fn layout(graph: &Graph, id: NodeId) -> Option<[String; 2]> {
+    let words = |dims: &[Dim]| -> Vec<String> {
         let word = |&dim: &Dim| match dim {
             Dim::Static(n) => n.to_string(),
             Dim::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
         };
         dims.iter().map(word).collect()
     };
-    let describe = |graph: &Graph, id: NodeId| {
-        let tensor = graph.tensor_of(id)?;
-        Some(format!("{}[{}]", tensor.dtype.short(), words(graph, graph.dims(tensor.shape)).join(", ")))
-    };
+    let tensor = graph.tensor_of(id)?;
+    let shape = graph.dims(tensor.shape);
+    let mut strides = words(graph.dims(tensor.stride));
     // Where the one element of a dimension would stand next means nothing.
-    let layout = |graph: &Graph, id: NodeId| {
-        let tensor = graph.tensor_of(id)?;
-        let shape = graph.dims(tensor.shape);
-        let is_empty = shape.contains(&Dim::Static(0));
-        let mut strides = words(graph, graph.dims(tensor.stride));
-        let pairs = strides.iter_mut().zip(shape);
-        pairs
-            .filter(|(_, size)| is_empty || **size == Dim::Static(1))
-            .for_each(|(stride, _)| *stride = "-".into());
-        Some(strides.join(", "))
-    };
-    let mut given = describe(evidence.forward.graph, saved.forward)?;
-    let mut taken = describe(evidence.backward.graph, input)?;
-    if given == taken {
-        given += &format!(" with strides [{}]", layout(evidence.forward.graph, saved.forward)?);
-        taken += &format!(" with strides [{}]", layout(evidence.backward.graph, input)?);
+    let is_empty = shape.contains(&Dim::Static(0));
+    let pairs = strides.iter_mut().zip(shape);
+    pairs
+        .filter(|(_, size)| is_empty || **size == Dim::Static(1))
+        .for_each(|(stride, _)| *stride = "-".into());
+    Some([format!("{}[{}]", tensor.dtype.short(), words(shape).join(", ")), strides.join(", ")])
+}
+
+/// Two tensors of another dtype, shape or layout, in words.
+fn other_layout(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> Option<[String; 2]> {
+    let ([a, p], [b, q]) = (layout(one.0, one.1)?, layout(other.0, other.1)?);
+    match (a == b, p == q) {
+        (true, true) => None,
+        (true, false) => Some([format!("{a} with strides [{p}]"), format!("{b} with strides [{q}]")]),
+        _ => Some([a, b]),
     }
-    (given != taken).then(|| {
+}
+
+/// A saved value of another dtype, shape or layout than what backward takes.
+fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
+    let [given, taken] =
+        other_layout((evidence.forward.graph, saved.forward), (evidence.backward.graph, input))?;
+    Some(
         evidence
             .finding("partition/signature-match", format!("{} changes on its way to backward", saved.name))
             .nodes(evidence, [saved.name.as_str()])
-            .however(format!("forward saves {given}"), format!("backward takes {taken}"))
-    })
+            .however(format!("forward saves {given}"), format!("backward takes {taken}")),
+    )
+}
+
+/// The nodes of a part with another record than in the joint graph, though what they take has the same: inputs that are
+/// handed to both, and calls. Each with what the two graphs say.
+fn other_records(joint: &Graph, part: &Graph, twins: &[Option<NodeId>]) -> Vec<(NodeId, [String; 2])> {
+    let mut is_same = vec![false; part.len()];
+    let mut found = Vec::new();
+    for id in part.ids() {
+        let Some(twin) = twins[id.index()] else { continue };
+        let inputs = part.inputs(id);
+        let takes_the_same = || {
+            let theirs = joint.inputs(twin);
+            let mut pairs = inputs.iter().zip(&theirs);
+            inputs.len() == theirs.len()
+                && pairs.all(|(&a, &b)| a < id && twins[a.index()] == Some(b) && is_same[a.index()])
+        };
+        let is_handed = joint.node(twin).op == Op::Placeholder && part.node(id).op == Op::Placeholder;
+        match other_layout((joint, twin), (part, id)) {
+            None => is_same[id.index()] = true,
+            Some(words) if is_handed || (part.node(id).op == Op::Call && takes_the_same()) => {
+                found.push((id, words));
+            }
+            Some(_) => {}
+        }
+    }
+    found
 }
 
 /// The calling convention: inputs and outputs of the joint graph, in its order.
@@ -578,6 +608,22 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     .nodes(evidence, [name])
                     .fact(format!("{name} calls {}", side.graph.target(id)))
                     .however("what is recorded is what the operator makes of its inputs", text),
+            );
+        }
+        let is_told: FxHashSet<NodeId> = shapes(side).into_iter().map(|(id, _)| id).collect();
+        for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
+            if is_told.contains(&id) || twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            let name = side.graph.name(id);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("the recorded result of {name} has changed"))
+                    .nodes(evidence, [name])
+                    .however(
+                        format!("the joint graph records {expected}, and it takes the same here"),
+                        format!("{found} is recorded"),
+                    ),
             );
         }
         let renumbered = device::renumbered(joint.graph, side.graph, &|id| twins[id.index()]);

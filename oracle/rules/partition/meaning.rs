@@ -64,8 +64,35 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
             true => "no way to compare values was asked".to_string(),
             false => unknown.join("; "),
         }),
-        false => Checked::Findings(findings),
+        false => match left_between(evidence).filter(|_| findings.is_empty()) {
+            Some(why) => Checked::Undecided(why),
+            None => Checked::Findings(findings),
+        },
     }
+}
+
+/// What forward leaves in an input that backward overwrites, where it is not known to be what the joint graph writes there: the
+/// caller sees it between the parts, and no result shows it.
+fn left_between(evidence: &PartitionEvidence) -> Option<String> {
+    let composition = evidence.composition.as_ref().ok()?;
+    let side = &evidence.joint;
+    let versions = super::terms::Versions::new(side);
+    let name = |id: NodeId| side.graph.name(id);
+    versions.inputs.iter().find_map(|(input, writers)| {
+        let of_forward = writers.iter().filter_map(|&id| Some((id, evidence.in_forward[id.index()]?)));
+        let overwritten = writers.iter().find(|id| evidence.in_backward[id.index()].is_some())?;
+        let (joint, composed) = evidence.terms()?;
+        let is_other = |&(id, twin): &(NodeId, NodeId)| {
+            let twin = composition.of_forward[twin.index()];
+            twin.is_none_or(|twin| composed.of[twin.index()] != joint.of[id.index()])
+        };
+        let (writer, _) = of_forward.into_iter().find(is_other)?;
+        Some(format!(
+            "{} leaves in {input} what is not known to be the joint graph's; {} writes over it, so that no result shows it",
+            name(writer),
+            name(*overwritten)
+        ))
+    })
 }
 
 /// What backward computes again is what forward computed. Other terms may be equal values: where the parts are proved to

@@ -34,15 +34,30 @@ pub(crate) fn parts_named_as(
     let handed = of_class(|class| class == ValueClass::Symbol)
         .chain(of_class(|class| !matches!(class, ValueClass::Symbol | ValueClass::Opaque)))
         .chain(of_class(|class| class == ValueClass::Opaque));
-    let handed: Option<Vec<NodeId>> = handed.map(|id| joint.find(known.name(id))).collect();
-    let expected = handed.map(|mut expected| {
-        let (tangents, rest): (Vec<NodeId>, Vec<NodeId>) =
-            later.into_iter().partition(|&id| is_tangent(joint.target(id)));
-        expected.extend(tangents.into_iter().chain(rest));
-        expected
-    });
-    let bound = bound(&expected.unwrap_or_default(), backward);
-    let named_backward = part_named_as(joint, backward, bound, both(of_backward, &returned(backward)));
+    let handed: Vec<NodeId> = handed.collect();
+    let (tangents, rest): (Vec<NodeId>, Vec<NodeId>) =
+        later.into_iter().partition(|&id| is_tangent(joint.target(id)));
+    let of_joint = handed.iter().map(|&id| joint.find(known.name(id)));
+    let expected: Vec<Option<NodeId>> = of_joint.chain(tangents.into_iter().chain(rest).map(Some)).collect();
+    let bound = bound(&expected, backward);
+    let is_known = bound.iter().filter_map(|&(expected, id)| Some((expected?, id))).collect();
+    let mut named_backward = part_named_as(joint, backward, is_known, both(of_backward, &returned(backward)));
+    // What forward hands over and the joint graph does not have goes by forward's name.
+    let own: Vec<(NodeId, &str)> = handed
+        .iter()
+        .zip(&bound)
+        .filter(|(_, (expected, _))| expected.is_none())
+        .map(|(&id, &(_, input))| (input, known.name(id)))
+        .collect();
+    let part = named_backward.as_ref().unwrap_or(backward);
+    if own.iter().any(|&(input, name)| part.name(input) != name) {
+        let is_free = |name: &str| part.find(name).is_none();
+        let name = |id: NodeId| {
+            let given = own.iter().find(|&&(input, name)| input == id && is_free(name));
+            given.map_or(part.name(id), |&(_, name)| name).to_string()
+        };
+        named_backward = Some(part.with_names(name));
+    }
     (named_forward, named_backward)
 }
 
@@ -51,7 +66,7 @@ fn inputs(graph: &Graph) -> Vec<NodeId> {
 }
 
 /// The inputs of a part with what is handed to them; nothing where the numbers differ.
-fn bound(expected: &[NodeId], part: &Graph) -> Vec<(NodeId, NodeId)> {
+fn bound<T: Copy>(expected: &[T], part: &Graph) -> Vec<(T, NodeId)> {
     let inputs = inputs(part).into_iter().filter(|&id| !is_generator_input(part.target(id)));
     let inputs: Vec<NodeId> = inputs.collect();
     match inputs.len() == expected.len() {

@@ -68,6 +68,22 @@ pub fn saved_bytes(evidence: &PartitionEvidence) -> Option<SavedBytes> {
         }
     }
     let mut total = SavedBytes { values: evidence.saved.len(), ..SavedBytes::default() };
+    // What the joint graph does not have is memory of forward's own, unless it shows what is counted already.
+    let forward = &evidence.forward;
+    let tensors = || evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor);
+    let known = tensors().filter(|saved| saved.joint.is_some());
+    let mut counted: FxHashSet<StorageIndex> = known
+        .flat_map(|saved| forward.storages().all_parts(saved.forward))
+        .map(|part| part.storage)
+        .collect();
+    for saved in tensors().filter(|saved| saved.joint.is_none()) {
+        for part in forward.storages().all_parts(saved.forward) {
+            if counted.insert(part.storage) {
+                total.storages += 1;
+                total.bytes = total.bytes.checked_add(bytes_of(forward, part.storage, &[saved.forward])?)?;
+            }
+        }
+    }
     for storage in order {
         let bytes = bytes_of(side, storage, &shown[&storage])?;
         if fixed.contains(&side.storages().storage(storage).by) {

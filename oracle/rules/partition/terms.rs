@@ -138,7 +138,7 @@ pub(super) struct Versions {
     /// By storage: its writes, in list order.
     writes: FxHashMap<StorageIndex, Vec<(NodeId, ByteSet)>>,
     /// Inputs that are written, by name, with the writers.
-    inputs: Vec<(String, Vec<NodeId>)>,
+    pub(super) inputs: Vec<(String, Vec<NodeId>)>,
 }
 
 impl Versions {
