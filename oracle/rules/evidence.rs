@@ -131,12 +131,18 @@ impl<'a> Evidence<'a> {
         twin.is_some_and(|old| self.before.graph.target(old) == side.graph.target(id))
     }
 
-    /// Whether a node of the graph before conflicted there with a node that is gone, in an order that the list alone
-    /// gave.
+    /// Whether a node of the graph before conflicted there with a node that is gone, or that now reads something else, in an
+    /// order that the list alone gave.
     pub(super) fn was_left_to_the_list(&self, name: &str) -> bool {
         let before = &self.before;
         let Some(node) = before.graph.find(name) else { return false };
-        let is_gone = |id: NodeId| self.correspondence.after_of[id.index()].is_none();
+        let twins = &self.correspondence.before_of;
+        let is_gone = |id: NodeId| {
+            self.correspondence.after_of[id.index()].is_none_or(|twin| {
+                let now = self.after.graph.inputs(twin).into_iter().map(|input| twins[input.index()]);
+                !now.eq(before.graph.inputs(id).into_iter().map(Some))
+            })
+        };
         let storages = before.storages();
         storages.accesses_by(node).iter().any(|own| {
             storages.accesses_of(own.part.storage).any(|other| {

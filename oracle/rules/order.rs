@@ -58,7 +58,20 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
         };
         for (conflict, turned) in open.iter().map(|&i| &conflicts[i]).zip(turned) {
             let (first, second) = (conflict.before, conflict.after);
-            if turned {
+            // When a value is read that nobody takes does not matter.
+            let is_idle = |id: NodeId| is_new[id.index()] && side.edges.users(id).is_empty();
+            let acts = |id: NodeId| {
+                let info = side.ops.call(side.graph, id);
+                info.is_none_or(|info| {
+                    info.effect || info.mutated().next().is_some() || info.collective().is_some()
+                })
+            };
+            let is_idle_read = match conflict.hazard {
+                Hazard::ReadAfterWrite => is_idle(second) && !acts(second),
+                Hazard::WriteAfterRead => is_idle(first) && !acts(first),
+                Hazard::WriteAfterWrite => false,
+            };
+            if turned || is_idle_read {
                 continue;
             }
             let survivor = [first, second].into_iter().find(|&id| !is_new[id.index()]);
