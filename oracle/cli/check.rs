@@ -36,9 +36,9 @@ pub(super) struct Check {
     /// The graph after the pass and before its repair sort, if it was kept.
     #[arg(long, value_name = "FILE")]
     unrepaired: Option<PathBuf>,
-    /// Who is run when there is no AFTER.
-    #[arg(long, default_value = "reference")]
-    candidate: String,
+    /// Who is run when there is no AFTER; default: reference.
+    #[arg(long, value_name = "NAME")]
+    candidate: Option<String>,
     #[command(flatten)]
     worker: WorkerOptions,
     #[command(flatten)]
@@ -96,6 +96,10 @@ impl ValuesArgument {
 }
 
 impl Check {
+    fn candidate(&self) -> &str {
+        self.candidate.as_deref().unwrap_or("reference")
+    }
+
     pub(super) fn run(
         &self,
         arguments: &[OsString],
@@ -104,6 +108,14 @@ impl Check {
     ) -> Result<Status, CouldNotRun> {
         if self.worker.is_given() && !self.after.is_empty() {
             return Err(CouldNotRun::new("--worker is run where there is no AFTER; give one or the other"));
+        }
+        if self.candidate.is_some() && !self.after.is_empty() && !self.replay {
+            return Err(CouldNotRun::new(
+                "--candidate is run where there is no AFTER; give one or the other",
+            ));
+        }
+        if self.unrepaired.is_some() && self.pass != PassKind::Bucketing.name() {
+            return Err(CouldNotRun::new(format_args!("--unrepaired: {} ends with no repair", self.pass)));
         }
         let mut timing = Timing::new(self.timing);
         if self.replay {
@@ -135,13 +147,41 @@ impl Check {
             true => self.scheduled(&case, outcomes.as_ref(), &config, limits),
             false => None,
         };
-        let (judgement, subject) = self.judge(case, outcomes, config, &options, limits)?;
+        let (judgement, subject) = match options.values {
+            Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
+            _ => self.judge(case, outcomes, config, &options, limits)?,
+        };
         timing.tell("judging");
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
             _ => counts,
         };
         self.report(&judgement, &subject, counts, arguments, out)
+    }
+
+    /// Whether the ways of knowing values contradict each other, and where they do not, what is to be said of the pass.
+    fn judge_and_compare(
+        &self,
+        case: Case,
+        outcomes: Option<Result<Outcomes, CouldNotRun>>,
+        config: PassConfig,
+        options: &Options,
+        limits: &Limits,
+    ) -> Result<(Judgement, String), CouldNotRun> {
+        let outcomes = outcomes.transpose()?;
+        let (compared, subject) =
+            self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, limits)?;
+        let note = match &compared.verdict {
+            Verdict::Violated(_) | Verdict::Refused(_) => return Ok((compared, subject)),
+            Verdict::Sound => "numbers, terms and extents do not contradict each other".to_string(),
+            Verdict::Undecided(why) => {
+                format!("whether numbers, terms and extents agree: {}", why.join("; "))
+            }
+        };
+        let options = Options { values: Values::Auto, ..options.clone() };
+        let (mut judgement, subject) = self.judge(case, outcomes.map(Ok), config, &options, limits)?;
+        judgement.notes.push(note);
+        Ok((judgement, subject))
     }
 
     /// Prints the judgement, and the figures of its pass before it.
@@ -200,7 +240,7 @@ impl Check {
         }
         pass.options.retain(|(key, _)| key != "method");
         let pass = pass.with("method", "replay");
-        let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
+        let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
         let pass = candidate.promised(&pass);
         candidate.check_options(&pass).map_err(CouldNotRun::new)?;
         let before = self.before.display();
@@ -264,12 +304,12 @@ impl Check {
         let made;
         let outcomes = match (outcomes, &case.outcome) {
             (Some(outcomes), _) => outcomes.as_ref().ok()?,
-            (None, Some(recorded)) if self.candidate == "reference" && !self.worker.is_given() => {
+            (None, Some(recorded)) if self.candidate() == "reference" && !self.worker.is_given() => {
                 made = judge::recorded_outcomes(recorded);
                 &made
             }
             (None, _) => {
-                let candidate = self.worker.or_named(limits, || self.candidate.clone()).ok()?;
+                let candidate = self.worker.or_named(limits, || self.candidate().to_string()).ok()?;
                 made = outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
@@ -309,14 +349,14 @@ impl Check {
         let before = self.before.display();
         let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
         let Some(outcomes) = outcomes else {
-            let is_reference = self.candidate == "reference" && !self.worker.is_given();
+            let is_reference = self.candidate() == "reference" && !self.worker.is_given();
             let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
             if is_recorded && is_reference {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
-            let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
+            let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));

@@ -79,6 +79,13 @@ impl Run {
             }
             PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
         }
+        let known = graph.world.assume_mesh().and_then(|world| world.ranks);
+        if let Some(ranks) = known.filter(|&ranks| self.rank >= ranks.max(1)) {
+            let rank = self.rank;
+            return Err(CouldNotRun::new(format_args!(
+                "--rank {rank}: the world has {ranks} ranks, from 0 on"
+            )));
+        }
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;

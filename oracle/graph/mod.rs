@@ -558,6 +558,33 @@ impl Graph {
         }
     }
 
+    /// How what the graph returns is nested, `_` for each value: `[_, [_, _]]`; and how many values there are.
+    pub fn nesting(&self) -> (String, usize) {
+        fn walk(graph: &Graph, values: &[Value], text: &mut String) -> usize {
+            let mut count = 0;
+            for (place, &value) in values.iter().enumerate() {
+                text.push_str(if place > 0 { ", " } else { "" });
+                count += match value {
+                    Value::List(span) | Value::Dict(span) => {
+                        text.push('[');
+                        let count = walk(graph, graph.values(span), text);
+                        text.push(']');
+                        count
+                    }
+                    _ => {
+                        text.push('_');
+                        1
+                    }
+                };
+            }
+            count
+        }
+        let mut text = String::new();
+        let args = self.output().map_or(&[][..], |output| self.args(output));
+        let count = walk(self, args, &mut text);
+        (text, count)
+    }
+
     /// The number of elements of a tensor, symbolic sizes by their hints; `None` without a hint or when it
     /// does not fit 64 bits.
     pub fn numel(&self, tensor: &Tensor) -> Option<i64> {

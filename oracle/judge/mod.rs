@@ -220,7 +220,15 @@ pub fn judge_outcomes(
     outcomes: &[(Option<u32>, Outcome)],
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
-    let judgement = judge_pair(before, config, outcomes, options)?;
+    let mut judgement = judge_pair(before, config, outcomes, options)?;
+    // Rules about all ranks look at those that are known.
+    let given = outcomes.iter().filter(|(rank, _)| rank.is_some()).count();
+    let world = before.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1) as usize;
+    if config.name != PassKind::Partition.name() && (1..world).contains(&given) {
+        judgement
+            .notes
+            .push(format!("graphs of {given} of {world} ranks are given; those of the others are not known"));
+    }
     let after: Vec<&Graph> = outcomes.iter().map(|(_, outcome)| &outcome.repaired).collect();
     Ok(remarked(judgement, before, Some(config), &after))
 }

@@ -6,7 +6,7 @@ use crate::analysis::fault::{Fault, FaultKind};
 /// The statement of `graph/well-formed`, which several families have, and its reason.
 pub(super) const WELL_FORMED: (&str, &str) = (
     "The result, of a partition each part, is a graph: unique names, existing references, arguments that fit the operator, \
-     one output, a consistent world.",
+     one output, nested as before, a consistent world.",
     "What is not a graph cannot be executed.",
 );
 
@@ -18,7 +18,22 @@ pub(super) const WELL_FORMED: (&str, &str) = (
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
+    let (expected, count) = evidence.before.graph.nesting();
     for (side, stage) in evidence.stages() {
+        let (found, values) = side.graph.nesting();
+        if values == count && found != expected {
+            let [one, other] = apart(&expected, &found);
+            let finding = evidence.finding(
+                "graph/well-formed",
+                stage,
+                "the results are nested in another way".to_string(),
+            );
+            findings.push(
+                finding
+                    .then(format!("the graph before returns {one}"))
+                    .however(format!("it returns {other}")),
+            );
+        }
         if let Some(title) = evidence.before.graph.world.contradiction(&side.graph.world) {
             findings.push(
                 evidence.finding("graph/well-formed", stage, title).then("ranks and groups stay as they are"),
@@ -42,6 +57,16 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
         }
     }
     Checked::Findings(findings)
+}
+
+/// Two nestings where they part.
+fn apart(one: &str, other: &str) -> [String; 2] {
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    [one, other].map(|text| {
+        let (start, end) = (same.saturating_sub(12), (same + 24).min(text.len()));
+        let dots = |is_cut: bool| if is_cut { "..." } else { "" };
+        format!("{}{}{}", dots(start > 0), &text[start..end], dots(end < text.len()))
+    })
 }
 
 /// Outputs share what they shared before.

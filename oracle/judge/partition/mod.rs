@@ -80,9 +80,12 @@ pub fn judge_partition_with(
         return Err(CannotJudge::Pass(why.into()));
     }
     // Passes often leave their new nodes without recorded results, and may return them in other lists.
+    let is_nested = with_flat_output(joint).is_some();
     let given = |graph: &Graph| {
         let completed = complete(graph);
-        with_flat_output(completed.as_ref().unwrap_or(graph)).or(completed)
+        // Where the joint graph returns one list, lists in it are another result.
+        let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph))).flatten();
+        flat.or(completed)
     };
     let changed = (given(joint), given(forward), given(backward));
     let joint = changed.0.as_ref().unwrap_or(joint);

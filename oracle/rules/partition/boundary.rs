@@ -296,6 +296,17 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/outputs-preserved";
     let mut findings = Vec::new();
     let joint = evidence.joint.graph;
+    let is_flat = |graph: &Graph| super::compose::with_flat_output(graph).is_none();
+    for (side, part) in evidence.parts() {
+        if is_flat(joint) && !is_flat(side.graph) {
+            findings.push(
+                evidence.finding(RULE, format!("{part} returns lists in its list of results")).however(
+                    "the joint graph returns one list of values",
+                    "the runtime takes values by position",
+                ),
+            );
+        }
+    }
     let inputs = |graph: &Graph, wanted: &dyn Fn(NodeId) -> bool| -> Vec<String> {
         let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder && wanted(id));
         inputs.map(|id| graph.name(id).to_string()).collect()

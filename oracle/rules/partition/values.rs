@@ -256,7 +256,7 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
     let new = extents::evaluate(&mut arena, pair.1, ops.1);
     match extents::compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => Compared::Equal(format!(
-            "proved at full size for every rank: {} outputs, {} inputs and {} effects are equal",
+            "proved at full size for every rank that runs these parts: {} outputs, {} inputs and {} effects are equal",
             counts.outputs, counts.mutations, counts.effects
         )),
         Comparison::Unknown(why) => Compared::Unknown(why),

@@ -229,6 +229,8 @@ impl Comparer<'_> {
         if before.outputs.len() != after.outputs.len() {
             let text = format!("{} outputs, expected {}", after.outputs.len(), before.outputs.len());
             self.note(What::OutputCount, text, true);
+        } else if before.graph.nesting() != after.graph.nesting() {
+            self.note(What::OutputCount, String::from("outputs nested in another way"), true);
         }
         let mut equal = 0;
         for (i, (a, b)) in before.outputs.iter().zip(&after.outputs).enumerate() {
@@ -329,15 +331,19 @@ impl Comparer<'_> {
             }
             let name = after.graph.name(b.placeholder);
             let mut derived = false;
+            // Where a side does not record how large the storage is, it is taken for as large as what is shown.
+            let is_sized =
+                |e: &Evaluation<'_>, id| e.graph.tensor_of(id).is_some_and(|t| t.storage_bytes.is_some());
+            let mut sizes_known = is_sized(before, a.placeholder) && is_sized(after, b.placeholder);
             let text = match self.judge.parting(a.content, b.content) {
                 Some(parting) => {
-                    derived = parting.derived;
+                    (derived, sizes_known) = (parting.derived, true);
                     let words = parting_words(&parting.elements, "", &parting.found, &parting.expected);
                     format!("the storage of {name} in the end: {words}")
                 }
                 None => format!("the storage of {name} has another size"),
             };
-            let certain = verdict == Verdict::Different;
+            let certain = verdict == Verdict::Different && sizes_known;
             self.all.push(Difference { what: What::Mutation(b.placeholder), text, certain, derived });
         }
     }
