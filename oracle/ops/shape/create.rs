@@ -6,8 +6,8 @@ use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
 use super::size::{Size, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
-use crate::graph::{Dtype, DtypeClass, Value};
-use crate::ops::{Fill, Random};
+use crate::graph::{Dtype, DtypeClass, Out, Value};
+use crate::ops::{Fill, Kind, Random};
 
 pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
     let name = call.name();
@@ -64,6 +64,39 @@ pub(super) fn draws(call: &Call, dtype: Option<Dtype>) -> Rule<()> {
         Some(dtype) => fault(format!("{} does not take {}", call.name(), dtype.name())),
         None => Ok(()),
     }
+}
+
+/// Refuses memory that PyTorch does not give: a memory format that it lacks or that wants another number of dimensions,
+/// a layout without strides where `recorded` has them, pinned memory elsewhere than on the host. Sources:
+/// `c10/core/TensorImpl.h` (`empty_tensor_restride`), `aten/src/ATen/EmptyTensor.cpp`. A cast does not read
+/// `pin_memory`, and the device `meta` takes it.
+pub(super) fn placed(call: &Call, recorded: Out, result: &Inferred) -> Rule<()> {
+    let named = |name: &str| call.word(name).map(|word| word.strip_prefix("torch.").unwrap_or(word));
+    let wanted = match named("memory_format") {
+        Some("preserve_format") if call.name() == "empty" => {
+            return fault("empty does not take the memory format preserve_format".to_string());
+        }
+        None | Some("contiguous_format" | "preserve_format") => None,
+        Some("channels_last") => Some(("channels_last", 4)),
+        Some("channels_last_3d") => Some(("channels_last_3d", 5)),
+        Some(other) => return fault(format!("there is no memory format {other}")),
+    };
+    if let (Some((format, rank)), Inferred::One(Output::Tensor(tensor))) = (wanted, result)
+        && tensor.shape.len() != rank
+    {
+        let shape = call.text(&tensor.shape);
+        return fault(format!("the memory format {format} is for {rank} dimensions, not for {shape}"));
+    }
+    let Out::Tensor(tensor) = recorded else { return Ok(()) };
+    if let Some(layout) = named("layout").filter(|layout| *layout != "strided") {
+        return fault(format!("the layout {layout} gives no tensor with strides"));
+    }
+    let device = call.graph.text(call.graph.tensor(tensor).device);
+    let on_host = matches!(device.split(':').next(), Some("cpu" | "meta"));
+    if !on_host && call.info.kind != Kind::Cast && call.value("pin_memory") == Some(Value::Bool(true)) {
+        return fault(format!("{} does not pin memory of {device}", call.name()));
+    }
+    Ok(())
 }
 
 /// The dtype of `full` where none is given: that of its value.
