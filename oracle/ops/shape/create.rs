@@ -36,12 +36,16 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
             if call.schema.param("p").is_none() {
                 draws(call, tensor.dtype)?;
             }
+            probable(call)?;
             one(packed(&tensor))
         }
         Random::NativeDropout => {
             let input = call.tensor("input")?;
             if call.value("train") != Some(Value::Bool(false)) {
                 draws(call, input.dtype)?;
+                if numel(&input.shape).known().is_some_and(|n| n > 0) {
+                    probable(call)?;
+                }
             }
             // Of a tensor without elements, the mask is a copy.
             let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
@@ -56,6 +60,19 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
             Ok(inferred)
         }
     }
+}
+
+/// Refuses a number that is no probability.
+fn probable(call: &Call) -> Rule<()> {
+    let p = match call.value("p") {
+        Some(Value::Float(p)) => p,
+        Some(Value::Int(p)) => p as f64,
+        _ => return Ok(()),
+    };
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    fault(format!("{} takes a probability, got {p}", call.name()))
 }
 
 /// Refuses to draw real numbers as integers or bools.
