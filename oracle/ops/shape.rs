@@ -12,7 +12,7 @@
 //!
 //! # What it does not do
 //!
-//! It does not judge devices, layouts other than strided, or process groups.
+//! It does not judge devices or process groups.
 
 mod call;
 mod check;
@@ -141,6 +141,7 @@ fn rule(graph: &Graph, info: &OpInfo, node: NodeId) -> Rule<Inferred> {
         Kind::Opaque => opaque::infer(&call)?,
         Kind::Unknown | Kind::GetItem | Kind::Number(_) => Inferred::Undecided,
     };
+    create::placed(&call, graph.node(node).out, &inferred)?;
     written(&call, inferred)
 }
 

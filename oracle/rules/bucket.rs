@@ -1,7 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{Checked, Evidence, Stage};
+use super::{Checked, Evidence, Stage, overlap};
 use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
@@ -429,6 +429,21 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                     .fact(format!("an ordering edge leads to {name} from {}", after.graph.name(first)));
             }
             findings.push(finding.however(fault.to_string()));
+        }
+    }
+    let raised = overlap::refused(after.graph, &after.ops, after.storages());
+    let old = match raised.is_empty() {
+        true => Vec::new(),
+        false => overlap::refused(before.graph, &before.ops, before.storages()),
+    };
+    for (id, why) in raised {
+        let excused = c.before_of[id.index()]
+            .is_some_and(|twin| old.binary_search_by_key(&twin, |(node, _)| *node).is_ok());
+        if !excused {
+            let name = after.graph.name(id);
+            let finding = evidence.finding("bucket/metadata-true", Stage::After, format!("{name} raises"));
+            let finding = finding.after_nodes(evidence, [id]);
+            findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).however(why));
         }
     }
     let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])

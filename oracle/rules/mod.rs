@@ -33,6 +33,7 @@ mod graph;
 mod matching;
 pub mod memory;
 mod order;
+mod overlap;
 pub mod partition;
 mod policies;
 mod policy;

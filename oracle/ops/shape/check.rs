@@ -2,8 +2,8 @@
 
 use super::size::text;
 use super::{Inferred, Output, ShapeError, Size, TensorMeta, infer};
-use crate::graph::{Dim, Dtype, Graph, NodeId, Out, Tensor};
-use crate::ops::{Kind, Ops};
+use crate::graph::{Dim, Dtype, Graph, NodeId, Op, Out, Tensor};
+use crate::ops::{Kind, Move, OpInfo, Ops, Unary};
 use std::fmt;
 
 /// A recorded result, or the call itself, is not what the operator's rule says.
@@ -65,6 +65,11 @@ pub enum ShapeFault {
         /// By the rule.
         rule: i64,
     },
+    /// The offset of a result in new memory, which begins with it.
+    Begins {
+        /// As recorded.
+        recorded: i64,
+    },
     /// The value of an integer.
     Value {
         /// Which result.
@@ -105,6 +110,12 @@ impl fmt::Display for ShapeFault {
             ShapeFault::Offset { result, recorded, rule } => {
                 write!(f, "{}recorded at offset {recorded}, but the view starts at {rule}", which(result))
             }
+            ShapeFault::Begins { recorded } => {
+                write!(
+                    f,
+                    "recorded at offset {recorded}, but the operator returns new memory, from its start"
+                )
+            }
             ShapeFault::Value { result, recorded, rule } => {
                 write!(f, "{}recorded as {recorded}, but the operator returns {rule}", which(result))
             }
@@ -120,6 +131,13 @@ pub fn check(graph: &Graph, ops: &Ops, node: NodeId) -> Vec<ShapeFault> {
     // Only the offset of a view means something, and that of an item, which is where its tuple says.
     let info = ops.get(graph, node);
     let is_view = info.is_view() || info.kind == Kind::GetItem;
+    if let Out::Tensor(tensor) = recorded
+        && graph.node(node).op == Op::Call
+        && is_new(info)
+        && graph.tensor(tensor).offset != 0
+    {
+        faults.push(ShapeFault::Begins { recorded: graph.tensor(tensor).offset });
+    }
     match infer(graph, ops, node) {
         Err(error) => faults.push(ShapeFault::Refused(error)),
         Ok(Inferred::Undecided | Inferred::Nothing) => {}
@@ -136,6 +154,20 @@ pub fn check(graph: &Graph, ops: &Ops, node: NodeId) -> Vec<ShapeFault> {
         },
     }
     faults
+}
+
+/// Whether the result is certainly new memory. Operators that may hand back their input where it already is what they
+/// make, or copy all memory that it lies in, are not: `_unsafe_view`, `copy`, `slice_scatter`, a dropout that does nothing and the floor of integers.
+fn is_new(info: &OpInfo) -> bool {
+    let computes = match info.kind {
+        Kind::Unary(kind) => !matches!(kind, Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc),
+        Kind::Move(kind) => kind == Move::Clone,
+        Kind::Fill(_) | Kind::Arange | Kind::Cast | Kind::Reduce(_) | Kind::Matmul(_) => true,
+        kind => kind.is_elementwise(),
+    };
+    let schema = info.schema.as_ref();
+    let is_fresh = schema.is_some_and(|schema| schema.returns.iter().all(|result| result.alias.is_none()));
+    computes && is_fresh && info.undeclared_aliases().is_empty()
 }
 
 fn sort(out: Out) -> Option<&'static str> {

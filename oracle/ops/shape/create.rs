@@ -6,8 +6,8 @@ use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
 use super::size::{Size, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
-use crate::graph::{Dtype, DtypeClass, Value};
-use crate::ops::{Fill, Random};
+use crate::graph::{Dtype, DtypeClass, Out, Value};
+use crate::ops::{Fill, Kind, Random};
 
 pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
     let name = call.name();
@@ -36,12 +36,16 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
             if call.schema.param("p").is_none() {
                 draws(call, tensor.dtype)?;
             }
+            probable(call)?;
             one(packed(&tensor))
         }
         Random::NativeDropout => {
             let input = call.tensor("input")?;
             if call.value("train") != Some(Value::Bool(false)) {
                 draws(call, input.dtype)?;
+                if numel(&input.shape).known().is_some_and(|n| n > 0) {
+                    probable(call)?;
+                }
             }
             // Of a tensor without elements, the mask is a copy.
             let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
@@ -58,12 +62,58 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
     }
 }
 
+/// Refuses a number that is no probability.
+fn probable(call: &Call) -> Rule<()> {
+    let p = match call.value("p") {
+        Some(Value::Float(p)) => p,
+        Some(Value::Int(p)) => p as f64,
+        _ => return Ok(()),
+    };
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    fault(format!("{} takes a probability, got {p}", call.name()))
+}
+
 /// Refuses to draw real numbers as integers or bools.
 pub(super) fn draws(call: &Call, dtype: Option<Dtype>) -> Rule<()> {
     match dtype.filter(|dtype| dtype.class() < DtypeClass::Float) {
         Some(dtype) => fault(format!("{} does not take {}", call.name(), dtype.name())),
         None => Ok(()),
     }
+}
+
+/// Refuses memory that PyTorch does not give: a memory format that it lacks or that wants another number of dimensions,
+/// a layout without strides where `recorded` has them, pinned memory elsewhere than on the host. Sources:
+/// `c10/core/TensorImpl.h` (`empty_tensor_restride`), `aten/src/ATen/EmptyTensor.cpp`. A cast does not read
+/// `pin_memory`, and the device `meta` takes it.
+pub(super) fn placed(call: &Call, recorded: Out, result: &Inferred) -> Rule<()> {
+    let named = |name: &str| call.word(name).map(|word| word.strip_prefix("torch.").unwrap_or(word));
+    let wanted = match named("memory_format") {
+        Some("preserve_format") if call.name() == "empty" => {
+            return fault("empty does not take the memory format preserve_format".to_string());
+        }
+        None | Some("contiguous_format" | "preserve_format") => None,
+        Some("channels_last") => Some(("channels_last", 4)),
+        Some("channels_last_3d") => Some(("channels_last_3d", 5)),
+        Some(other) => return fault(format!("there is no memory format {other}")),
+    };
+    if let (Some((format, rank)), Inferred::One(Output::Tensor(tensor))) = (wanted, result)
+        && tensor.shape.len() != rank
+    {
+        let shape = call.text(&tensor.shape);
+        return fault(format!("the memory format {format} is for {rank} dimensions, not for {shape}"));
+    }
+    let Out::Tensor(tensor) = recorded else { return Ok(()) };
+    if let Some(layout) = named("layout").filter(|layout| *layout != "strided") {
+        return fault(format!("the layout {layout} gives no tensor with strides"));
+    }
+    let device = call.graph.text(call.graph.tensor(tensor).device);
+    let on_host = matches!(device.split(':').next(), Some("cpu" | "meta"));
+    if !on_host && call.info.kind != Kind::Cast && call.value("pin_memory") == Some(Value::Bool(true)) {
+        return fault(format!("{} does not pin memory of {device}", call.name()));
+    }
+    Ok(())
 }
 
 /// The dtype of `full` where none is given: that of its value.

@@ -1,8 +1,8 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
 use super::super::comm::faults_of_waiting;
-use super::super::device;
 use super::super::{Checked, Finding};
+use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use super::values::Compared;
 use crate::analysis::disagreements::recorded_elsewhere;
@@ -595,7 +595,8 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             .map(|(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other))))
             .collect()
     };
-    let of_joint = foreign(joint, &|_, _| false);
+    let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());
+    let of_joint = foreign(joint, &|_, _| false).into_iter().chain(raised(joint));
     let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(of_joint).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
     for (side, twins) in
@@ -608,7 +609,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                 |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
             storage(id).is_some() && storage(id) == storage(other)
         };
-        for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)) {
+        for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)).chain(raised(side)) {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
             }
