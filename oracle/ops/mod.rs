@@ -202,8 +202,8 @@ impl Ops {
         &self.0[graph.node(node).target.0 as usize]
     }
 
-    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, `native_dropout` not
-    /// outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
+    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, `native_dropout`
+    /// not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
     pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
         let Some(info) = self.call(graph, node) else { return false };
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());

@@ -9,6 +9,7 @@ use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
+use crate::ops::shape::ShapeFault;
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -221,6 +222,22 @@ fn backward_place(input: BackwardInput, class: ValueClass, target: &str) -> u8 {
     }
 }
 
+/// Whether nobody recorded the strides of a node, and no rule tells them.
+fn is_guessed(guessed: &[bool], id: NodeId) -> bool {
+    guessed.get(id.index()) == Some(&true)
+}
+
+/// Whether what is wrong with a record of a node may come from the strides of what it takes.
+fn is_of_strides(side: &Side, id: NodeId) -> bool {
+    let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
+    faults.any(|fault| match &fault.kind {
+        FaultKind::Shape { fault } => {
+            matches!(fault, ShapeFault::Refused(_) | ShapeFault::Stride { .. } | ShapeFault::Offset { .. })
+        }
+        _ => false,
+    })
+}
+
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.
 fn layout(graph: &Graph, id: NodeId) -> Option<[String; 2]> {
     let words = |dims: &[Dim]| -> Vec<String> {
@@ -254,8 +271,13 @@ fn other_layout(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> Option<[Strin
 
 /// A saved value of another dtype, shape or layout than what backward takes.
 fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
-    let [given, taken] =
-        other_layout((evidence.forward.graph, saved.forward), (evidence.backward.graph, input))?;
+    let (forward, backward) = (evidence.forward.graph, evidence.backward.graph);
+    let [given, taken] = other_layout((forward, saved.forward), (backward, input))?;
+    let sizes = |graph, id| layout(graph, id).map(|[sizes, _]| sizes);
+    let is_same_size = sizes(forward, saved.forward) == sizes(backward, input);
+    if is_same_size && is_guessed(&evidence.guessed[1], saved.forward) {
+        return None;
+    }
     Some(
         evidence
             .finding("partition/signature-match", format!("{} changes on its way to backward", saved.name))
@@ -355,7 +377,8 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
                 if is_own && evidence.values.known().is_none() {
                     doubt.get_or_insert_with(|| {
                         format!(
-                            "{part} returns {b} at position {index} in place of {a}; whether that is the same is not known"
+                            "{part} returns {b} at position {index} in place of {a}; whether that is the same is not \
+                             known"
                         )
                     });
                     continue;
@@ -606,12 +629,21 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             .map(|(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other))))
             .collect()
     };
-    let of_joint = foreign(joint, &|_, _| false);
-    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(of_joint).map(|(node, _)| node).collect();
+    let strayed = foreign(joint, &|_, _| false);
+    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
-    for (side, twins) in
-        [(&evidence.forward, &evidence.of_forward), (&evidence.backward, &evidence.of_backward)]
-    {
+    let mut doubt = None;
+    let [of_joint, of_forward, of_backward] = &evidence.guessed;
+    for (side, twins, guessed) in [
+        (&evidence.forward, &evidence.of_forward, of_forward),
+        (&evidence.backward, &evidence.of_backward, of_backward),
+    ] {
+        // Strides that nobody recorded, and no rule tells, are no evidence.
+        let guess = |id: NodeId| {
+            let mut nodes = std::iter::once(id).chain(side.graph.inputs(id));
+            let twin = twins[id.index()].filter(|&twin| is_guessed(of_joint, twin));
+            nodes.find(|&node| is_guessed(guessed, node)).or(twin.map(|_| id))
+        };
         // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and the
         // other computed again, the records say so still.
         let share = |id: NodeId, other: NodeId| {
@@ -621,6 +653,10 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
         for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)) {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            if let Some(open) = guess(id).filter(|_| is_of_strides(side, id)) {
+                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -635,6 +671,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let is_told: FxHashSet<NodeId> = shapes(side).into_iter().map(|(id, _)| id).collect();
         for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
             if is_told.contains(&id) || twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            let sizes = |graph: &Graph, id| layout(graph, id).map(|[sizes, _]| sizes);
+            let is_of_sizes =
+                twins[id.index()].is_some_and(|twin| sizes(joint.graph, twin) != sizes(side.graph, id));
+            if let Some(open) = guess(id).filter(|_| !is_of_sizes) {
+                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -666,7 +709,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    Checked::Findings(findings)
+    match doubt.filter(|_| findings.is_empty()) {
+        Some((open, id)) => Checked::Undecided(format!(
+            "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of {id} may \
+             be true"
+        )),
+        None => Checked::Findings(findings),
+    }
 }
 
 /// What is still in flight is not used, and does not cross.

@@ -79,8 +79,9 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
     }
 }
 
-/// By node of the joint graph: a node that backward computes from tangents in its place, and that the joint graph does not have. It
-/// has the name of the node, or is read or returned where the node is, or where what is computed from the node is.
+/// By node of the joint graph: a node that backward computes from tangents in its place, and that the joint graph does
+/// not have. It has the name of the node, or is read or returned where the node is, or where what is computed from the
+/// node is.
 fn stand_ins_of(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
     let (joint, backward) = (evidence.joint.graph, evidence.backward.graph);
     let of_tangents = tangent_dependent(&evidence.backward);
