@@ -242,9 +242,12 @@ fn judge_pair(
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     check_options(config)?;
     // Passes often leave their new nodes without recorded results.
-    let completed = complete(before);
+    // Partitions are completed where they are judged, which asks what was recorded.
+    let is_partition = matches!(pass, PassKind::Partition);
+    let completed = complete(before).filter(|_| !is_partition);
     let before = completed.as_ref().unwrap_or(before);
-    let completed: Vec<Option<Outcome>> = outcomes.iter().map(|(_, outcome)| outcome.completed()).collect();
+    let known = outcomes.iter().map(|(_, outcome)| outcome.completed().filter(|_| !is_partition));
+    let completed: Vec<Option<Outcome>> = known.collect();
     let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
         let each = outcomes.iter().zip(completed);
         each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()

@@ -35,7 +35,7 @@ pub use check::{ShapeFault, check};
 pub use layout::{is_contiguous, view as strides_of_view};
 pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
-pub use record::{complete, record, row_major_strides};
+pub use record::{complete, guessed_strides, record, row_major_strides};
 pub use size::Size;
 
 use super::{ArityError, Kind, OpInfo, Ops, Random};

@@ -346,7 +346,7 @@ impl<'a> Side<'a> {
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, Kind::Unknown);
-            if info.is_random()
+            if self.ops.draws(self.graph, id)
                 && let Some(before) = random.replace(id)
             {
                 conflicts.push((before, id, Origin::Random { certain }));
@@ -365,7 +365,7 @@ impl<'a> Side<'a> {
 
     /// Whether running a node has an effect of its own, beyond its results.
     pub(super) fn has_own_effect(&self, id: NodeId) -> bool {
-        self.ops.call(self.graph, id).is_some_and(|info| info.effect || info.is_random())
+        self.ops.call(self.graph, id).is_some_and(|info| info.effect) || self.ops.draws(self.graph, id)
     }
 
     /// The most bytes of storage that are live at once, and where.

@@ -14,7 +14,7 @@ use crate::candidates::Reference;
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::ops::shape::complete;
+use crate::ops::shape::{complete, guessed_strides};
 use crate::rules::partition::{
     self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
@@ -79,6 +79,11 @@ pub fn judge_partition_with(
         let why = "the parts return mappings with other keys than the joint graph";
         return Err(CannotJudge::Pass(why.into()));
     }
+    let guesses =
+        |graph: &Graph| complete(graph).map(|known| guessed_strides(graph, &known)).unwrap_or_default();
+    let guessed_of_joint = guesses(joint);
+    let mut guessed = vec![(0, [guesses(forward), guesses(backward)])];
+    guessed.extend(further.ranks.iter().map(|&(rank, f, b)| (rank, [guesses(f), guesses(b)])));
     // Passes often leave their new nodes without recorded results, and may return them in other lists.
     let is_nested = with_flat_output(joint).is_some();
     let given = |graph: &Graph| {
@@ -120,6 +125,11 @@ pub fn judge_partition_with(
         let mut evidence =
             PartitionEvidence::of_joint(joint, forward, backward, &composition, config.clone());
         evidence.further = further;
+        // Without ranks there is one pair; rank 0 is the first of several.
+        let rank = ranks.first().copied().unwrap_or(0);
+        let of_rank = guessed.iter().find(|(of, _)| *of == rank).map(|(_, guesses)| guesses.clone());
+        let [of_forward, of_backward] = of_rank.unwrap_or_default();
+        evidence.guessed = [guessed_of_joint.clone(), of_forward, of_backward];
         evidence.own_ranks = ranks;
         partition::compare_values(&mut evidence, asked(options));
         let acted = !evidence.saved.is_empty();

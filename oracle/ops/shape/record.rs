@@ -8,16 +8,9 @@ use crate::ops::Ops;
 /// A copy of `graph` in which each call without a recorded result, or without one of several, has the one that its
 /// operator's rule gives. `None` if that adds nothing.
 pub fn complete(graph: &Graph) -> Option<Graph> {
-    let lacks_record = |id: NodeId| {
-        graph.node(id).op == Op::Call
-            && match graph.node(id).out {
-                Out::Tuple(span) => graph.outs(span).contains(&Out::Absent),
-                out => out == Out::Absent,
-            }
-    };
     // A reference past the end of the list has no result to go by.
     let is_whole = |id: NodeId| graph.inputs(id).iter().all(|input| input.index() < graph.len());
-    let open: Vec<NodeId> = graph.ids().filter(|&id| lacks_record(id) && is_whole(id)).collect();
+    let open: Vec<NodeId> = graph.ids().filter(|&id| lacks_record(graph, id) && is_whole(id)).collect();
     if open.is_empty() {
         return None;
     }
@@ -35,6 +28,33 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
         }
     }
     added.then_some(completed)
+}
+
+fn lacks_record(graph: &Graph, id: NodeId) -> bool {
+    graph.node(id).op == Op::Call
+        && match graph.node(id).out {
+            Out::Tuple(span) => graph.outs(span).contains(&Out::Absent),
+            out => out == Out::Absent,
+        }
+}
+
+/// By node of `graph`: whether its strides in the completed copy are only taken to be row-major, or follow from such
+/// strides.
+pub fn guessed_strides(graph: &Graph, completed: &Graph) -> Vec<bool> {
+    let ops = Ops::of(completed);
+    let is_open = |output: &Output| matches!(output, Output::Tensor(rule) if rule.stride.is_none());
+    let mut guessed = vec![false; graph.len()];
+    for id in graph.ids().filter(|&id| lacks_record(graph, id)) {
+        let by_rule = || match infer(completed, &ops, id) {
+            Ok(Inferred::One(output)) => is_open(&output),
+            Ok(Inferred::Many(outputs)) => outputs.iter().any(is_open),
+            _ => false,
+        };
+        let inputs = graph.inputs(id);
+        let inherited = inputs.iter().any(|input| guessed.get(input.index()) == Some(&true));
+        guessed[id.index()] = inherited || by_rule();
+    }
+    guessed
 }
 
 /// What is recorded, with what a rule says in the places where nothing is.

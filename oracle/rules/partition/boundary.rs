@@ -4,12 +4,12 @@ use super::super::comm::faults_of_waiting;
 use super::super::{Checked, Finding};
 use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
-use super::values::Compared;
 use crate::analysis::disagreements::recorded_elsewhere;
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
+use crate::ops::shape::ShapeFault;
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -222,6 +222,22 @@ fn backward_place(input: BackwardInput, class: ValueClass, target: &str) -> u8 {
     }
 }
 
+/// Whether nobody recorded the strides of a node, and no rule tells them.
+fn is_guessed(guessed: &[bool], id: NodeId) -> bool {
+    guessed.get(id.index()) == Some(&true)
+}
+
+/// Whether what is wrong with a record of a node may come from the strides of what it takes.
+fn is_of_strides(side: &Side, id: NodeId) -> bool {
+    let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
+    faults.any(|fault| match &fault.kind {
+        FaultKind::Shape { fault } => {
+            matches!(fault, ShapeFault::Refused(_) | ShapeFault::Stride { .. } | ShapeFault::Offset { .. })
+        }
+        _ => false,
+    })
+}
+
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.
 fn layout(graph: &Graph, id: NodeId) -> Option<[String; 2]> {
     let words = |dims: &[Dim]| -> Vec<String> {
@@ -255,8 +271,13 @@ fn other_layout(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> Option<[Strin
 
 /// A saved value of another dtype, shape or layout than what backward takes.
 fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
-    let [given, taken] =
-        other_layout((evidence.forward.graph, saved.forward), (evidence.backward.graph, input))?;
+    let (forward, backward) = (evidence.forward.graph, evidence.backward.graph);
+    let [given, taken] = other_layout((forward, saved.forward), (backward, input))?;
+    let sizes = |graph, id| layout(graph, id).map(|[sizes, _]| sizes);
+    let is_same_size = sizes(forward, saved.forward) == sizes(backward, input);
+    if is_same_size && is_guessed(&evidence.guessed[1], saved.forward) {
+        return None;
+    }
     Some(
         evidence
             .finding("partition/signature-match", format!("{} changes on its way to backward", saved.name))
@@ -294,7 +315,7 @@ fn other_records(joint: &Graph, part: &Graph, twins: &[Option<NodeId>]) -> Vec<(
 /// The calling convention: inputs and outputs of the joint graph, in its order.
 pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/outputs-preserved";
-    let mut findings = Vec::new();
+    let (mut findings, mut doubt) = (Vec::new(), None);
     let joint = evidence.joint.graph;
     let is_flat = |graph: &Graph| super::compose::with_flat_output(graph).is_none();
     for (side, part) in evidence.parts() {
@@ -362,7 +383,17 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
         }
         for (index, (&a, &b)) in expected.iter().zip(found).enumerate() {
             if !same_output(evidence, side, a, b, start + index) {
+                let is_own = is_computed_anew(evidence, part, b) && matches!(a, Value::Node(_));
                 let (a, b) = (tell(joint, a), tell(side.graph, b));
+                if is_own && evidence.values.known().is_none() {
+                    doubt.get_or_insert_with(|| {
+                        format!(
+                            "{part} returns {b} at position {index} in place of {a}; whether that is the same is not \
+                             known"
+                        )
+                    });
+                    continue;
+                }
                 findings.push(
                     evidence
                         .finding(RULE, format!("{part} returns {b} at position {index} in place of {a}"))
@@ -372,7 +403,21 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    Checked::Findings(findings)
+    match doubt.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
+}
+
+/// Whether a part computes a value that the joint graph does not have.
+fn is_computed_anew(evidence: &PartitionEvidence, part: &str, value: Value) -> bool {
+    let (graph, twins) = match part {
+        "forward" => (evidence.forward.graph, &evidence.of_forward),
+        _ => (evidence.backward.graph, &evidence.of_backward),
+    };
+    matches!(value, Value::Node(id) if id.index() < graph.len()
+        && graph.node(id).op == Op::Call
+        && twins[id.index()].is_none())
 }
 
 fn listed(names: &[String]) -> String {
@@ -406,9 +451,9 @@ fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, in
                     _ => false,
                 }
             };
-            // However they are called, what the parts return is proved to be what the joint graph returns.
-            let proved = || matches!(evidence.values.proof(), Some(Compared::Equal(_)));
-            x_name == y_name || copied || equal() || proved()
+            // However they are called, what the parts return is known to be what the joint graph returns.
+            let known = || evidence.values.known() == Some(true);
+            x_name == y_name || copied || equal() || known()
         }
         (Value::Node(_), _) | (_, Value::Node(_)) => false,
         (Value::Dangling(_), _) | (_, Value::Dangling(_)) => false,
@@ -596,12 +641,21 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             .collect()
     };
     let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());
-    let of_joint = foreign(joint, &|_, _| false).into_iter().chain(raised(joint));
-    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(of_joint).map(|(node, _)| node).collect();
+    let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint));
+    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
-    for (side, twins) in
-        [(&evidence.forward, &evidence.of_forward), (&evidence.backward, &evidence.of_backward)]
-    {
+    let mut doubt = None;
+    let [of_joint, of_forward, of_backward] = &evidence.guessed;
+    for (side, twins, guessed) in [
+        (&evidence.forward, &evidence.of_forward, of_forward),
+        (&evidence.backward, &evidence.of_backward, of_backward),
+    ] {
+        // Strides that nobody recorded, and no rule tells, are no evidence.
+        let guess = |id: NodeId| {
+            let mut nodes = std::iter::once(id).chain(side.graph.inputs(id));
+            let twin = twins[id.index()].filter(|&twin| is_guessed(of_joint, twin));
+            nodes.find(|&node| is_guessed(guessed, node)).or(twin.map(|_| id))
+        };
         // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and the
         // other computed again, the records say so still.
         let share = |id: NodeId, other: NodeId| {
@@ -611,6 +665,10 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
         for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)).chain(raised(side)) {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            if let Some(open) = guess(id).filter(|_| is_of_strides(side, id)) {
+                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -625,6 +683,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let is_told: FxHashSet<NodeId> = shapes(side).into_iter().map(|(id, _)| id).collect();
         for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
             if is_told.contains(&id) || twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
+                continue;
+            }
+            let sizes = |graph: &Graph, id| layout(graph, id).map(|[sizes, _]| sizes);
+            let is_of_sizes =
+                twins[id.index()].is_some_and(|twin| sizes(joint.graph, twin) != sizes(side.graph, id));
+            if let Some(open) = guess(id).filter(|_| !is_of_sizes) {
+                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -656,7 +721,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    Checked::Findings(findings)
+    match doubt.filter(|_| findings.is_empty()) {
+        Some((open, id)) => Checked::Undecided(format!(
+            "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of {id} may \
+             be true"
+        )),
+        None => Checked::Findings(findings),
+    }
 }
 
 /// What is still in flight is not used, and does not cross.

@@ -163,6 +163,9 @@ pub struct PartitionEvidence<'a> {
     pub live_backward: Vec<bool>,
     /// The global ranks whose parts these are; none where they are for all.
     pub own_ranks: Vec<u32>,
+    /// By node of the joint graph, forward and backward: whether nobody recorded its strides and no rule tells them.
+    /// Empty where everything is recorded.
+    pub guessed: [Vec<bool>; 3],
     /// What is known beyond one triple.
     pub further: Further<'a>,
     /// What joint and composed graph compute.
@@ -275,6 +278,7 @@ impl<'a> PartitionEvidence<'a> {
             of_forward,
             of_backward,
             own_ranks: Vec::new(),
+            guessed: Default::default(),
             further: Further::default(),
             values: PartitionValues::default(),
             terms: OnceCell::new(),

@@ -98,7 +98,11 @@ pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
             // A buffer that a part makes for itself has no version in the joint graph: values say what it holds.
             let is_new = composition.twin[memory.index()]
                 .is_none_or(|twin| joint.graph.target(twin) != composed.graph.target(memory));
-            if is_new && !composed.storages().storage(b.part.storage).external {
+            // Nor has other memory than the joint graph's: what an operator leaves in place of its argument is read
+            // through it.
+            let made = joint.storages().storage(a.part.storage).by;
+            let is_other = composition.twin[memory.index()] != Some(made);
+            if (is_new || is_other) && !composed.storages().storage(b.part.storage).external {
                 continue;
             }
             let name = |side: &Side, id: NodeId| side.graph.name(id).to_string();

@@ -2,11 +2,10 @@
 
 use super::super::Checked;
 use super::compose::{Origin, Wrapper, added_wrapper};
-use super::evidence::{PartitionEvidence, live};
+use super::evidence::{PartitionEvidence, live, tangent_dependent};
 use super::mutation::misreads;
-use super::values::Compared;
 use crate::analysis::storages::Touch;
-use crate::graph::{NodeId, Op};
+use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Kind, OpInfo};
 use crate::rules::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -38,12 +37,13 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    // Where all results are proved to be the same, what backward lacks it computes in another way.
-    if matches!(evidence.values.proof(), Some(Compared::Equal(_))) {
+    // Where all results are known to be the same, what backward lacks it computes in another way.
+    let known = evidence.values.known();
+    if known == Some(true) {
         return Checked::Findings(findings);
     }
     let live = live(&evidence.joint);
-    let mut kept = None;
+    let (mut kept, mut stand_ins, mut doubt) = (None, None, None);
     for id in joint.ids() {
         let wanted = live[id.index()]
             && evidence.needs_tangent[id.index()]
@@ -53,6 +53,15 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
         // Merged with an equal node is as good as kept.
         if wanted && !*kept.get_or_insert_with(|| equal_in_backward(evidence)).get(&id).unwrap_or(&false) {
             let name = joint.name(id);
+            let stand_in = stand_ins.get_or_insert_with(|| stand_ins_of(evidence))[id.index()];
+            if let Some(stand_in) = stand_in.filter(|_| known.is_none()) {
+                let stand_in = tell(evidence.backward.graph, stand_in);
+                doubt.get_or_insert_with(|| {
+                    format!("backward computes {stand_in} in the place of {}; whether that is the same is not known",
+                        tell(joint, id))
+                });
+                continue;
+            }
             findings.push(
                 evidence
                     .finding(RULE, format!("{name} is missing in backward"))
@@ -64,7 +73,49 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    Checked::Findings(findings)
+    match doubt.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
+}
+
+/// By node of the joint graph: a node that backward computes from tangents in its place, and that the joint graph does
+/// not have. It has the name of the node, or is read or returned where the node is, or where what is computed from the
+/// node is.
+fn stand_ins_of(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
+    let (joint, backward) = (evidence.joint.graph, evidence.backward.graph);
+    let of_tangents = tangent_dependent(&evidence.backward);
+    let is_own = |id: NodeId| {
+        id.index() < backward.len()
+            && backward.node(id).op == Op::Call
+            && evidence.of_backward[id.index()].is_none()
+            && of_tangents[id.index()]
+    };
+    let returned = |id: NodeId| {
+        let expected = evidence.joint_returns[evidence.forward_outputs..].iter();
+        let mut pairs = expected.zip(&evidence.backward_returns);
+        pairs.find_map(|(&a, &b)| match b {
+            Value::Node(own) if a == Value::Node(id) && is_own(own) => Some(own),
+            _ => None,
+        })
+    };
+    let mut stand_in: Vec<Option<NodeId>> = vec![None; joint.len()];
+    // Who reads a node stands behind it.
+    for id in joint.ids().rev().filter(|id| evidence.needs_tangent[id.index()]) {
+        let read = |&user: &NodeId| match evidence.in_backward[user.index()] {
+            _ if joint.node(user).op == Op::Output => returned(id),
+            Some(twin) => backward.inputs(twin).into_iter().find(|&own| is_own(own)),
+            None => stand_in[user.index()],
+        };
+        let named = backward.find(joint.name(id)).filter(|&own| is_own(own));
+        stand_in[id.index()] = named.or_else(|| evidence.joint.edges.users(id).iter().find_map(read));
+    }
+    stand_in
+}
+
+/// A node and what it calls.
+fn tell(graph: &Graph, id: NodeId) -> String {
+    format!("{} ({})", graph.name(id), graph.target(id))
 }
 
 /// Which nodes of the joint graph have an equal node that backward has.

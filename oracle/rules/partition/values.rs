@@ -108,6 +108,19 @@ impl PartitionValues {
             .or(is(|proof| matches!(proof, Compared::Different(_))))
     }
 
+    /// Whether all is equal, as any way knows it and none contradicts; `None` where no way could tell.
+    pub(super) fn known(&self) -> Option<bool> {
+        let mut equal = None;
+        for result in self.structure.iter().chain(self.results.iter().map(|(_, result)| result)) {
+            match result {
+                Compared::Different(_) => return Some(false),
+                Compared::Equal(_) => equal = Some(true),
+                Compared::Unknown(_) => {}
+            }
+        }
+        equal
+    }
+
     /// A line for each way: what it compared, or why it did not.
     pub fn notes(&self) -> Vec<String> {
         let words = |result: &Compared| match result {

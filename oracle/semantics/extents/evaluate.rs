@@ -12,7 +12,7 @@ use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, Traits, ValueId};
 use crate::graph::{Graph, NodeId, Op, Out, Span, StorageId, Value};
-use crate::ops::{Bound, Collective, Kind, OpInfo, Ops};
+use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
 
 /// What an input of a graph is.
@@ -327,6 +327,9 @@ impl Machine<'_, '_> {
                 Ok(Some(kept)) => Ok(kept),
                 Err(stop) => Err(stop),
             },
+            Kind::Random(Random::NativeDropout) if call.bound.bool("train") == Some(false) => {
+                self.untrained(&call)
+            }
             Kind::View(view) => self.view(&call, view),
             Kind::Move(kind) => self.movement(&call, kind),
             Kind::Cast => self.cast(&call),

@@ -6,7 +6,7 @@ use super::arguments::Call;
 use super::evaluation::{Effect, Produced, Tensor};
 use super::key::{Tag, tensors};
 use super::layout;
-use super::machine::Machine;
+use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::graph::{NodeId, Out, Value};
@@ -75,6 +75,22 @@ impl Machine<'_, '_> {
             _ => None,
         };
         self.results(key, mask, call, more)
+    }
+
+    /// Dropout outside training: the tensor as it is, and a mask.
+    pub(super) fn untrained(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let node = call.node(0)?;
+        let tensor = self.tensor(node)?;
+        let sizes = self.sizes(tensor)?;
+        let value = self.read(tensor, Some(node), Reading::Using)?;
+        let produced = self.opaque(call.info, Some(call), Traits::default())?;
+        let Produced::List(start, 2) = produced else { return Ok(produced) };
+        let kept = self.fresh_result(0, value, &sizes, tensor.dtype)?;
+        let kept = self.done(kept);
+        if let Some(item) = self.eval.items.get_mut(start as usize) {
+            *item = kept;
+        }
+        Ok(produced)
     }
 
     /// The mask of a dropout: it is drawn, whatever the tensor holds that it is laid over.
