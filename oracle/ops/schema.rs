@@ -298,6 +298,9 @@ impl Param {
             (Value::Int(n), Some(Default::Float(d))) => n as f64 == *d,
             (Value::List(span), Some(Default::Ints(ints))) => span.is_empty() && ints.is_empty(),
             (Value::Str(text), Some(Default::Text(d))) => graph.text(text) == d,
+            // A variance counts one element less unless it is told otherwise.
+            (Value::Int(1), Some(Default::None)) => self.name == "correction",
+            (Value::Float(1.0), Some(Default::None)) => self.name == "correction",
             // What makes a tensor makes it in plain memory unless it is told otherwise.
             (Value::Bool(false), Some(Default::None)) => self.name == "pin_memory",
             (Value::Layout(text), Some(Default::None)) => graph.text(text).ends_with("strided"),

@@ -12,7 +12,9 @@
 //! 3. these are equal by numbers if they are equal in every trial, and each of them *moved*: it had two different finite
 //!    values in two trials, or its terms do not depend on inputs;
 //! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
-//! 5. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or depend on no
+//! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and very
+//!    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they are;
+//! 6. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or depend on no
 //!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
 //!    the two graphs, or hide a rounding that does, the question is open.
 //!
@@ -34,7 +36,7 @@
 use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::domain::Domain;
-use super::numbers::{Numbers, is_finite};
+use super::numbers::{Numbers, Scalar, decode, is_finite};
 use super::polynomials::Polynomials;
 use super::program::Program;
 use super::run::{Failure, Leaf, Options, Run, run};
@@ -97,6 +99,8 @@ pub struct Answers {
     pub unmoved: Vec<Unmoved>,
     /// Why the question is open although all elements in doubt moved and were equal.
     pub apart: Option<String>,
+    /// A place that differs for some numbers at the ends of what its dtype holds, and what these are called.
+    pub ends: Option<(Place, &'static str)>,
     /// Places at which numbers differ and that says nothing, and why.
     pub excused: Vec<(u32, Place, String)>,
     /// The runs with terms, where they were asked.
@@ -161,7 +165,13 @@ impl Answers {
             self.trials,
             all.join(", ")
         );
-        if self.unmoved.is_empty() { self.apart.clone() } else { Some(why) }
+        if !self.unmoved.is_empty() {
+            return Some(why);
+        }
+        let at_the_ends = |(place, numbers): &(Place, &str)| {
+            format!("terms differ, and {} differs for {numbers} numbers", name(place))
+        };
+        self.ends.as_ref().map(at_the_ends).or_else(|| self.apart.clone())
     }
 
     /// What was executed and is equal.
@@ -204,6 +214,7 @@ impl<'a> Pair<'a> {
             trials: 1,
             unmoved: Vec::new(),
             apart: None,
+            ends: None,
             excused: Vec::new(),
             terms: None,
         };
@@ -235,6 +246,9 @@ impl<'a> Pair<'a> {
         };
         if let Some(Found::Equal(trials)) = found {
             answers.apart = self.apart(trials, terms.as_ref().ok());
+            if let (None, Ok((before, after))) = (&answers.apart, &terms) {
+                answers.ends = self.part_at_the_ends(before, after);
+            }
         }
         answers.terms = Some(terms);
         match found {
@@ -332,6 +346,26 @@ impl<'a> Pair<'a> {
             }
         }
         None
+    }
+
+    /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold. Where
+    /// both are not finite, one of them no number, it says nothing.
+    fn part_at_the_ends(&self, before: &Run, after: &Run) -> Option<(Place, &'static str)> {
+        Numbers::at_the_ends().into_iter().find_map(|(numbers, what)| {
+            let (one, other) = self.run(&numbers).ok()?;
+            let mut doubt = Doubt::where_differ(&one, Some(&other));
+            doubt.keep_where_differ(before, after);
+            let differs = |doubtful: &&Doubtful| {
+                let cells = |run| Cells::at(run, doubtful.rank, &doubtful.place);
+                let (one, other) = (cells(&one), cells(&other));
+                let kind = |side: &Option<Cells>, i| side.as_ref().map_or((true, false), |side| side.kind(i));
+                doubtful.open.iter().any(|&(i, _)| match (kind(&one, i), kind(&other, i)) {
+                    ((false, is_nan), (false, is_other_nan)) => !is_nan && !is_other_nan,
+                    _ => true,
+                })
+            };
+            doubt.places.iter().find(differs).map(|doubtful| (doubtful.place.clone(), what))
+        })
     }
 
     /// Makes trials after the first one, of which `first` is the run before, until everything in doubt has moved.
@@ -526,6 +560,17 @@ impl<'r> Cells<'r> {
     /// A cell; `None` where it is poison.
     fn get(&self, i: usize) -> Option<u64> {
         self.cells.get(i).copied().filter(|_| !self.is_poison(i))
+    }
+
+    /// Whether a cell is finite, and whether it is no number.
+    fn kind(&self, i: usize) -> (bool, bool) {
+        let is_nan = |(cell, dtype)| match decode(cell, dtype) {
+            Scalar::Float(x) => x.is_nan(),
+            Scalar::Int(_) => false,
+            Scalar::Complex(re, im) => re.is_nan() || im.is_nan(),
+        };
+        let is_finite = self.get(i).is_none() || self.finite(i).is_some();
+        (is_finite, self.get(i).zip(self.dtype).is_some_and(is_nan))
     }
 
     /// A cell that is a finite number.

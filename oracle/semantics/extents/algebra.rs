@@ -54,6 +54,32 @@ const SMOOTH: [&str; 34] = [
     "gelu_backward",
 ];
 
+/// Operators of which several operands may change together and nothing else: `where(b, x, y)` is `where(not b, y, x)`, and some
+/// commute, if not exactly (of zeros of either sign one is the larger), or only some of their operands.
+const EXCHANGED: [&str; 15] = [
+    "where",
+    "addcmul",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "gcd",
+    "lcm",
+    "dot",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+];
+
+/// Functions that a number 0 among their operands makes constant.
+const ANNULLED: [&str; 4] = ["mul", "pow", "bitwise_and", "logical_and"];
+
+/// Functions that two equal operands do not make constant.
+const NOT_CANCELLED: [&str; 4] = ["add", "mul", "maximum", "minimum"];
+
 /// Functions between which laws are known: one may be written by others of its family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Family {
@@ -71,6 +97,8 @@ pub(super) struct Operator {
     pub(super) family: Family,
     pub(super) is_elementwise: bool,
     commutes: bool,
+    /// Whether it may come to the same although several of its operands are others.
+    pub(super) has_exchange: bool,
 }
 
 impl Operator {
@@ -83,7 +111,12 @@ impl Operator {
             true if SMOOTH.contains(&name) => Family::Smooth,
             true => Family::Broken,
         };
-        Operator { family, is_elementwise, commutes: commutes(target) }
+        Operator {
+            family,
+            is_elementwise,
+            commutes: commutes(target),
+            has_exchange: EXCHANGED.contains(&name),
+        }
     }
 }
 
@@ -98,7 +131,22 @@ fn commutes(target: &str) -> bool {
     };
     let sums = ["add", "mul", "eq", "ne"];
     let bits = ["bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor"];
-    sums.contains(&name) || bits.contains(&name)
+    sums.contains(&name) || bits.contains(&name) || is_choice(target)
+}
+
+/// Whether an operator gives one of two operands. Of floats these may be zeros of either sign, or two NaNs: there it does not
+/// commute exactly.
+fn is_choice(target: &str) -> bool {
+    ["aten.maximum.default", "aten.minimum.default"].contains(&target)
+}
+
+/// Whether some tensor of a call holds floats.
+fn has_floats(words: &[u64]) -> bool {
+    tokens(words).any(|(word, _)| match tag(word) {
+        Some(Tag::Tensor) => is_float(payload(word) >> 16),
+        Some(Tag::Token) => is_float(payload(word)),
+        _ => false,
+    })
 }
 
 /// The first words of the operands of a call of two tensors, and nothing else.
@@ -120,12 +168,7 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
 /// some tensor holds floats: elsewhere a float makes the result one.
 pub(super) fn write_whole_numbers(words: &mut Words) {
     const WHOLE: f64 = (1u64 << 53) as f64;
-    let has_floats = tokens(&words.0).any(|(word, _)| match tag(word) {
-        Some(Tag::Tensor) => is_float(payload(word) >> 16),
-        Some(Tag::Token) => is_float(payload(word)),
-        _ => false,
-    });
-    if !has_floats {
+    if !has_floats(&words.0) {
         return;
     }
     let mut whole = Vec::new();
@@ -154,7 +197,7 @@ impl Arena {
     /// Writes a call that commutes as it was written before, be it with exchanged operands.
     pub(super) fn order_operands(&self, words: &mut Words) {
         let commutes = target(&words.0).is_some_and(|target| commutes(self.text(target)));
-        if !commutes || self.has_key(words) {
+        if !commutes || self.chooses_floats(&words.0) || self.has_key(words) {
             return;
         }
         let Some([first, second]) = operands(&words.0) else { return };
@@ -169,10 +212,42 @@ impl Arena {
     pub(super) fn exchangeable(&self, key: KeyId) -> Option<[ValueId; OPERANDS]> {
         let words = self.words(key);
         self.operator(key).filter(|operator| operator.commutes)?;
+        if self.chooses_floats(words) {
+            return None;
+        }
         operands(words)?;
         broadcast(words)?;
         let values: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
         values.try_into().ok()
+    }
+
+    fn chooses_floats(&self, words: &[u64]) -> bool {
+        target(words).is_some_and(|target| is_choice(self.text(target))) && has_floats(words)
+    }
+
+    /// Whether a call may come to the same although several of its operands are others.
+    pub(super) fn has_exchange(&self, key: KeyId) -> bool {
+        self.operator(key).is_some_and(|operator| operator.has_exchange)
+    }
+
+    /// Whether a function of elements may be constant, whatever it is given: `x ** 0`, or `x - x`.
+    pub(super) fn may_be_constant(&self, words: &[u64]) -> bool {
+        let Some(text) = target(words).map(|target| self.text(target)) else { return false };
+        let name = text.split('.').nth(1).unwrap_or_default();
+        let is_zero = |(word, rest): (u64, &[u64])| match (tag(word), rest) {
+            (Some(Tag::Int), &[n]) => n == 0,
+            (Some(Tag::Float), &[bits]) => f64::from_bits(bits) == 0.0,
+            (Some(Tag::Bool), _) => payload(word) == 0,
+            _ => false,
+        };
+        let mut all: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        ANNULLED.contains(&name) && tokens(words).any(is_zero)
+            || all.len() < count
+                && !NOT_CANCELLED.contains(&name)
+                && ops::by_target(text).is_some_and(|info| info.kind.is_elementwise())
     }
 
     /// The family of functions that a source belongs to, be it cast.

@@ -4,6 +4,7 @@
 //! `before` does not have are differences too: a race need not show in a value. Only a difference that is certain
 //! convicts; see [`same`](super::same).
 
+use super::algebra::Operator;
 use super::arena::Arena;
 use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
 use super::hazard::{Hazard, HazardKind};
@@ -175,6 +176,14 @@ pub fn compare_read(
     // What an operator makes of other values may be the same still: operands that may be exchanged.
     if comparer.results_equal(before, after, (node, twin), !differs) {
         return Read::SameResults;
+    }
+    // Of some operators several operands may change together; then the results speak.
+    if differs && Operator::named(before.graph.target(node)).has_exchange {
+        let old = before.value(comparer.judge.arena, node, 0).and_then(Result::ok);
+        let new = after.value(comparer.judge.arena, twin, 0).and_then(Result::ok);
+        if !old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new)) {
+            return Read::NotKnownToDiffer;
+        }
     }
     let found = if differs { comparer.read(before, after, node, twin, index) } else { None };
     found.map_or(Read::NotKnownToDiffer, Read::Differs)

@@ -282,6 +282,7 @@ impl Arena {
         }
         let words = self.words(key);
         let another = super::key::target(words).is_some_and(|target| self.text(target) == ANOTHER_GRAPH);
+        let may_be_constant = self.may_be_constant(words);
         let mut parts: Vec<(Tag, u64)> = Vec::new();
         for (word, rest) in tokens(words) {
             match (tag(word), rest.first()) {
@@ -305,6 +306,9 @@ impl Arena {
                 _ => self.value_dependence(ValueId(id as u32)),
             };
             found = self.dependences.both(found, part);
+        }
+        if may_be_constant {
+            found.certain = NO_INPUTS;
         }
         if another { ANYTHING } else { found }
     }

@@ -10,6 +10,7 @@ use super::key::{self, KeyDifference, Tag, difference};
 use super::place::{GroupSet, HERE, PlaceId};
 use super::same::{Judge, Pair, Relation};
 use super::source::{KeyId, Source, SourceId, Symbol, Traits, ValueId};
+use crate::ops::{self, Default};
 
 /// One element, which may stand for those that follow it in its source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -113,6 +114,9 @@ impl Judge<'_> {
                     Relation::IfSame(_) if let Some(relation) = self.compare_exchangeable((k, a), (l, b)) => {
                         relation
                     }
+                    Relation::IfSame(whole) if self.arena.has_exchange(k) && whole.len() > 1 => {
+                        Relation::Perhaps(whole)
+                    }
                     Relation::IfSame(whole) => match self.made_of((k, a), (l, b)) {
                         Some(mut made_of) => {
                             made_of.extend(whole.iter().filter(|pair| matches!(pair, Pair::Keys(..))));
@@ -130,7 +134,7 @@ impl Judge<'_> {
                     && self.is_elementwise(a.source) =>
             {
                 match self.made_of((k, a), (l, b)) {
-                    Some(made_of) if !assumed => {
+                    Some(made_of) if !assumed && !self.arena.has_exchange(k) => {
                         self.compare_exchangeable((k, a), (l, b)).unwrap_or(Relation::Apart(made_of))
                     }
                     _ => Relation::Unknown,
@@ -192,6 +196,29 @@ impl Judge<'_> {
         }
     }
 
+    /// Whether one of two calls of an operator says what the other leaves open: what is meant there may be what is said here.
+    fn leaves_open(&self, a: SourceId, b: SourceId) -> bool {
+        let (Source::Opaque { key: k, .. }, Source::Opaque { key: l, .. }) =
+            (self.arena.get(self.arena.uncast(a)), self.arena.get(self.arena.uncast(b)))
+        else {
+            return false;
+        };
+        let stated = |key| -> Vec<u32> {
+            let all = key::tokens(self.arena.words(key));
+            let arguments = all.filter(|(word, _)| key::tag(*word) == Some(Tag::Argument));
+            arguments.map(|(word, _)| key::payload(word)).collect()
+        };
+        let (one, other) = (stated(k), stated(l));
+        let text = key::target(self.arena.words(k)).map(|target| self.arena.text(target));
+        let schema = text.and_then(ops::by_target).and_then(|info| info.schema.as_ref());
+        let is_open = |index: &u32| {
+            let param = schema.and_then(|schema| schema.params.get(*index as usize));
+            param.is_some_and(|param| param.default == Some(Default::None))
+        };
+        let apart = |index: &&u32| one.contains(index) != other.contains(index);
+        one.iter().chain(&other).filter(apart).any(is_open)
+    }
+
     /// Whether two reductions of the same elements over one group give other values: a sum of what is not 0 is no average and
     /// no maximum of it. The largest, the least and the average of what all ranks share are one value.
     fn reduced_otherwise(
@@ -220,7 +247,11 @@ impl Judge<'_> {
         }
         // Another constant. On other operands it may come to the same: `(x * 2) * 3` and `x * 6`.
         let is_same_operator = one.is_some() && one == other;
-        if is_same_operator && self.take_the_same(a.source, b.source) && !self.is_fixed(a.source) {
+        if is_same_operator
+            && self.take_the_same(a.source, b.source)
+            && !self.is_fixed(a.source)
+            && !self.leaves_open(a.source, b.source)
+        {
             return Relation::Different;
         }
         // Of no other call it is known that it does not give back what it takes, or what another one makes of it.

@@ -47,7 +47,13 @@ enum Term {
 struct Terms(IndexSet<Term>);
 
 impl Terms {
-    fn id(&mut self, term: Term) -> usize {
+    fn id(&mut self, mut term: Term) -> usize {
+        // Operands of a sum may be exchanged, and extents write a sum as it was written before.
+        if let Term::Call { target, of, .. } = &mut term
+            && target == "aten.add.Tensor"
+        {
+            of.sort();
+        }
         self.0.insert_full(term).0
     }
 

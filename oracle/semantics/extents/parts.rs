@@ -112,6 +112,10 @@ impl Judge<'_> {
                 found.push(at);
                 continue;
             }
+            // It need not be made of anything.
+            if operator.is_none() && self.arena.may_be_constant(words) {
+                return None;
+            }
             // What an older sum is made of is known from when it was looked at.
             let known = if at == of { None } else { self.arena.parts.get(&(at, operator)) };
             if let Some(known) = known {

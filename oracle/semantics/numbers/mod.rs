@@ -119,6 +119,16 @@ impl Numbers {
         Numbers { seed: u64::from(n), near, draws_functions: true, ..Numbers::default() }
     }
 
+    /// From here on numbers are small, and some are 0.
+    const SMALL: i32 = -40;
+
+    /// The numbers of trials at the ends of what dtypes hold, and what they are called.
+    pub(super) fn at_the_ends() -> [(Numbers, &'static str); 4] {
+        let all =
+            [(Numbers::SMALL, "small"), (64, "large"), (i32::MIN, "very small"), (i32::MAX, "very large")];
+        all.map(|(near, what)| (Numbers { near: Some(near), ..Numbers::of_trial(1) }, what))
+    }
+
     /// The number that an input element holds before its dtype is considered.
     fn value(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
         let Some(near) = self.near.filter(|_| dtype.class() >= DtypeClass::Float) else {
@@ -126,6 +136,19 @@ impl Numbers {
         };
         let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
         let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
+        // Zeros of both signs are among small numbers.
+        if near <= Numbers::SMALL && (hash >> 1).is_multiple_of(8) {
+            return sign * 0.0;
+        }
+        // As far as the dtype goes.
+        let (least, most) = match dtype {
+            Dtype::F8E4M3 => (-5, 8),
+            Dtype::F8E5M2 => (-13, 16),
+            Dtype::F16 => (-13, 16),
+            Dtype::F64 | Dtype::C128 => (-1021, 1024),
+            _ => (-125, 128),
+        };
+        let near = near.clamp(least, most);
         let steps = match dtype {
             Dtype::F8E5M2 => 1 << 2,
             Dtype::F8E4M3 => 1 << 3,
@@ -133,7 +156,7 @@ impl Numbers {
             Dtype::F16 => 1 << 10,
             _ => 1 << 23,
         };
-        sign * (steps + (hash >> 32) % steps) as f64 / (2 * steps) as f64 * 2f64.powi(near)
+        sign * (steps + (hash >> 32) % steps) as f64 / steps as f64 * 2f64.powi(near - 1)
     }
 
     /// The integer that an input element holds before its dtype is considered.
