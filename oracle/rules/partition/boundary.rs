@@ -720,6 +720,26 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                 );
             }
         }
+        // A result that the joint graph does not know stands in the place of one that it does.
+        let (of_joint, of_part) = match std::ptr::eq(side, &evidence.forward) {
+            true => (&evidence.joint_returns[..evidence.forward_outputs], &evidence.forward_returns),
+            false => (&evidence.joint_returns[evidence.forward_outputs..], &evidence.backward_returns),
+        };
+        for (&expected, &found) in of_joint.iter().zip(of_part) {
+            let (Value::Node(expected), Value::Node(id)) = (expected, found) else { continue };
+            if id.index() >= side.graph.len() || twins[id.index()].is_some() {
+                continue;
+            }
+            if let Some(why) = device::fault(side.graph, id, Some((joint.graph, expected))) {
+                let name = side.graph.name(id);
+                findings.push(
+                    evidence
+                        .finding(RULE, format!("{name} is returned on another device"))
+                        .nodes(evidence, [name])
+                        .however("results stay on their device", why),
+                );
+            }
+        }
     }
     match doubt.filter(|_| findings.is_empty()) {
         Some((open, id)) => Checked::Undecided(format!(

@@ -376,8 +376,9 @@ pub(super) fn tag_locality(evidence: &PartitionEvidence) -> Checked {
     {
         for id in before.ids() {
             let name = before.name(id);
-            let same =
-                after.find(name).is_some_and(|twin| NodeTags::of(before, id) == NodeTags::of(after, twin));
+            // Tagging moves nothing; names may have been matched with those of the joint graph since.
+            let twin = if before.len() == after.len() { Some(id) } else { after.find(name) };
+            let same = twin.is_some_and(|twin| NodeTags::of(before, id) == NodeTags::of(after, twin));
             if !same {
                 findings.push(
                     evidence
