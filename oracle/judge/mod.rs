@@ -244,9 +244,9 @@ fn judge_pair(
     // Passes often leave their new nodes without recorded results.
     // Partitions are completed where they are judged, which asks what was recorded.
     let is_partition = matches!(pass, PassKind::Partition);
-    let completed = complete(before).filter(|_| !is_partition);
+    let completed = if is_partition { None } else { complete(before) };
     let before = completed.as_ref().unwrap_or(before);
-    let known = outcomes.iter().map(|(_, outcome)| outcome.completed().filter(|_| !is_partition));
+    let known = outcomes.iter().map(|(_, outcome)| if is_partition { None } else { outcome.completed() });
     let completed: Vec<Option<Outcome>> = known.collect();
     let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
         let each = outcomes.iter().zip(completed);

@@ -107,13 +107,9 @@ impl<'e> Prepared<'e> {
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
-        let mut all = semantics::compare(before, after);
-        if before.domain == "numbers" {
-            let why = all.iter().find_map(|difference| answers.excuse(difference)).map(str::to_string);
-            all.retain(|difference| answers.excuse(difference).is_none());
-            if let (Some(why), true) = (why, all.is_empty() && differences.is_empty()) {
-                return ValueResult::Unknown(why);
-            }
+        let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
+        if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
+            return ValueResult::Unknown(why);
         }
         if differences.is_empty() && semantics::differ_in_unknown_effects(before, after, &all) {
             return ValueResult::Unknown(semantics::UNKNOWN_EFFECTS.to_string());

@@ -144,10 +144,19 @@ impl Answers {
     }
 
     /// Why a difference of numbers says nothing.
-    pub fn excuse(&self, difference: &Difference) -> Option<&str> {
+    fn excuse(&self, difference: &Difference) -> Option<&str> {
         let mut excused = self.excused.iter();
         let of = excused.find(|(rank, place, _)| (*rank, place) == (difference.rank, &difference.place));
         of.filter(|_| matches!(difference.aspect, Aspect::Value { .. })).map(|(.., why)| &why[..])
+    }
+
+    /// The differences of a run of `domain` that count, and why one does not where some do not.
+    pub fn counted(&self, domain: &str, all: Vec<Difference>) -> (Vec<Difference>, Option<String>) {
+        if domain != "numbers" {
+            return (all, None);
+        }
+        let why = all.iter().find_map(|difference| self.excuse(difference)).map(str::to_string);
+        (all.into_iter().filter(|difference| self.excuse(difference).is_none()).collect(), why)
     }
 
     /// Why the question is open although all numbers are equal; `name` names a place.

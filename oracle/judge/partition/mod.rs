@@ -79,26 +79,30 @@ pub fn judge_partition_with(
         let why = "the parts return mappings with other keys than the joint graph";
         return Err(CannotJudge::Pass(why.into()));
     }
-    let guesses =
-        |graph: &Graph| complete(graph).map(|known| guessed_strides(graph, &known)).unwrap_or_default();
-    let guessed_of_joint = guesses(joint);
-    let mut guessed = vec![(0, [guesses(forward), guesses(backward)])];
-    guessed.extend(further.ranks.iter().map(|&(rank, f, b)| (rank, [guesses(f), guesses(b)])));
     // Passes often leave their new nodes without recorded results, and may return them in other lists.
     let is_nested = with_flat_output(joint).is_some();
     let given = |graph: &Graph| {
         let completed = complete(graph);
+        let guessed = completed.as_ref().map(|known| guessed_strides(graph, known)).unwrap_or_default();
         // Where the joint graph returns one list, lists in it are another result.
         let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph))).flatten();
-        flat.or(completed)
+        (flat.or(completed), guessed)
     };
-    let changed = (given(joint), given(forward), given(backward));
-    let joint = changed.0.as_ref().unwrap_or(joint);
-    let (forward, backward) = (changed.1.as_ref().unwrap_or(forward), changed.2.as_ref().unwrap_or(backward));
-    let others: Vec<_> = further.ranks.iter().map(|&(_, f, b)| (given(f), given(b))).collect();
+    let (of_joint, guessed_of_joint) = given(joint);
+    let joint = of_joint.as_ref().unwrap_or(joint);
+    let (of_forward, of_backward) = (given(forward), given(backward));
+    let mut guessed = vec![(0, [of_forward.1, of_backward.1])];
+    let forward = of_forward.0.as_ref().unwrap_or(forward);
+    let backward = of_backward.0.as_ref().unwrap_or(backward);
+    let mut others = Vec::with_capacity(further.ranks.len());
+    for &(rank, f, b) in &further.ranks {
+        let (of_forward, of_backward) = (given(f), given(b));
+        guessed.push((rank, [of_forward.1, of_backward.1]));
+        others.push((of_forward.0, of_backward.0));
+    }
     let ranks = further.ranks.iter().zip(&others);
-    let ranks = ranks.map(|(&(rank, f, b), (flat_f, flat_b))| {
-        (rank, flat_f.as_ref().unwrap_or(f), flat_b.as_ref().unwrap_or(b))
+    let ranks = ranks.map(|(&(rank, f, b), (changed_f, changed_b))| {
+        (rank, changed_f.as_ref().unwrap_or(f), changed_b.as_ref().unwrap_or(b))
     });
     let further = Further { ranks: ranks.collect(), ..further };
     let joint = Side::new(joint);

@@ -663,7 +663,9 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                 |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
             storage(id).is_some() && storage(id) == storage(other)
         };
-        for (id, text) in shapes(side).into_iter().chain(foreign(side, &share)).chain(raised(side)) {
+        let shapes = shapes(side);
+        let is_told: FxHashSet<NodeId> = shapes.iter().map(|(id, _)| *id).collect();
+        for (id, text) in shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)) {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
             }
@@ -680,7 +682,6 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     .however("what is recorded is what the operator makes of its inputs", text),
             );
         }
-        let is_told: FxHashSet<NodeId> = shapes(side).into_iter().map(|(id, _)| id).collect();
         for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
             if is_told.contains(&id) || twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;

@@ -338,13 +338,9 @@ fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped
         Err(Stopped::After(failure)) => return failed(composed, failure),
     };
     let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
-    let mut all = semantics::compare(before, after);
-    if before.domain == "numbers" {
-        let why = all.iter().find_map(|difference| answers.excuse(difference)).map(str::to_string);
-        all.retain(|difference| answers.excuse(difference).is_none());
-        if let (Some(why), true) = (why, all.is_empty()) {
-            return Compared::Unknown(why);
-        }
+    let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
+    if let (Some(why), true) = (excused, all.is_empty()) {
+        return Compared::Unknown(why);
     }
     if semantics::differ_in_unknown_effects(before, after, &all) {
         return Compared::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
