@@ -441,7 +441,7 @@ impl Campaign<'_> {
 
     fn generated(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
         match self.family(number) {
-            PassKind::Bucketing | PassKind::Repair => {}
+            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
                 let case = joint::case(&joints(candidates, &self.set), self.seed, number);
                 return self.graft(&case, number).unwrap_or(case);

@@ -24,7 +24,8 @@ impl Candidate for Reference {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
+        let passes = PassKind::ALL.iter().copied().filter(|&pass| pass != PassKind::Rewrite);
+        Capabilities { passes: passes.collect(), bakes_rank: true }
     }
 
     fn keeps_promises(&self) -> bool {
@@ -37,7 +38,7 @@ impl Candidate for Reference {
         let of_judge = rules::judge_options(kind);
         let checked = match kind {
             PassKind::Bucketing => bucketing_config(pass, None).map(|_| ()),
-            PassKind::Repair | PassKind::Execute => no_options(pass, of_judge),
+            PassKind::Rewrite | PassKind::Repair | PassKind::Execute => no_options(pass, of_judge),
             PassKind::Memory => super::memory::check_options(pass),
             PassKind::Partition => partition_config(pass).map(|_| ()),
             PassKind::Schedule => config_of(pass).map(|_| ()),
@@ -56,7 +57,7 @@ impl Candidate for Reference {
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
-            Some(PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
+            Some(PassKind::Rewrite | PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
                 Err(Refusal::new(format!("{} gives no single graph", pass.name)))
             }
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),

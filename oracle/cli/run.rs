@@ -77,7 +77,7 @@ impl Run {
             PassKind::Execute => {
                 return Err(CouldNotRun::new("what an execution gives is no graph"));
             }
-            PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
+            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
         }
         let known = graph.world.assume_mesh().and_then(|world| world.ranks);
         if let Some(ranks) = known.filter(|&ranks| self.rank >= ranks.max(1)) {

@@ -55,7 +55,7 @@ pub fn cases(name: &str, file: Option<&str>, case: &case::Case) -> Result<Vec<Ca
     let kind = PassKind::named(&pass.name)?;
     Reference.check_options(pass)?;
     match kind {
-        PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
+        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
             let world = case.graph.world.assume_mesh();
             let ranks: Vec<u32> = (0..world.and_then(|world| world.ranks).unwrap_or(1)).collect();
             if let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) {

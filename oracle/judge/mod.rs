@@ -177,7 +177,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     }
     only_schedules_have_programs(case, pass)?;
     match pass {
-        PassKind::Bucketing | PassKind::Repair => {}
+        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
         PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
         PassKind::Schedule => return schedule::judge_candidate(case, config, candidate),
         PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
@@ -190,7 +190,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     }
     let policies = policies(config, candidate.keeps_promises())?;
     // A repair sorts, as every rank alike.
-    let bakes_rank = capabilities.bakes_rank && pass == PassKind::Bucketing;
+    let bakes_rank = capabilities.bakes_rank && pass != PassKind::Repair;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
     let mut outcomes = match candidate.run_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
@@ -254,7 +254,7 @@ fn judge_pair(
     });
     let outcomes = completed.as_deref().unwrap_or(outcomes);
     match (pass, outcomes) {
-        (PassKind::Bucketing | PassKind::Repair, _) => {}
+        (PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward), others @ ..]) if others.len() % 2 == 0 => {
             let parts = (forward.repaired.clone(), backward.repaired.clone());
             if !others.is_empty() {

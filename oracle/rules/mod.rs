@@ -64,6 +64,8 @@ pub use values::{Asked, ValueEvidence, ValueMethod};
 /// The passes that rules speak about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PassKind {
+    /// Any pass that keeps what a graph means, of which nothing else is known.
+    Rewrite,
     /// Bucketing of collectives, with or without its repair.
     Bucketing,
     /// Topological repair alone.
@@ -81,6 +83,7 @@ pub enum PassKind {
 impl PassKind {
     /// All of them.
     pub const ALL: &'static [PassKind] = &[
+        PassKind::Rewrite,
         PassKind::Bucketing,
         PassKind::Repair,
         PassKind::Partition,
@@ -92,6 +95,7 @@ impl PassKind {
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            PassKind::Rewrite => "rewrite",
             PassKind::Bucketing => "bucketing",
             PassKind::Repair => "repair",
             PassKind::Partition => "partition",
@@ -121,7 +125,7 @@ pub fn judge_options(pass: PassKind) -> &'static [&'static str] {
         PassKind::Bucketing | PassKind::Repair => JUDGE_OPTIONS,
         PassKind::Partition => partition::JUDGE_OPTIONS,
         PassKind::Schedule => schedule::JUDGE_OPTIONS,
-        PassKind::Memory | PassKind::Execute => &[],
+        PassKind::Rewrite | PassKind::Memory | PassKind::Execute => &[],
     }
 }
 
@@ -245,6 +249,8 @@ pub enum RuleStatus {
 const BUCKETING: &[PassKind] = &[PassKind::Bucketing];
 const REPAIR: &[PassKind] = &[PassKind::Repair];
 const BOTH: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair];
+/// What holds of every rewrite, bucketing and repair among them.
+const REWRITES: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing, PassKind::Repair];
 
 /// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
 pub static CATALOGUE: &[Rule] = &[
@@ -259,7 +265,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "graph/well-formed",
         severity: Severity::Soundness,
-        passes: BOTH,
+        passes: REWRITES,
         statement: graph::WELL_FORMED.0,
         reason: graph::WELL_FORMED.1,
         check: graph::well_formed,
@@ -310,7 +316,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/same-order-across-ranks",
         severity: Severity::Soundness,
-        passes: BUCKETING,
+        passes: REWRITES,
         statement: "For each process group the sequence (kind, reduction, dtype, sizes) is the same on all its ranks, \
                     and no ranks wait for each other in a circle.",
         reason: "A mismatch is a deadlock or mixed-up data.",
@@ -328,7 +334,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/acyclic",
         severity: Severity::Soundness,
-        passes: BOTH,
+        passes: REWRITES,
         statement: "The graph after is acyclic over arguments at any depth, keyword arguments and ordering edges.",
         reason: "Otherwise there is no order to execute it in.",
         check: order::acyclic,
@@ -336,7 +342,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/list-topological",
         severity: Severity::Soundness,
-        passes: BOTH,
+        passes: REWRITES,
         statement: "After repair the list is topological: inputs first, definitions before uses, the output last.",
         reason: "The list is what is executed.",
         check: order::list_topological,
@@ -344,7 +350,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/wait-before-use",
         severity: Severity::Soundness,
-        passes: BUCKETING,
+        passes: REWRITES,
         statement: "Every collective is waited for exactly once, before any use of its value.",
         reason: "Its value is undefined until then.",
         check: comm::wait_before_use,
@@ -387,7 +393,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "bucket/metadata-true",
         severity: Severity::Soundness,
-        passes: BUCKETING,
+        passes: REWRITES,
         statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
                     one that it names, and is recorded in no other memory's storage, as far as it was so before; a view \
                     may be recorded in a storage of its own.",
@@ -397,7 +403,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: aliases::ID,
         severity: Severity::Soundness,
-        passes: BOTH,
+        passes: REWRITES,
         statement: aliases::STATEMENT.0,
         reason: aliases::STATEMENT.1,
         check: graph::aliases_kept,
@@ -405,7 +411,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "bucket/rank-semantics-equal",
         severity: Severity::Soundness,
-        passes: BOTH,
+        passes: REWRITES,
         statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs, mutations \
                     and effects are equal before and after, bit for bit.",
         reason: "This is what the program computes.",

@@ -98,7 +98,7 @@ fn small(pass: PassKind, number: u64, offered: &Offered) -> Case {
         ..Config::default().without(&without)
     };
     match pass {
-        PassKind::Bucketing | PassKind::Repair | PassKind::Execute => {
+        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Execute => {
             generate::case(&config, 0, number).into_case()
         }
         PassKind::Partition => {

@@ -126,7 +126,7 @@ fn run(
             parts.push((key, bytes));
         };
         match kind {
-            PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
+            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
                 let outcome = candidate.run(graph, pass, rank)?;
                 seconds += started.elapsed().as_secs_f64();
                 add("repaired", &outcome.repaired);
