@@ -19,6 +19,7 @@ mod ops;
 mod options;
 mod rearranged;
 mod renaming;
+mod rewrites;
 #[cfg(feature = "cuda")]
 mod smoke_cuda;
 mod snapshots;

@@ -441,7 +441,15 @@ impl Campaign<'_> {
 
     fn generated(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
         match self.family(number) {
-            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
+            PassKind::Rewrite => {
+                let case = generate::case(&Config { repair: 0, ..*config }, self.seed, number).into_case();
+                let graph = self.neighbour(number).unwrap_or(case.graph);
+                return Case {
+                    pass: Some(PassConfig::new(PassKind::Rewrite.name())),
+                    ..Case::of_graph(graph)
+                };
+            }
+            PassKind::Bucketing | PassKind::Repair => {}
             PassKind::Partition => {
                 let case = joint::case(&joints(candidates, &self.set), self.seed, number);
                 return self.graft(&case, number).unwrap_or(case);

@@ -6,6 +6,7 @@ pub mod mutants;
 pub mod partition;
 pub mod pr158663;
 mod reference;
+pub mod rewrite;
 pub mod schedule;
 pub mod worker;
 
@@ -237,6 +238,7 @@ pub fn all() -> Vec<Box<dyn Candidate>> {
     all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(schedule::mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(partition::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all.extend(rewrite::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(memory::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all
 }

@@ -1,6 +1,7 @@
 //! The reference implementations, as a candidate.
 
 use super::memory::reference_claim;
+use super::rewrite::rewrite;
 use super::schedule::{config_of, run_options};
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
 use crate::case::{PassConfig, Setting};
@@ -24,8 +25,7 @@ impl Candidate for Reference {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let passes = PassKind::ALL.iter().copied().filter(|&pass| pass != PassKind::Rewrite);
-        Capabilities { passes: passes.collect(), bakes_rank: true }
+        Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
     }
 
     fn keeps_promises(&self) -> bool {
@@ -54,10 +54,11 @@ impl Candidate for Reference {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         match PassKind::parse(&pass.name) {
+            Some(PassKind::Rewrite) => rewrite(graph),
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
-            Some(PassKind::Rewrite | PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
+            Some(PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
                 Err(Refusal::new(format!("{} gives no single graph", pass.name)))
             }
             None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),

@@ -61,7 +61,8 @@ pub(super) fn group(reading: &Reading) -> Places {
     let mut places = Places::default();
     for call in &reading.collectives.calls {
         let launch = call.node;
-        let Some(index) = parameter(reading, launch, "group_name").filter(|_| reading.is_live(launch)) else {
+        let Some(index) = parameter(reading, launch, "group_name").filter(|_| is_seen(reading, launch))
+        else {
             continue;
         };
         let Some(Value::Str(name)) = graph.arg(launch, index) else { continue };
@@ -84,6 +85,13 @@ pub(super) fn group(reading: &Reading) -> Places {
         });
     }
     places
+}
+
+/// Whether what a launch brings is seen from outside: what it writes in place nobody writes over.
+fn is_seen(reading: &Reading, launch: NodeId) -> bool {
+    let storages = &reading.storages;
+    let mut written = storages.accesses_by(launch).iter().filter(|access| access.touch.writes());
+    reading.is_live(launch) && written.all(|access| storages.storage(access.part.storage).versions < 2)
 }
 
 /// Whether the ranks may all send the same: what is handed on from communication, or broadcast.
@@ -116,7 +124,7 @@ pub(super) fn reduction(reading: &Reading) -> Places {
     let mut places = Places::default();
     for call in &reading.collectives.calls {
         let (launch, Some(old)) = (call.node, call.reduce_op) else { continue };
-        let Some(index) = parameter(reading, launch, "reduce_op").filter(|_| reading.is_live(launch)) else {
+        let Some(index) = parameter(reading, launch, "reduce_op").filter(|_| is_seen(reading, launch)) else {
             continue;
         };
         let alone = group_size(graph, call.group_size, launch).is_none_or(|size| size < 2);

@@ -97,7 +97,10 @@ fn last_writes<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId
         let access = reading.storages.accesses_by(id).iter().find(writes)?;
         let storage = access.part.storage;
         let last = reading.storages.accesses_of(storage).filter(writes).all(|other| other.node <= id);
-        (reading.storages.storage(storage).external && last && index == 0).then_some((id, target))
+        // Nothing is written to an empty tensor.
+        let is_empty = reading.record(target).is_none();
+        (reading.storages.storage(storage).external && last && index == 0 && !is_empty)
+            .then_some((id, target))
     })
 }
 

@@ -277,6 +277,12 @@ fn same_record(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> bool 
 /// The node before the pass whose value each node has: its twin, or what a twin's reader read in its place.
 fn values(before: &Graph, graph: &Graph, twins: &[Option<NodeId>]) -> Vec<Option<NodeId>> {
     let mut values = twins.to_vec();
+    let inputs =
+        |graph: &Graph| graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect::<Vec<_>>();
+    // Inputs are bound by position, whatever their names.
+    for (now, old) in inputs(graph).into_iter().zip(inputs(before)) {
+        values[now.index()] = Some(old);
+    }
     for id in graph.ids() {
         let Some(twin) = twins[id.index()].filter(|_| graph.node(id).op == Op::Call) else { continue };
         for (now, old) in read_in_place(before, twin, graph, id) {

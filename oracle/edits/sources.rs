@@ -147,6 +147,14 @@ impl Sources {
             }
             sets.certain[id.index()] = sets.certainly(graph, ops, storages, id, count);
             sets.possible[id.index()] = possible;
+            if matches!(graph.node(id).op, Op::Placeholder | Op::GetAttr) {
+                sets.possible[id.index()].insert_range(..);
+            }
+        }
+        // Memory that is written shows one thing here and another there.
+        for id in graph.ids().filter(|&id| is_written(storages, id)) {
+            sets.certain[id.index()].clear();
+            sets.possible[id.index()].insert_range(..);
         }
         sets
     }

@@ -99,8 +99,9 @@ impl Places {
         }
     }
 
-    /// The id of a group.
+    /// The id of a group. Groups of the same ranks in the same order have one.
     pub(super) fn group(&mut self, name: &str) -> GroupId {
+        let name = self.topology.first_name(name);
         GroupId(
             self.groups.get_index_of(name).unwrap_or_else(|| self.groups.insert_full(name.into()).0) as u32
         )

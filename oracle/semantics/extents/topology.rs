@@ -21,6 +21,7 @@ const MOST_STEPS: u64 = 1 << 24;
 /// What is known about the groups of a world.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topology {
+    /// Groups of the same ranks in the same order are one.
     names: FxHashMap<String, usize>,
     groups: Vec<Layout>,
     assumed: Assumed,
@@ -39,6 +40,7 @@ enum Assumed {
 
 #[derive(Clone, Debug, Default)]
 struct Layout {
+    name: String,
     size: u32,
     /// For each rank its instance and index; empty without rank lists. `u32::MAX` for a rank of no instance.
     position: Vec<(u32, u32)>,
@@ -51,11 +53,18 @@ impl Topology {
     pub(super) fn new(world: &World) -> Topology {
         let mut names = FxHashMap::default();
         let mut groups = Vec::new();
+        let mut same_ranks: FxHashMap<Vec<&[u32]>, usize> = FxHashMap::default();
         for group in &world.groups {
-            names.entry(group.name.clone()).or_insert(groups.len());
+            let mut instances: Vec<&[u32]> = group.instances.iter().map(Vec::as_slice).collect();
+            instances.sort_unstable();
+            let index = match instances.is_empty() {
+                true => groups.len(),
+                false => *same_ranks.entry(instances).or_insert(groups.len()),
+            };
+            names.entry(group.name.clone()).or_insert(index);
             let ranks = group.instances.iter().flatten().max().map_or(0, |&r| r as usize + 1);
             let known: usize = group.instances.iter().map(Vec::len).sum();
-            let mut layout = Layout { size: group.size, ..Layout::default() };
+            let mut layout = Layout { name: group.name.clone(), size: group.size, ..Layout::default() };
             // A world of a few scattered, huge rank numbers is legal; a table of them all would not pay.
             if ranks as u64 <= MOST_STEPS && ranks <= 64 * known.max(1) {
                 layout.position = vec![NOWHERE; ranks];
@@ -89,6 +98,11 @@ impl Topology {
     fn find(&self, name: &str) -> Option<(usize, &Layout)> {
         let index = *self.names.get(name)?;
         Some((index, self.groups.get(index)?))
+    }
+
+    /// The name of the first group that has the same ranks in the same order, where both are known.
+    pub(super) fn first_name<'s>(&'s self, name: &'s str) -> &'s str {
+        self.find(name).map_or(name, |(_, layout)| &layout.name)
     }
 
     /// Number of ranks in each instance of a group of the world.

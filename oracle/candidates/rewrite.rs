@@ -1,0 +1,102 @@
+//! Rewrites of no particular pass: some small edits that keep the meaning, and for a mutant one that does not.
+//!
+//! # The idea
+//!
+//! Any pass is a chain of small changes. The catalogue of [`edits`](crate::edits) has changes that are right by
+//! construction and others that are wrong by construction; the reference composes right ones, and each mutant ends
+//! with a wrong one of one kind. Which, and where, follows from the graph alone: the same graph is always rewritten
+//! in the same way.
+//!
+//! # What it does not do
+//!
+//! Bugs that need a whole algorithm to go wrong. A graph in which a wrong edit has no place is refused.
+
+use super::{Candidate, Capabilities, Outcome, Refusal};
+use crate::case::PassConfig;
+use crate::edits::{Edit, Part, Reading, catalogue};
+use crate::format::json;
+use crate::generate::{Seeded, Source};
+use crate::graph::Graph;
+use crate::rules::PassKind;
+
+/// Right edits that are composed at most.
+const MOST_EDITS: u32 = 4;
+
+/// Rewrites a graph by edits that keep its meaning.
+///
+/// # Errors
+/// None today; a refusal is what [`Candidate::run`] gives.
+pub(super) fn rewrite(graph: &Graph) -> Result<Outcome, Refusal> {
+    Ok(Outcome { unrepaired: None, repaired: edited(graph, &mut choices(graph)) })
+}
+
+/// The mutants: one for each kind of wrong edit.
+pub fn mutants() -> impl Iterator<Item = Mutant> {
+    of_rewrites(false).into_iter().map(|edit| Mutant { name: format!("rewrite-{}", edit.name), edit })
+}
+
+/// A rewrite that ends with one wrong edit.
+pub struct Mutant {
+    name: String,
+    edit: Edit,
+}
+
+impl Mutant {
+    /// What is wrong with it, in one line.
+    pub fn about(&self) -> &'static str {
+        self.edit.about
+    }
+}
+
+impl Candidate for Mutant {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { passes: vec![PassKind::Rewrite], bakes_rank: false }
+    }
+
+    fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+        let mut source = choices(graph);
+        let rewritten = edited(graph, &mut source);
+        let repaired =
+            [&rewritten, graph].into_iter().find_map(|of| once(graph, of, &self.edit, &mut source));
+        let no_place = || Refusal::new(format!("there is no place in the graph where {}", self.edit.about));
+        Ok(Outcome { unrepaired: None, repaired: repaired.ok_or_else(no_place)? })
+    }
+}
+
+/// The edits of rewrites that keep the meaning, or that change it.
+fn of_rewrites(keeps: bool) -> Vec<Edit> {
+    let mut edits = catalogue();
+    edits.retain(|edit| edit.keeps == keeps && edit.passes.contains(&PassKind::Rewrite));
+    edits
+}
+
+/// Choices that follow from a graph (FNV-1a of its exchange form).
+fn choices(graph: &Graph) -> Seeded {
+    let mut bytes = Vec::new();
+    // A list of bytes takes whatever is written.
+    let _ = json::write(graph, &mut bytes);
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    Seeded::case(bytes.iter().fold(0xcbf2_9ce4_8422_2325, step), 0)
+}
+
+/// The graph after some right edits.
+fn edited(graph: &Graph, source: &mut Seeded) -> Graph {
+    let edits = of_rewrites(true);
+    let mut now = graph.clone();
+    for _ in 0..=source.below(MOST_EDITS) {
+        let edit = &edits[source.below(edits.len() as u32) as usize];
+        now = once(graph, &now, edit, source).unwrap_or(now);
+    }
+    now
+}
+
+/// The graph with one edit at some place; `None` where there is no place for it.
+fn once(before: &Graph, graph: &Graph, edit: &Edit, source: &mut Seeded) -> Option<Graph> {
+    let places = (edit.places)(&Reading::new(before, graph, Part::Whole, false)).found;
+    let count = u32::try_from(places.len()).ok().filter(|&count| count > 0)?;
+    Some((places.get(source.below(count) as usize)?.change)(graph))
+}
