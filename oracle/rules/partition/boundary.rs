@@ -317,7 +317,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/outputs-preserved";
     let (mut findings, mut doubt) = (Vec::new(), None);
     let joint = evidence.joint.graph;
-    let is_flat = |graph: &Graph| super::compose::with_flat_output(graph).is_none();
+    let is_flat = |graph: &Graph| super::compose::with_flat_output(graph, usize::MAX).is_none();
     for (side, part) in evidence.parts() {
         if is_flat(joint) && !is_flat(side.graph) {
             findings.push(
