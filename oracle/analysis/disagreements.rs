@@ -5,7 +5,8 @@
 //! between a view and its base, only the first view that lost it is told, not what is built on it.
 
 use super::storages::{StorageIndex, Storages};
-use crate::graph::{Graph, NodeId, Op, StorageId};
+use crate::graph::{Dim, Graph, NodeId, Op, StorageId, Tensor};
+use crate::ops::{Kind, Move, Ops};
 use rustc_hash::FxHashMap;
 
 /// A tensor whose recorded storage is not what its operator's schema says.
@@ -86,4 +87,64 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, No
     }
     found.dedup_by_key(|(node, _)| *node);
     found
+}
+
+/// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with what is
+/// wrong. A fresh result fills its storage from the first byte on; a view has the storage of what it is a view of. What
+/// is not computed, and a copy with the layout of its first argument, may lie anywhere.
+pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
+    let mut found = Vec::new();
+    for node in graph.ids() {
+        let Some(info) = ops.call(graph, node) else { continue };
+        let places = storages.places(node);
+        let tensor = |(node, place)| storages.tensor(node, place).map(|tensor| graph.tensor(tensor));
+        let fault = (0..places).find_map(|place| {
+            let own = tensor((node, place))?;
+            let bytes = own.storage_bytes.and_then(Dim::known)?;
+            match storages.base(node, place) {
+                Some(base) => {
+                    let of = tensor(base).filter(|of| of.storage == own.storage && own.storage.is_some())?;
+                    let whole = of.storage_bytes.and_then(Dim::known).filter(|&whole| whole != bytes)?;
+                    let name = graph.name(base.0);
+                    Some(format!("its storage is recorded with {bytes} bytes, that of {name} with {whole}"))
+                }
+                None => {
+                    let [part] = storages.parts(node, place) else { return None };
+                    let may_lie_anywhere = matches!(
+                        info.kind,
+                        Kind::View(_)
+                            | Kind::Opaque
+                            | Kind::Unknown
+                            | Kind::Effect
+                            | Kind::GetItem
+                            | Kind::Wait
+                    ) || info.kind == Kind::Move(Move::Copy);
+                    if may_lie_anywhere || !part.certain || storages.storage(part.storage).by != node {
+                        return None;
+                    }
+                    let end = end_of(graph, own).filter(|&end| end != bytes || own.offset != 0)?;
+                    Some(match own.offset {
+                        0 => format!(
+                            "its storage is recorded with {bytes} bytes, and it is fresh and takes {end}"
+                        ),
+                        offset => format!("it is fresh, and recorded at element {offset} of its storage"),
+                    })
+                }
+            }
+        });
+        found.extend(fault.map(|fault| (node, fault)));
+    }
+    found
+}
+
+/// The end of a tensor in its storage, in bytes; `None` where sizes are not known.
+fn end_of(graph: &Graph, tensor: &Tensor) -> Option<i64> {
+    let (sizes, strides) = (graph.sizes(tensor.shape)?, graph.sizes(tensor.stride)?);
+    if sizes.contains(&0) {
+        return Some(0);
+    }
+    let last = sizes.iter().zip(&strides).try_fold(tensor.offset, |last, (&size, &stride)| {
+        last.checked_add((size - 1).checked_mul(stride)?)
+    })?;
+    last.checked_add(1)?.checked_mul(i64::from(tensor.dtype.itemsize()))
 }

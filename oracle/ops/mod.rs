@@ -21,7 +21,7 @@ mod table;
 pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
 pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
-pub use spelling::{Word, counts_dimensions, spelled};
+pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};
 pub use table::{by_short_name, by_target, rows};
 
 use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};

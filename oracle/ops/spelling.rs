@@ -68,9 +68,25 @@ pub fn spelled<'g>(graph: &'g Graph, ops: &'g Ops, node: NodeId) -> Vec<Word<'g>
             (None, Some(default)) => put_default(default, &mut words),
             (None, None) => {}
         }
+        put_recorded(graph, node, &param.name, &mut words[start..]);
         counts.unify(param, start, &mut words);
     }
     words
+}
+
+/// Writes what is recorded of the result in the place of a dtype or device that is left open.
+fn put_recorded<'g>(graph: &'g Graph, node: NodeId, name: &str, words: &mut [Word<'g>]) {
+    let (Some(result), [word]) = (graph.tensor_of(node), words) else { return };
+    match (name, &*word) {
+        ("dtype", Word::None) => *word = Word::Dtype(result.dtype),
+        ("device", Word::None) => *word = Word::Text(kind_of_device(graph.text(result.device))),
+        _ => {}
+    }
+}
+
+/// A device without its number: which of them it is says the rank.
+pub fn kind_of_device(device: &str) -> &str {
+    device.split_once(':').map_or(device, |(kind, _)| kind)
 }
 
 fn put<'g>(graph: &'g Graph, value: Value, words: &mut Vec<Word<'g>>) {

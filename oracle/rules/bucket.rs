@@ -5,8 +5,8 @@ use super::{Checked, Evidence, Stage, overlap};
 use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
-use crate::analysis::disagreements::recorded_elsewhere;
-use crate::graph::{Dim, Graph, NodeId, Tensor};
+use crate::analysis::disagreements::{recorded_elsewhere, resized};
+use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
 use crate::ops::Collective;
 use crate::ops::shape::{self, Packing};
 use rustc_hash::FxHashSet;
@@ -190,8 +190,12 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
             if let Some((m, b)) = tensors.map(|(m, b)| (m.dtype, b.dtype))
                 && m != b
             {
-                // Bytes may be packed where nothing is computed.
-                if bucket.kind != Collective::AllGather || !evidence.policies.multidtype {
+                // Bytes may be packed where nothing is computed, under any dtype that carries them.
+                let values = &evidence.values;
+                let arrives =
+                    || matches!(values.proof(), Some(ValueResult::Equal(_))) || values.numbers_clear;
+                let is_carried = evidence.policies.multidtype || b == Dtype::U8 || arrives();
+                if bucket.kind != Collective::AllGather || !is_carried {
                     differ("dtype", &m.name(), &b.name());
                 }
             }
@@ -298,8 +302,9 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
         }
     }
     let after = &evidence.after;
-    // Where all that comes out is proved to be the same, a node that has the name of another one may well be a new one.
-    if matches!(evidence.values.proof(), Some(ValueResult::Equal(_))) {
+    // Where all that comes out is the same, a node that has the name of another one may well be a new one, and what it reads
+    // has traded places with something else.
+    if matches!(evidence.values.proof(), Some(ValueResult::Equal(_))) || evidence.values.numbers_clear {
         return Checked::Findings(findings);
     }
     for &id in &c.changed {
@@ -405,6 +410,27 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 .fact(format!("{name} calls {}", after.graph.target(id)))
                 .then("tensors are recorded in one storage where they share memory")
                 .however(format!("{name} shares none with {other_name}")),
+        );
+    }
+    let sizes = resized(after.graph, &after.ops, after.storages());
+    let old = match sizes.is_empty() {
+        true => Vec::new(),
+        false => resized(before.graph, &before.ops, before.storages()),
+    };
+    for (id, why) in sizes {
+        let excused = c.before_of[id.index()]
+            .is_some_and(|twin| old.binary_search_by_key(&twin, |&(node, _)| node).is_ok());
+        if excused {
+            continue;
+        }
+        let title = format!("the recorded storage of {} is not true", after.graph.name(id));
+        findings.push(
+            evidence
+                .finding("bucket/metadata-true", Stage::After, title)
+                .after_nodes(evidence, [id])
+                .fact(format!("{} calls {}", after.graph.name(id), after.graph.target(id)))
+                .then("a fresh result fills its storage, and a view has that of what it is a view of")
+                .however(why),
         );
     }
     for id in evidence.misfits_after() {

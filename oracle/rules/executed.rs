@@ -17,15 +17,14 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 /// Differences told at most.
 const TOLD: usize = 8;
 
+/// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
+pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, bool);
+
 /// Executes both graphs, which may touch so many elements.
-pub(super) fn execute(
-    evidence: &Evidence,
-    limit: u64,
-    question: Question,
-) -> Vec<(ValueMethod, ValueResult)> {
+pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Executed {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
-        Err(why) => return vec![(ValueMethod::Numbers, ValueResult::Unknown(why))],
+        Err(why) => return (vec![(ValueMethod::Numbers, ValueResult::Unknown(why))], false),
     };
     let options = Options { max_elements: limit, ..Options::default() };
     let before = std::slice::from_ref(&prepared.before);
@@ -43,7 +42,7 @@ pub(super) fn execute(
         }
         results.push((ValueMethod::Terms, terms));
     }
-    results
+    (results, answers.are_clear())
 }
 
 struct Prepared<'e> {

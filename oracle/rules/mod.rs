@@ -292,7 +292,7 @@ pub static CATALOGUE: &[Rule] = &[
         severity: Severity::Soundness,
         passes: BUCKETING,
         statement: "The members of a bucket and its collective agree in kind, process group, group size, reduction \
-                    and device, and in dtype unless the bucket packs bytes with every piece aligned.",
+                    and device, and in dtype unless a gather carries the bytes of every member to where they belong.",
         reason: "One collective serves all members.",
         check: bucket::homogeneous,
     },
@@ -378,7 +378,7 @@ pub static CATALOGUE: &[Rule] = &[
         severity: Severity::Soundness,
         passes: BOTH,
         statement: "Conflicting nodes (one storage and at least one write, random draws, other effects) keep their \
-                    relative order.",
+                    relative order, and nothing draws that did not.",
         reason: "State must come out the same.",
         check: order::effects_preserved,
     },
@@ -395,8 +395,8 @@ pub static CATALOGUE: &[Rule] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
-                    one that it names, and is recorded in no other memory's storage, as far as it was so before; a view \
-                    may be recorded in a storage of its own.",
+                    one that it names, and is recorded in no other memory's storage, and in one as large as it takes, as \
+                    far as it was so before; a view may be recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
         check: bucket::metadata_true,
     },
@@ -413,7 +413,7 @@ pub static CATALOGUE: &[Rule] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs, mutations \
-                    and effects are equal before and after, bit for bit.",
+                    and effects are equal before and after, bit for bit; where roundings alone differ, it is undecided.",
         reason: "This is what the program computes.",
         check: values::rank_semantics_equal,
     },

@@ -5,7 +5,8 @@ use super::{Checked, Evidence, Finding, Side, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
-use crate::graph::{Graph, NodeId, OrderingEdge};
+use crate::graph::{Dim, Graph, NodeId, OrderingEdge, Tensor};
+use crate::ops::Kind;
 use std::ops::Range;
 
 /// No cycle over arguments and ordering edges.
@@ -187,6 +188,13 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         let gone = c.after_of[id.index()].is_none();
         if gone && before.has_own_effect(id) && before.collectives.launch_at(id).is_none() {
             let name = before.graph.name(id);
+            if before.ops.get(before.graph, id).kind == Kind::Unknown {
+                doubts.push(format!(
+                    "nothing is known of {}, and no node after is {name}",
+                    before.graph.target(id)
+                ));
+                continue;
+            }
             findings.push(
                 evidence
                     .finding("order/effects-preserved", Stage::After, format!("the effect of {name} is lost"))
@@ -196,6 +204,28 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                     .however(format!("no node after is {name}")),
             );
         }
+    }
+    // A draw leaves the generator in another state, be it read or not. Where others are gone, it may stand for them.
+    let draws = |side: &Side, id: NodeId| {
+        let makes = |tensor: &Tensor| side.graph.numel(tensor) != Some(0);
+        side.ops.draws(side.graph, id) && side.graph.tensor_of(id).is_none_or(makes)
+    };
+    let after = &evidence.after;
+    let is_new = |id: &NodeId| c.before_of[id.index()].is_none() && draws(after, *id);
+    let mut gone = before.graph.ids().filter(|&id| c.after_of[id.index()].is_none());
+    if !gone.any(|id| draws(before, id)) {
+        findings.extend(after.graph.ids().filter(is_new).map(|id| {
+            let name = after.graph.name(id);
+            evidence
+                .finding("order/effects-preserved", Stage::After, format!("{name} draws random numbers anew"))
+                .after_nodes(evidence, [id])
+                .fact(format!(
+                    "{name} calls {}, which moves the state of the generator",
+                    after.graph.target(id)
+                ))
+                .then("what is drawn after the graph is what was drawn after it before")
+                .however(format!("no node before is {name}"))
+        }));
     }
     match (findings.is_empty(), doubts.first()) {
         (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
@@ -261,6 +291,12 @@ fn other_record((before, id): (&Graph, NodeId), (after, twin): (&Graph, NodeId))
         }
         if p.offset != q.offset {
             return Some(format!("it is recorded at offset {}, before at {}", q.offset, p.offset));
+        }
+        let bytes = |tensor: &Tensor| tensor.storage_bytes.and_then(Dim::known);
+        if let (Some(old), Some(new)) = (bytes(p), bytes(q))
+            && old != new
+        {
+            return Some(format!("its storage is recorded with {new} bytes, before with {old}"));
         }
     }
     None

@@ -1,11 +1,12 @@
 //! Writes in place that PyTorch refuses because of where they lie: over elements that share memory, or over part of an
 //! operand. Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it.
 //!
-//! `masked_fill_`, and fills by a number, are let pass there too; memory that is not dense is not compared.
+//! `masked_fill_`, fills by a number, `index_put_` and reductions are let pass there too; memory that is not dense is not
+//! compared.
 
 use crate::analysis::storages::{StorageIndex, Storages};
 use crate::graph::{Dim, Graph, NodeId, Value};
-use crate::ops::{Bound, Kind, Move, OpInfo, Ops};
+use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
 
 /// The calls that raise, in list order, and why. What has symbolic sizes, or lies no one knows where, is let pass.
 pub(super) fn refused(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
@@ -13,14 +14,63 @@ pub(super) fn refused(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(Nod
     graph.ids().filter_map(one).collect()
 }
 
+/// Whether an operator looks for elements that share memory in what it writes.
+fn looks_for_shared_elements(info: &OpInfo, schema: &Schema, bound: &Bound) -> bool {
+    match info.kind {
+        Kind::MaskedFill => false,
+        Kind::Move(movement) => matches!(
+            movement,
+            Move::Copy
+                | Move::ForeachCopy
+                | Move::Clone
+                | Move::Cat
+                | Move::Stack
+                | Move::IndexSelect
+                | Move::Gather
+                | Move::Scatter
+                | Move::ScatterAdd
+                | Move::SplitWithSizesCopy
+        ),
+        Kind::Fill(Fill::Full) => bound.node("value").is_some(),
+        Kind::Random(random) => random != Random::Attention,
+        Kind::Matmul(product) => matches!(product, Matmul::Mm | Matmul::Addmm),
+        Kind::Opaque => {
+            schema.namespace == "aten"
+                && schema.name.starts_with("_foreach_")
+                && schema.name != "_foreach_zero_"
+        }
+        kind => kind.is_elementwise() || kind == Kind::Cumsum,
+    }
+}
+
 fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Option<String> {
-    let is_copy = info.kind == Kind::Move(Move::Copy);
-    if !(is_copy || info.kind.is_elementwise()) || info.kind == Kind::MaskedFill {
+    let schema = info.schema.as_ref().filter(|schema| schema.mutated().next().is_some())?;
+    let bound = Bound::new(graph, id, schema).ok()?;
+    if !looks_for_shared_elements(info, schema, &bound) {
         return None;
     }
-    let schema = info.schema.as_ref()?;
+    // PyTorch leaves a copy of a tensor onto itself out.
+    let is_copy = matches!(info.kind, Kind::Move(Move::Copy | Move::ForeachCopy));
+    let read = schema.params.iter().filter(|param| !param.write).flat_map(|param| bound.nodes(&param.name));
+    let read: Vec<Window> = read.filter_map(|node| Window::of(graph, storages, node)).collect();
+    let is_own = |window: &Window| {
+        let is_same = |of: &Window| (of.storage, of.start) == (window.storage, window.start);
+        is_copy && read.iter().any(is_same)
+    };
+    let written = schema.params.iter().filter(|param| param.write).flat_map(|param| bound.nodes(&param.name));
+    for into in written {
+        let Some(window) = Window::of(graph, storages, into) else { continue };
+        if !window.is_dense && window.repeats && !is_own(&window) {
+            return Some(format!(
+                "elements of {} share memory, and it is written in place",
+                graph.name(into)
+            ));
+        }
+    }
+    if !(is_copy || info.kind.is_elementwise()) {
+        return None;
+    }
     let target = schema.params.iter().position(|param| param.write && !param.keyword_only)?;
-    let bound = Bound::new(graph, id, schema).ok()?;
     let node = |index| match bound.given(index) {
         Some(Value::Node(node)) => Some(node),
         _ => None,
@@ -32,12 +82,7 @@ fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Opt
         .filter_map(|index| Some((node(index)?, Window::of(graph, storages, node(index)?)?)))
         .filter(|(_, of)| of.storage == window.storage)
         .collect();
-    // PyTorch leaves a copy of a tensor onto itself out.
-    let is_own = is_copy && others.iter().any(|(_, of)| of.start == window.start);
     let name = graph.name(into);
-    if !window.is_dense && window.repeats && !is_own {
-        return Some(format!("elements of {name} share memory, and it is written in place"));
-    }
     let partly = |of: &Window| {
         let is_whole = (of.start, of.end, &of.strides) == (window.start, window.end, &window.strides);
         window.is_dense && of.is_dense && of.start < window.end && window.start < of.end && !is_whole

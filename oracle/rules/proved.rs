@@ -128,7 +128,10 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
                         nodes,
                         expected: expected.to_string(),
                         found: difference.text.clone(),
-                        about: About::Values,
+                        about: match difference.what {
+                            What::Hazard(_) => About::Execution,
+                            _ => About::Values,
+                        },
                         is_cause: false,
                     }
                 })

@@ -3,7 +3,8 @@
 //! Three ways (see [`semantics`](crate::semantics)): numbers on every rank, terms, and extents. Each gives its own
 //! answer, and a difference found by any of them is a finding. A way that does not apply says why; only where none
 //! applies is the rule undecided. Numbers that are equal acquit by themselves only where they could have differed
-//! (see [`semantics`](crate::semantics)`::trials`).
+//! (see [`semantics`](crate::semantics)`::trials`). Where they could have and did not, what extents take for another value is
+//! the same one come about in another way: then neither convicts nor acquits.
 
 use super::correspondence::Rewire;
 use super::proved::Evaluated;
@@ -97,6 +98,8 @@ pub struct ValueEvidence {
     pub not_asked: Option<String>,
     /// What is proved of rewired references.
     pub rewires: Rewires,
+    /// Whether numbers were equal in all trials, or but for roundings, and could have differed.
+    pub numbers_clear: bool,
 }
 
 /// What is proved of rewired references.
@@ -145,8 +148,13 @@ impl ValueEvidence {
         let Some((first, others)) = all.split_first_mut() else { return };
         first.ranks = ranks;
         if asked.execute && !(asked.only_in_doubt && is_known) {
-            let question = Question { open: !is_known, both: asked.both, agree: asked.agree };
-            let results = executed::execute(first, asked.element_limit, question);
+            let is_equal =
+                |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));
+            let open = !is_equal(first) || !others.iter().all(is_equal);
+            let question = Question { open, both: asked.both, agree: asked.agree };
+            let (results, clear) = executed::execute(first, asked.element_limit, question);
+            first.values.numbers_clear = clear;
+            others.iter_mut().for_each(|other| other.values.numbers_clear = clear);
             // All ranks were executed, each with its own graph.
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
             others.iter_mut().for_each(|other| other.values.results.extend(equal().cloned()));
@@ -188,13 +196,21 @@ pub(super) fn rank_semantics_equal(evidence: &Evidence) -> Checked {
     }
     let mut findings: Vec<super::Finding> = Vec::new();
     let mut unknown = Vec::new();
-    let mut equal = false;
+    let (mut equal, mut doubt) = (false, false);
     for (method, result) in &values.results {
         match result {
             ValueResult::Equal(_) => equal = true,
             ValueResult::Unknown(why) => unknown.push(format!("{method}: {why}")),
             ValueResult::Different(differences) => {
-                for difference in differences {
+                let is_vetoed = |difference: &&ValueDifference| {
+                    let is_proof = *method == ValueMethod::Extents && difference.about == About::Values;
+                    values.numbers_clear && is_proof
+                };
+                if let Some(vetoed) = differences.iter().find(is_vetoed) {
+                    doubt = true;
+                    unknown.push(format!("{method}: {}, but numbers are equal in all trials", vetoed.found));
+                }
+                for difference in differences.iter().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
                         .finding("bucket/rank-semantics-equal", Stage::After, difference.title.clone())
                         .then(format!("before, {}", difference.expected))
@@ -211,7 +227,7 @@ pub(super) fn rank_semantics_equal(evidence: &Evidence) -> Checked {
             }
         }
     }
-    match findings.is_empty() && !equal {
+    match findings.is_empty() && (doubt || !equal) {
         true => Checked::Undecided(unknown.join("; ")),
         false => Checked::Findings(findings),
     }

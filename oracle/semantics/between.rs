@@ -88,6 +88,26 @@ impl<'p, 'g> Ways<'p, 'g> {
         this
     }
 
+    /// For each node whether it is computed from constants alone: its values are the same in every run.
+    pub(super) fn constants(&self) -> Vec<bool> {
+        let graph = self.program.graph;
+        let mut constant = vec![false; graph.len()];
+        for node in graph.ids() {
+            let Some(step) = self.program.steps.get(node.index()) else { continue };
+            let (Action::Call(kind), Some(info)) = (step.action, step.info) else { continue };
+            let is_computed = !is_drawn(step)
+                && !matches!(kind, Kind::Random(_) | Kind::Effect | Kind::Wait)
+                && !self.writers.contains_key(&self.root(node));
+            let mut inputs = Vec::new();
+            graph.for_each_input(node, &mut |input| inputs.push(input));
+            let is_shape = info.schema.as_ref().is_some_and(|schema| kind.only_shape_of_first(schema));
+            let is_constant = |input: &NodeId| constant.get(input.index()) == Some(&true);
+            constant[node.index()] =
+                is_computed && inputs[usize::from(is_shape).min(inputs.len())..].iter().all(is_constant);
+        }
+        constant
+    }
+
     /// The nodes given for a parameter.
     fn given(&self, node: NodeId, info: &OpInfo, param: usize) -> Vec<NodeId> {
         let graph = self.program.graph;

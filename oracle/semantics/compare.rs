@@ -1,9 +1,9 @@
 //! Where two runs differ: outputs, mutated inputs, effects.
 //!
 //! Strides, aliasing and the sequence of collectives are not compared: a pass may change them. Two poison elements
-//! are equal, a poison one and a known one are not.
+//! are equal, a poison one and a known one are not. All NaN are one.
 
-use super::numbers::show;
+use super::numbers::{is_same, show};
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
 use crate::graph::{Dtype, Graph, NodeId, Value};
 use std::fmt;
@@ -114,8 +114,8 @@ fn settled(effects: &[Effect]) -> Vec<&Effect> {
 /// Why values are not known where only [unknown effects](differ_in_unknown_effects) differ.
 pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often";
 
-/// Whether all that differs is that operators of which nothing is known are called more or less often: they may have no
-/// effect at all.
+/// Whether all that differs is that operators of which nothing is known are called more or less often, or others of them: they
+/// may have no effect at all.
 pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]) -> bool {
     let is_effect = |difference: &Difference| matches!(difference.place, Place::Effect(_));
     let certain = |effects: &[Effect]| -> Vec<(String, u64)> {
@@ -126,8 +126,11 @@ pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]
         settled(effects).into_iter().map(|effect| (effect.target.clone(), effect.arguments)).collect()
     };
     let mut ranks = before.ranks.iter().zip(&after.ranks).filter(|(a, b)| all(&a.effects) != all(&b.effects));
+    let targets = |effects: &[Effect]| -> Vec<String> {
+        settled(effects).into_iter().map(|effect| effect.target.clone()).collect()
+    };
     let is_unknown = |(a, b): (&RankRun, &RankRun)| {
-        a.effects.len() != b.effects.len() && certain(&a.effects) == certain(&b.effects)
+        targets(&a.effects) != targets(&b.effects) && certain(&a.effects) == certain(&b.effects)
     };
     !found.is_empty() && found.iter().all(is_effect) && ranks.all(is_unknown)
 }
@@ -241,6 +244,7 @@ fn tensors(run: &Run, a: &TensorValue, b: &TensorValue) -> Option<Aspect> {
     let poison = |tensor: &TensorValue, i: usize| tensor.poison.get(i).copied().unwrap_or(false);
     let differs = |i: &usize| match (poison(a, *i), poison(b, *i)) {
         (true, true) => false,
+        (false, false) if run.domain == "numbers" => !is_same(a.cells[*i], b.cells[*i], a.dtype),
         (false, false) => a.cells[*i] != b.cells[*i],
         _ => true,
     };

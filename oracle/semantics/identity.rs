@@ -3,10 +3,10 @@
 //! These laws hold for every element exactly, up to the bits of a NaN. `x + 0.0` is none of them: -0.0 becomes 0.0. Nor is
 //! `x * 1` of complex numbers: an infinite part times the 0 of the other factor is no number.
 
-use super::domain::Rounding;
+use super::domain::{Operand, Pointwise, Rounding};
 use super::number::Number;
 use crate::graph::{Dtype, DtypeClass};
-use crate::ops::Binary;
+use crate::ops::{Binary, Unary};
 
 /// The numbers that may be neutral.
 pub(super) const NEUTRAL: [Number; 3] = [Number::Int(0), Number::Int(1), Number::Float(-0.0)];
@@ -35,9 +35,24 @@ pub(super) fn is_neutral(
     }
 }
 
+/// The same function written in the one way: the larger of an element and 0 is `relu`, of zeros of either sign and of NaN too.
+pub(super) fn written<'o, 'c>(
+    function: Pointwise,
+    operands: &'o [Operand<'c>],
+) -> (Pointwise, &'o [Operand<'c>]) {
+    let is_zero =
+        |number: Number| number.is(0) && !matches!(number, Number::Float(x) if x.is_sign_negative());
+    match (function, operands) {
+        (Pointwise::Binary(Binary::ClampMin, ..), [_, Operand::Number(n)]) if is_zero(*n) => {
+            (Pointwise::Unary(Unary::Relu, false), &operands[..1])
+        }
+        _ => (function, operands),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::domain::{Domain, Operand, Pointwise};
+    use super::super::domain::Domain;
     use super::super::{Numbers, Terms};
     use super::*;
 

@@ -13,7 +13,7 @@
 //!
 //! # What is not
 //!
-//! Time, streams, and devices. Errors that depend on data (an index out of range, a failed assertion) do not
+//! Time, streams, and devices. Errors that depend on inputs (an index out of range, a failed assertion) do not
 //! happen: an index is taken modulo the size, an assertion is an effect with the asserted value. Symbolic sizes
 //! are run at their hints; a size without hint is refused unless it follows from the inputs.
 

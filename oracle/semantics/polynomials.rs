@@ -14,9 +14,14 @@
 //!
 //! A cast that may lose something is such a function, and a cast back of what was exact is none. What floats of less than
 //! 32 bits compute is rounded by that function. Roundings to f32, f64 and integers are not seen: random numbers show them.
+//!
+//! That acquits. Where numbers differ, the question is the other one: whether they differ by roundings alone. For that
+//! ([`Polynomials::unrounded`]) small floats are not rounded where they are computed, but where they leave their dtype, so
+//! that a sum in another order is the same and one that is computed in another dtype is not; and quotients are computed too.
 
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
 use super::hash::{mix, text, words};
+use super::identity::written;
 use super::number::Number;
 use super::numbers::{Scalar, cell, decode};
 use super::terms::Terms;
@@ -33,6 +38,8 @@ const PRIME: u64 = (1 << 61) - 1;
 pub(super) struct Polynomials {
     /// Cells that a dtype holds exactly, although they may lie in another one.
     exact: Mutex<FxHashSet<(u64, Dtype)>>,
+    /// Whether quotients are computed, and small floats rounded only where they leave their dtype.
+    unrounded: bool,
 }
 
 fn add(a: u64, b: u64) -> u64 {
@@ -139,9 +146,19 @@ fn is_small(dtype: Dtype) -> bool {
 }
 
 impl Polynomials {
+    /// Those by which values are told apart that differ in more than roundings.
+    pub(super) fn unrounded() -> Polynomials {
+        Polynomials { unrounded: true, ..Polynomials::default() }
+    }
+
     /// Cells as elements of a dtype that may have to round them.
     fn fit(&self, cells: Vec<u64>, dtype: Dtype) -> Vec<u64> {
-        if is_small(dtype) { self.rounded(cells, Dtype::F32, dtype) } else { cells }
+        if is_small(dtype) && !self.unrounded { self.rounded(cells, Dtype::F32, dtype) } else { cells }
+    }
+
+    /// Cells that a small float is to hold when they leave it.
+    fn leaving(&self, cells: Vec<u64>, from: Dtype) -> Vec<u64> {
+        if is_small(from) && self.unrounded { self.rounded(cells, Dtype::F32, from) } else { cells }
     }
 
     /// Cells of one dtype as elements of another that may not hold them.
@@ -182,6 +199,30 @@ impl Polynomials {
         self.known(vec![cell], dtype);
         cell
     }
+}
+
+/// A function of one element by others of it.
+type Rational = fn(u64, &dyn Fn(Unary, u64) -> u64) -> u64;
+
+/// How a function is made of quotients, sums and functions that are simpler than it.
+fn rational(op: Unary) -> Option<Rational> {
+    fn sigmoid(x: u64, of: &dyn Fn(Unary, u64) -> u64) -> u64 {
+        inverse(add(1, of(Unary::Exp, neg(x))))
+    }
+    Some(match op {
+        Unary::Reciprocal => |x, _| inverse(x),
+        Unary::Rsqrt => |x, of| inverse(of(Unary::Sqrt, x)),
+        Unary::Expm1 => |x, of| add(of(Unary::Exp, x), neg(1)),
+        Unary::Log1p => |x, of| of(Unary::Log, add(1, x)),
+        Unary::Sigmoid => sigmoid,
+        Unary::Silu => |x, of| mul(x, sigmoid(x, of)),
+        Unary::Tanh => |x, of| add(mul(2, sigmoid(mul(2, x), of)), neg(1)),
+        _ => return None,
+    })
+}
+
+fn unary_key(op: Unary, tanh: bool) -> u64 {
+    words(1, [op as u64, u64::from(tanh)])
 }
 
 /// Whether a function gives one of its operands, or what each dtype holds: casts may be made before it or after it.
@@ -230,7 +271,7 @@ impl Domain for Polynomials {
         if from == to {
             return Ok(cells.to_vec());
         }
-        let cells: Vec<u64> = cells.iter().map(|&cell| element(cell)).collect();
+        let cells = self.leaving(cells.iter().map(|&cell| element(cell)).collect(), from);
         Ok(match is_exact(from, to) {
             // What a small float holds, a float32 holds.
             true => self
@@ -258,6 +299,7 @@ impl Domain for Polynomials {
             // Its own inverse.
             return Ok(cells.iter().map(|&cell| cell ^ (1 << 63)).collect());
         }
+        let (function, operands) = written(function, operands);
         let numbers: Vec<u64> = operands
             .iter()
             .map(|operand| match operand {
@@ -277,6 +319,7 @@ impl Domain for Polynomials {
             [_, Operand::Number(n)] => (1..=3u64).find(|&exponent| n.is(exponent as i64)),
             _ => None,
         };
+        let divides = self.unrounded && dtype.class() == DtypeClass::Float;
         use super::domain::Rounding::True;
         let rule: Option<Box<dyn Fn(usize) -> u64>> = match function {
             Pointwise::Unary(Unary::Neg, _) => Some(Box::new(|i| neg(at(0, i)))),
@@ -296,6 +339,14 @@ impl Domain for Polynomials {
             Pointwise::Binary(Binary::Pow, ..) if let Some(exponent) = exponent => {
                 Some(Box::new(move |i| pow(at(0, i), exponent)))
             }
+            Pointwise::Binary(Binary::Div, _, True) if divides => {
+                Some(Box::new(|i| mul(at(0, i), inverse(at(1, i)))))
+            }
+            Pointwise::Unary(op, false) if divides && let Some(rational) = rational(op) => {
+                let of = mix(1, dtype as u64);
+                let called = move |op, x| drawn("function", mix(unary_key(op, false), of), [x]);
+                Some(Box::new(move |i| rational(at(0, i), &called)))
+            }
             Pointwise::Fma => Some(Box::new(|i| add(mul(at(0, i), at(1, i)), at(2, i)))),
             _ => None,
         };
@@ -309,7 +360,7 @@ impl Domain for Polynomials {
             _ => None,
         };
         let key = match function {
-            Pointwise::Unary(op, tanh) => words(1, [op as u64, u64::from(tanh)]),
+            Pointwise::Unary(op, tanh) => unary_key(op, tanh),
             Pointwise::Binary(op, alpha, rounding) => words(2, [op as u64, alpha.key(), rounding as u64]),
             Pointwise::Opaque(key, _) => mix(3, key),
             _ => 4,
@@ -460,6 +511,24 @@ mod tests {
         );
         assert_eq!(binary(Binary::Maximum, x, x), x);
         assert_ne!(binary(Binary::Maximum, x, y), x);
+    }
+
+    #[test]
+    fn small_floats_are_rounded_where_they_are_computed_or_where_they_leave() {
+        let one = Number::Int(1);
+        for (domain, is_same) in [(Polynomials::default(), false), (Polynomials::unrounded(), true)] {
+            let [x, y, z] = [1, 2, 3].map(|key| domain.input(key, 0, Dtype::BF16));
+            let add = |a: u64, b: u64, dtype| {
+                let (a, b) = ([a], [b]);
+                let function = Pointwise::Binary(Binary::Add, one, Rounding::True);
+                domain.pointwise(function, dtype, &[Operand::Cells(&a), Operand::Cells(&b)], 1).unwrap()[0]
+            };
+            let cast = |x: u64, from, to| domain.cast(&[x], from, to).unwrap()[0];
+            let sum = add(add(x, y, Dtype::BF16), z, Dtype::BF16);
+            assert_eq!(sum == add(x, add(y, z, Dtype::BF16), Dtype::BF16), is_same);
+            let [x, y] = [x, y].map(|x| cast(x, Dtype::BF16, Dtype::F32));
+            assert_ne!(cast(add(x, y, Dtype::BF16), Dtype::BF16, Dtype::F32), add(x, y, Dtype::F32));
+        }
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! parses no schema. A [`Program`] is the same for all ranks: what a group name stands for is looked up by rank
 //! in the world when a collective starts.
 
+use super::between::Ways;
 use super::hash;
 use super::run::Failure;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
     Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
 };
+use std::sync::OnceLock;
 
 /// How many argument places a step has.
 pub(crate) const PLACES: usize = 7;
@@ -72,6 +74,8 @@ pub struct Program<'g> {
     pub(crate) last_use: Vec<NodeId>,
     /// Elements of all recorded results.
     pub(crate) recorded_elements: u128,
+    /// For each node whether it is computed from constants alone, once that has been asked.
+    constants: OnceLock<Vec<bool>>,
 }
 
 /// Where a step's arguments come from, for one target.
@@ -99,6 +103,7 @@ impl<'g> Program<'g> {
             reasons: Vec::new(),
             last_use: graph.ids().collect(),
             recorded_elements: 0,
+            constants: OnceLock::new(),
         };
         let mut signatures: Vec<Option<Signature>> = (0..graph.targets().len()).map(|_| None).collect();
         for id in graph.ids() {
@@ -130,6 +135,12 @@ impl<'g> Program<'g> {
     /// The graph.
     pub fn graph(&self) -> &'g Graph {
         self.graph
+    }
+
+    /// Whether a node is computed from constants alone: its values are the same in every run.
+    pub(crate) fn is_constant(&self, node: NodeId) -> bool {
+        let constants = self.constants.get_or_init(|| Ways::new(self).constants());
+        constants.get(node.index()).copied().unwrap_or(false)
     }
 
     /// How many elements its recorded results have together.

@@ -10,7 +10,7 @@
 //! - an implicit promotion is the explicit cast;
 //! - a cast to a float of less than 32 bits is one to float32 and one from there, as PyTorch computes it;
 //! - a call that gives back its elements (`x * 1`, see [`identity`](super::identity)) is none;
-//! - conjugating twice, and cutting a cell into parts that are put together again, change nothing.
+//! - conjugating or negating twice, and cutting a cell into parts that are put together again, change nothing.
 //!
 //! A reduction over ranks is a function of the ranks' elements in group order, and of nothing else: not of the
 //! collective's kind, nor of the tensors that the elements travelled in.
@@ -28,11 +28,11 @@
 
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
 use super::hash::{mix, words};
-use super::identity::{NEUTRAL, is_neutral};
+use super::identity::{NEUTRAL, is_neutral, written};
 use super::number::Number;
 use super::numbers;
 use crate::graph::{Dtype, DtypeClass};
-use crate::ops::{Binary, Reduce};
+use crate::ops::{Binary, Reduce, Unary};
 
 /// The domain of terms.
 #[derive(Clone, Copy, Debug, Default)]
@@ -183,6 +183,10 @@ impl Domain for Terms {
         if let (Pointwise::Conj, [Operand::Cells(cells)]) = (function, operands) {
             // Its own inverse: the sign of an imaginary part is one bit.
             return Ok(cells.iter().map(|&cell| cell ^ start(Kind::Conj, 0)).collect());
+        }
+        let (function, operands) = written(function, operands);
+        if let (Pointwise::Unary(Unary::Neg, _), [Operand::Cells(cells)]) = (function, operands) {
+            return Ok(cells.iter().map(|&cell| cell ^ start(Kind::Unary, Unary::Neg as u64)).collect());
         }
         if let (Pointwise::Binary(op, alpha, rounding), &[a, b]) = (function, operands)
             && let Some(kept) = self.kept((op, alpha, rounding), dtype, [a, b], count)

@@ -25,6 +25,12 @@
 //! given differs, or what is added and multiplied afterwards. Elsewhere the difference is no evidence. A function with
 //! thresholds of drawn values counts as drawn: it may do nothing to what the operator really gives.
 //!
+//! # Roundings
+//!
+//! `sum(sum(x, 0))` for `sum(x)` is another number, and no defect: a sum in another order. So numbers convict nobody where all
+//! elements that differ are the same sums, products and quotients of the same calls ([`Polynomials::unrounded`]). Where
+//! one side rounds what the other does not, or computes in another dtype, they do.
+//!
 //! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
 //! and orders of additions apart; the others have numbers that stay finite through deep chains
 //! (see [`Numbers::of_trial`]).
@@ -101,10 +107,23 @@ pub struct Answers {
     pub apart: Option<String>,
     /// A place that differs for some numbers at the ends of what its dtype holds, and what these are called.
     pub ends: Option<(Place, &'static str)>,
-    /// Places at which numbers differ and that says nothing, and why.
-    pub excused: Vec<(u32, Place, String)>,
+    /// Places at which numbers differ and that says nothing.
+    pub excused: Vec<Excuse>,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
+}
+
+/// Why numbers that differ say nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Excuse {
+    /// On which rank.
+    pub rank: u32,
+    /// Where.
+    pub place: Place,
+    /// Why, in words.
+    pub why: String,
+    /// Whether roundings alone differ.
+    pub by_rounding: bool,
 }
 
 /// Elements that were the same in all trials, or not finite.
@@ -144,10 +163,23 @@ impl Answers {
     }
 
     /// Why a difference of numbers says nothing.
-    fn excuse(&self, difference: &Difference) -> Option<&str> {
+    fn excuse(&self, difference: &Difference) -> Option<&Excuse> {
         let mut excused = self.excused.iter();
-        let of = excused.find(|(rank, place, _)| (*rank, place) == (difference.rank, &difference.place));
-        of.filter(|_| matches!(difference.aspect, Aspect::Value { .. })).map(|(.., why)| &why[..])
+        let of = excused.find(|excuse| (excuse.rank, &excuse.place) == (difference.rank, &difference.place));
+        of.filter(|_| matches!(difference.aspect, Aspect::Value { .. }))
+    }
+
+    /// Whether no number differed in any trial, or by roundings alone, and each that terms tell apart could have differed.
+    /// What another way takes for a difference is then another way to come to the same values.
+    pub fn are_clear(&self) -> bool {
+        let Ok((before, after)) = &self.numbers else { return false };
+        let differences = compare(before, after);
+        let is_rounded = |one| self.excuse(one).is_some_and(|excuse| excuse.by_rounding);
+        let same_terms = || matches!(&self.terms, Some(Ok((one, other))) if compare(one, other).is_empty());
+        match differences.is_empty() {
+            true => self.unmoved.is_empty() && (self.trials >= LEAST_TRIALS || same_terms()),
+            false => differences.iter().all(is_rounded),
+        }
     }
 
     /// The differences of a run of `domain` that count, and why one does not where some do not.
@@ -155,7 +187,7 @@ impl Answers {
         if domain != "numbers" {
             return (all, None);
         }
-        let why = all.iter().find_map(|difference| self.excuse(difference)).map(str::to_string);
+        let why = all.iter().find_map(|difference| self.excuse(difference)).map(|excuse| excuse.why.clone());
         (all.into_iter().filter(|difference| self.excuse(difference).is_none()).collect(), why)
     }
 
@@ -285,11 +317,16 @@ impl<'a> Pair<'a> {
         Pair { options: &options, ..*self }.run(domain)
     }
 
-    /// Where numbers differ behind calls that are drawn and not the same in both graphs.
-    fn excused(&self, numbers: &Result<(Run, Run), Stopped>) -> Vec<(u32, Place, String)> {
+    /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same in
+    /// both graphs.
+    fn excused(&self, numbers: &Result<(Run, Run), Stopped>) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
-        let differences = compare(before, after);
-        let mut excused = Vec::new();
+        let mut differences = compare(before, after);
+        let mut excused = self.excused_by_rounding(before, after, &differences);
+        let is_excused = |one: &Difference| {
+            excused.iter().any(|excuse| (excuse.rank, &excuse.place) == (one.rank, &one.place))
+        };
+        differences.retain(|one| !is_excused(one));
         let (mut traced, mut ways) = (None, None);
         for Difference { rank, place, aspect } in differences {
             if !matches!(aspect, Aspect::Value { .. }) {
@@ -309,10 +346,34 @@ impl<'a> Pair<'a> {
                 None => [None, None],
             };
             if let Some(why) = Ways::excuse([one, other], runs, &place) {
-                excused.push((rank, place, why));
+                excused.push(Excuse { rank, place, why, by_rounding: false });
             }
         }
         excused
+    }
+
+    /// Where all elements that differ are the same polynomials.
+    fn excused_by_rounding(&self, before: &Run, after: &Run, differences: &[Difference]) -> Vec<Excuse> {
+        let is_value = |one: &&Difference| matches!(one.aspect, Aspect::Value { .. });
+        if !differences.iter().any(|one| is_value(&one)) {
+            return Vec::new();
+        }
+        let Ok((one, other)) = self.run(&Polynomials::unrounded()) else { return Vec::new() };
+        let mut doubt = Doubt::where_differ(before, Some(after));
+        doubt.keep_where_differ(&one, &other);
+        let is_rounded = |one: &&Difference| {
+            let of = (one.rank as usize, &one.place);
+            let mut here = doubt.places.iter().filter(|place| (place.rank, &place.place) == of);
+            here.next().is_some_and(|place| place.open.is_empty())
+        };
+        let why = "numbers differ by roundings alone: they are the same sums and products of the same calls";
+        let excuse = |one: &Difference| Excuse {
+            rank: one.rank,
+            place: one.place.clone(),
+            why: why.to_string(),
+            by_rounding: true,
+        };
+        differences.iter().filter(is_value).filter(is_rounded).map(excuse).collect()
     }
 
     /// Why elements whose terms differ may differ although they are equal in all trials.

@@ -80,23 +80,24 @@ pub fn judge_partition_with(
         return Err(CannotJudge::Pass(why.into()));
     }
     // Passes often leave their new nodes without recorded results, and may return them in other lists.
-    let is_nested = with_flat_output(joint).is_some();
-    let given = |graph: &Graph| {
+    let is_nested = with_flat_output(joint, usize::MAX).is_some();
+    let own = config.clone().or_from_file(joint).forward_outputs.unwrap_or(usize::MAX);
+    let given = |graph: &Graph, own: usize| {
         let completed = complete(graph);
         let guessed = completed.as_ref().map(|known| guessed_strides(graph, known)).unwrap_or_default();
-        // Where the joint graph returns one list, lists in it are another result.
-        let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph))).flatten();
+        // Where the joint graph returns one list, lists in it are another result. What is saved stands in no list of its own.
+        let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph), own)).flatten();
         (flat.or(completed), guessed)
     };
-    let (of_joint, guessed_of_joint) = given(joint);
+    let (of_joint, guessed_of_joint) = given(joint, usize::MAX);
     let joint = of_joint.as_ref().unwrap_or(joint);
-    let (of_forward, of_backward) = (given(forward), given(backward));
+    let (of_forward, of_backward) = (given(forward, own), given(backward, usize::MAX));
     let mut guessed = vec![(0, [of_forward.1, of_backward.1])];
     let forward = of_forward.0.as_ref().unwrap_or(forward);
     let backward = of_backward.0.as_ref().unwrap_or(backward);
     let mut others = Vec::with_capacity(further.ranks.len());
     for &(rank, f, b) in &further.ranks {
-        let (of_forward, of_backward) = (given(f), given(b));
+        let (of_forward, of_backward) = (given(f, own), given(b, usize::MAX));
         guessed.push((rank, [of_forward.1, of_backward.1]));
         others.push((of_forward.0, of_backward.0));
     }

@@ -4,7 +4,7 @@ use super::super::comm::faults_of_waiting;
 use super::super::{Checked, Finding};
 use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
-use crate::analysis::disagreements::recorded_elsewhere;
+use crate::analysis::disagreements::{recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
@@ -317,7 +317,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/outputs-preserved";
     let (mut findings, mut doubt) = (Vec::new(), None);
     let joint = evidence.joint.graph;
-    let is_flat = |graph: &Graph| super::compose::with_flat_output(graph).is_none();
+    let is_flat = |graph: &Graph| super::compose::with_flat_output(graph, usize::MAX).is_none();
     for (side, part) in evidence.parts() {
         if is_flat(joint) && !is_flat(side.graph) {
             findings.push(
@@ -641,7 +641,8 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             .collect()
     };
     let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());
-    let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint));
+    let sized = |side: &Side| resized(side.graph, &side.ops, side.storages());
+    let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint)).chain(sized(joint));
     let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
     let mut doubt = None;
@@ -665,7 +666,8 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
         let shapes = shapes(side);
         let is_told: FxHashSet<NodeId> = shapes.iter().map(|(id, _)| *id).collect();
-        for (id, text) in shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)) {
+        let all = shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)).chain(sized(side));
+        for (id, text) in all {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
             }

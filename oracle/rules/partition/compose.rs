@@ -125,6 +125,10 @@ pub fn returned_keys(graph: &Graph) -> Vec<&str> {
 }
 
 fn leaves(graph: &Graph) -> (Vec<Value>, Vec<&str>) {
+    graph.output().map(|output| leaves_of(graph, graph.args(output))).unwrap_or_default()
+}
+
+fn leaves_of<'g>(graph: &'g Graph, values: &[Value]) -> (Vec<Value>, Vec<&'g str>) {
     fn walk<'g>(graph: &'g Graph, values: &[Value], found: &mut (Vec<Value>, Vec<&'g str>)) {
         for &value in values {
             match value {
@@ -140,25 +144,33 @@ fn leaves(graph: &Graph) -> (Vec<Value>, Vec<&str>) {
         }
     }
     let mut found = (Vec::new(), Vec::new());
-    if let Some(output) = graph.output() {
-        walk(graph, graph.args(output), &mut found);
-    }
+    walk(graph, values, &mut found);
     found
 }
 
-/// The same graph with its results in one list; `None` where they are.
-pub fn with_flat_output(graph: &Graph) -> Option<Graph> {
+/// The same graph with its results in one list; `None` where they are. Lists that hold one behind the `own`-th result stay.
+pub fn with_flat_output(graph: &Graph, own: usize) -> Option<Graph> {
     let output = graph.output()?;
     let is_nested = |value: &Value| matches!(value, Value::List(_) | Value::Dict(_));
-    let is_flat = match graph.args(output) {
-        [Value::List(span)] => !graph.values(*span).iter().any(is_nested),
-        args => !args.iter().any(is_nested),
+    let top = match graph.args(output) {
+        [Value::List(span)] => graph.values(*span),
+        args => args,
     };
-    if is_flat {
+    if !top.iter().any(is_nested) {
         return None;
     }
+    let mut results = Vec::with_capacity(top.len());
+    let mut count = 0;
+    for &value in top {
+        let leaves = leaves_of(graph, &[value]).0;
+        count += leaves.len();
+        match count <= own {
+            true => results.extend(leaves),
+            false => results.push(value),
+        }
+    }
     let mut flat = graph.clone();
-    let list = flat.list(&returned(graph));
+    let list = flat.list(&results);
     let args = flat.push_values(&[list]);
     flat.node_mut(output).args = args;
     Some(flat)

@@ -59,7 +59,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    match findings.is_empty() && !equal {
+    match findings.is_empty() && (!equal || values.excused) {
         true => Checked::Undecided(match unknown.is_empty() {
             true => "no way to compare values was asked".to_string(),
             false => unknown.join("; "),
@@ -95,9 +95,19 @@ fn left_between(evidence: &PartitionEvidence) -> Option<String> {
     })
 }
 
-/// What backward computes again is what forward computed. Other terms may be equal values: where the parts are proved to
-/// compute what the joint graph does, they are; where it is not known, a node that only the parts have (a copy, a cast) may
-/// make up for the difference.
+/// For each node of a part whether it takes, or what it takes is computed from, a node that the joint graph does not have.
+fn rest_on_added(part: &Side, twins: &[Option<NodeId>]) -> Vec<bool> {
+    let mut rests = vec![false; part.graph.len()];
+    for id in part.graph.ids() {
+        let is_added = |input: NodeId| input < id && (rests[input.index()] || twins[input.index()].is_none());
+        rests[id.index()] = part.graph.inputs(id).into_iter().any(is_added);
+    }
+    rests
+}
+
+/// What backward computes again is what forward computed. Other terms may be equal values: where the parts are known to
+/// compute what the joint graph does, they are; where it is not known, nodes that only the parts have (a copy, a cast, two
+/// negations) may make up for the difference, wherever they stand before it.
 pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/recompute-terms-equal";
     let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {
@@ -105,10 +115,12 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     };
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
     let proof = evidence.values.proof();
-    if matches!(proof, Some(Compared::Equal(_))) {
+    if matches!(proof, Some(Compared::Equal(_))) || evidence.values.known() == Some(true) {
         return Checked::Findings(findings);
     }
     let differs = matches!(proof, Some(Compared::Different(_)));
+    let of_forward = rest_on_added(&evidence.forward, &evidence.of_forward);
+    let of_backward = rest_on_added(&evidence.backward, &evidence.of_backward);
     let side = &evidence.joint;
     for (id, forward, backward) in evidence.recomputed() {
         // A second draw has a rule of its own, and so have effects.
@@ -142,13 +154,8 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
         if inherited || same_as_joint {
             continue;
         }
-        let is_added = |part: &Side, twins: &[Option<NodeId>], node: NodeId| {
-            part.graph.inputs(node).into_iter().any(|input| twins[input.index()].is_none())
-        };
-        if !differs
-            && (is_added(&evidence.forward, &evidence.of_forward, forward)
-                || is_added(&evidence.backward, &evidence.of_backward, backward))
-        {
+        let is_added = of_forward[forward.index()] || of_backward[backward.index()];
+        if evidence.values.clear || !differs && is_added {
             doubts.push(format!(
                 "{name} is recomputed in another way; whether it is the same value is not known"
             ));

@@ -17,7 +17,7 @@ use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::rules::ValueMethod;
-use crate::semantics::extents::{self, Arena, Comparison, Limits};
+use crate::semantics::extents::{self, Arena, Comparison, Limits, What};
 use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
 
 /// Ranks that are executed at most.
@@ -44,6 +44,11 @@ pub struct PartitionValues {
     pub structure: Option<Compared>,
     /// The answer of each further way that was asked.
     pub results: Vec<(ValueMethod, Compared)>,
+    /// Whether numbers were equal in all trials, or but for roundings, and could have differed: what another way takes for
+    /// another value is then the same one come about in another way.
+    pub clear: bool,
+    /// Whether such a difference was left out, so that the question is open whatever the others say.
+    pub excused: bool,
 }
 
 /// Which ways are asked, beside structure.
@@ -66,7 +71,7 @@ pub struct AskedValues {
 impl PartitionValues {
     /// Asks structure, and the ways that `asked` names.
     pub fn gather(evidence: &PartitionEvidence, asked: AskedValues) -> PartitionValues {
-        let mut this = PartitionValues { structure: structure(evidence), results: Vec::new() };
+        let mut this = PartitionValues { structure: structure(evidence), ..PartitionValues::default() };
         let Ok(composition) = evidence.composition.as_ref() else { return this };
         if !asked.prove && !asked.execute {
             return this;
@@ -86,17 +91,39 @@ impl PartitionValues {
             },
         };
         let ops = (Ops::of(pair.0), Ops::of(pair.1));
+        let mut hazards = Vec::new();
         if asked.prove {
-            this.results.push((ValueMethod::Extents, prove(pair, (&ops.0, &ops.1))));
+            let proof;
+            (proof, hazards) = prove(pair, (&ops.0, &ops.1));
+            this.results.push((ValueMethod::Extents, proof));
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
         if asked.execute && !(asked.only_in_doubt && is_known) {
-            let is_equal = |result: &Compared| matches!(result, Compared::Equal(_));
-            let open = !is_known && !this.structure.as_ref().is_some_and(is_equal);
+            let open = !matches!(this.proof(), Some(Compared::Equal(_)));
             let question = Question { open, both: asked.both, agree: asked.agree };
-            this.results.extend(execute(pair, (&ops.0, &ops.1), asked.element_limit, question));
+            let (results, clear) = execute(pair, (&ops.0, &ops.1), asked.element_limit, question);
+            this.clear = clear && !asked.agree;
+            if this.clear {
+                this.excuse_proof(hazards);
+            }
+            this.results.extend(results);
         }
         this
+    }
+
+    /// Differences of values that extents find do not count; the `hazards` among them do.
+    fn excuse_proof(&mut self, hazards: Vec<(String, Vec<String>)>) {
+        for (method, result) in &mut self.results {
+            if let (ValueMethod::Extents, Compared::Different(all)) = (*method, &*result) {
+                let what = all.first().map_or("values differ", |(text, _)| text);
+                let why = format!("{what}, but numbers are equal in all trials");
+                self.excused = true;
+                *result = match hazards.is_empty() {
+                    true => Compared::Unknown(why),
+                    false => Compared::Different(hazards.clone()),
+                };
+            }
+        }
     }
 
     /// What structure or extents prove: that all is equal, or what extents prove to differ, or nothing.
@@ -118,7 +145,7 @@ impl PartitionValues {
                 Compared::Unknown(_) => {}
             }
         }
-        equal
+        equal.filter(|_| !self.excused)
     }
 
     /// A line for each way: what it compared, or why it did not.
@@ -262,12 +289,13 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
     Ok(new)
 }
 
-/// Evaluates both symbolically, at full size, for one generic rank.
-fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
+/// Evaluates both symbolically, at full size, for one generic rank. Of what differs, the hazards once more by themselves.
+fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, Vec<String>)>) {
     let mut arena = Arena::new(&pair.0.world, Limits::DEFAULT);
     let old = extents::evaluate(&mut arena, pair.0, ops.0);
     let new = extents::evaluate(&mut arena, pair.1, ops.1);
-    match extents::compare(&mut arena, &old, &new) {
+    let mut hazards = Vec::new();
+    let compared = match extents::compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => Compared::Equal(format!(
             "proved at full size for every rank that runs these parts: {} outputs, {} inputs and {} effects are equal",
             counts.outputs, counts.mutations, counts.effects
@@ -277,20 +305,23 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> Compared {
             let name = |id: NodeId| pair.1.name(id).to_string();
             let first = differences.first.iter().map(|d| (d.text.clone(), vec![name(d.after)]));
             let certain = differences.all.iter().filter(|difference| difference.certain);
-            let others = certain.map(|difference| (difference.text.clone(), Vec::new()));
-            Compared::Different(first.chain(others).take(TOLD).collect())
+            let tell = |difference: &extents::Difference| (difference.text.clone(), Vec::new());
+            let is_hazard = |difference: &&extents::Difference| matches!(difference.what, What::Hazard(_));
+            hazards = certain.clone().filter(is_hazard).map(tell).take(TOLD).collect();
+            Compared::Different(first.chain(certain.map(tell)).take(TOLD).collect())
         }
-    }
+    };
+    (compared, hazards)
 }
 
-/// Executes both on every rank.
+/// Executes both on every rank: what each domain says, and whether [numbers are clear](Answers::are_clear).
 fn execute(
     pair: (&Graph, &Graph),
     ops: (&Ops, &Ops),
     limit: u64,
     question: Question,
-) -> Vec<(ValueMethod, Compared)> {
-    let unknown = |why: String| vec![(ValueMethod::Numbers, Compared::Unknown(why))];
+) -> (Vec<(ValueMethod, Compared)>, bool) {
+    let unknown = |why: String| (vec![(ValueMethod::Numbers, Compared::Unknown(why))], false);
     let Some(world) = pair.0.world.assume_mesh() else {
         return unknown("the world has too many ranks".into());
     };
@@ -318,7 +349,7 @@ fn execute(
         };
         results.push((ValueMethod::Terms, terms));
     }
-    results
+    (results, answers.are_clear())
 }
 
 /// What lies at a place.

@@ -2,12 +2,14 @@
 //!
 //! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
 //! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to the
-//! payload of a NaN: such a call is written as it was before. All other laws hold of numbers and not of their bits, or only
+//! payload of a NaN: such a call is written as it was before. What a call does that the same call undoes (`-(-x)`) is left out,
+//! and the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too. All other laws hold of numbers and not of their bits, or only
 //! for some numbers (`addmm` for `mm` and `add`, a sum in another order, `x * 3` for an `x` of zeros). So where one operator
 //! takes the place of another of its [`Family`], it is not known whether they compute the same.
 
 use super::arena::Arena;
-use super::key::{Tag, Words, broadcast, payload, tag, target, tensors, tokens};
+use super::key::{KeyDifference, Tag, Words, broadcast, difference, payload, tag, target, tensors, tokens};
+use super::place::HERE;
 use super::source::{KeyId, Source, SourceId, ValueId};
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops;
@@ -188,6 +190,15 @@ pub(super) fn write_whole_numbers(words: &mut Words) {
     }
 }
 
+/// What may be written as the larger of an element and a number.
+const CLAMPS: [&str; 2] = ["aten.clamp_min.default", "aten.clamp.default"];
+
+/// The larger of an element and 0.
+const RELU: &str = "aten.relu.default";
+
+/// Calls that give back what the same call was given.
+const INVOLUTIONS: [&str; 2] = ["aten.neg.default", "aten.flip.default"];
+
 /// Whether a dtype, as a number, is that of floats or complex numbers.
 fn is_float(dtype: u32) -> bool {
     Dtype::ALL.iter().any(|&one| one as u32 == dtype && one.class() >= DtypeClass::Float)
@@ -206,6 +217,39 @@ impl Arena {
         if self.has_key(&exchanged) {
             *words = exchanged;
         }
+    }
+
+    /// Writes `clamp_min(x, 0)` as `relu(x)`.
+    pub(super) fn write_relu(&mut self, words: &mut Words) {
+        if !target(&words.0).is_some_and(|target| CLAMPS.contains(&self.text(target))) {
+            return;
+        }
+        let all: Vec<(u64, usize)> = tokens(&words.0).map(|(word, rest)| (word, 1 + rest.len())).collect();
+        let [_, (first, _), (x, of_x), (second, _), (n, of_n)] = all[..] else { return };
+        let is_zero = tag(n) == Some(Tag::Int) && of_n == 2 && words.0.last() == Some(&0);
+        let is_of_two = [first, second].map(|word| (tag(word), payload(word)))
+            == [(Some(Tag::Argument), 0), (Some(Tag::Argument), 1)];
+        if is_zero && is_of_two && tag(x) == Some(Tag::Tensor) {
+            words.0.truncate(2 + of_x);
+            let mut relu = Words::default();
+            let name = self.symbol(RELU);
+            relu.symbol(Tag::Target, name);
+            words.0.splice(..1, relu.0);
+        }
+    }
+
+    /// What a call gives back that was given to the same call before it: `x` of `-(-x)`, the elements in order.
+    pub(super) fn undone(&self, words: &[u64]) -> Option<ValueId> {
+        target(words).filter(|&target| INVOLUTIONS.contains(&self.text(target)))?;
+        let (taken, sizes) = tensors(words).next()?;
+        let piece = self.single(taken).filter(|piece| piece.offset == 0 && piece.place == HERE)?;
+        let Source::Opaque { key, output: 0 } = self.get(piece.source) else { return None };
+        let inner = self.words(key);
+        let (given, of) = tensors(inner).next()?;
+        let is_whole = self.len(given) == self.len(taken) && (piece.step == 1 || piece.len == 1);
+        let is_same_call = matches!(&difference(inner, words), KeyDifference::Inputs(values, numbers)
+            if numbers.is_empty() && values[..] == [(given, taken)]);
+        (is_whole && of == sizes && is_same_call).then_some(given)
     }
 
     /// The operands of a call that commutes.

@@ -5,7 +5,7 @@ use super::key::Tag;
 use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use crate::graph::{NodeId, Span, Value};
-use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema};
+use crate::ops::{Bound, Default, Kind, OpInfo, Param, Schema, kind_of_device};
 
 /// A call of an operator with a schema.
 pub(super) struct Call<'c> {
@@ -123,6 +123,9 @@ impl<'g> Machine<'_, 'g> {
     /// The same; with `shape_only`, the first argument as dtype and sizes, and not as what it holds.
     pub(super) fn encode_arguments(&mut self, call: &Call<'_>, shape_only: bool) -> Result<(), Reason> {
         for (index, param) in call.schema.params.iter().enumerate() {
+            if self.encode_recorded(call, index, param) {
+                continue;
+            }
             let Some(value) = call.bound.given(index) else { continue };
             if index == 0
                 && shape_only
@@ -153,6 +156,33 @@ impl<'g> Machine<'_, 'g> {
             }
         }
         Ok(())
+    }
+
+    /// Writes a dtype or device that is left open as it is recorded of the result, and a device without its number. Whether that is all to be written of the
+    /// parameter.
+    fn encode_recorded(&mut self, call: &Call<'_>, index: usize, param: &Param) -> bool {
+        let Some(id) = self.metadata(0) else { return false };
+        let (graph, result) = (self.graph, self.graph.tensor(id));
+        let given = call.bound.given(index).filter(|&value| value != Value::None);
+        match (param.name.as_str(), given) {
+            ("dtype", None) if param.default.is_some() => {
+                self.words.put(Tag::Argument, index as u32);
+                self.words.dtype(result.dtype);
+            }
+            ("device", None | Some(Value::Device(_) | Value::Str(_))) => {
+                let device = match given {
+                    Some(Value::Device(text) | Value::Str(text)) => graph.text(text),
+                    _ => graph.text(result.device),
+                };
+                self.words.put(Tag::Argument, index as u32);
+                let device = self.arena.symbol(kind_of_device(device));
+                self.words.symbol(Tag::Device, device);
+            }
+            ("layout", Some(Value::Layout(text))) => return graph.text(text) == "strided",
+            ("pin_memory", Some(Value::Bool(false))) => {}
+            _ => return false,
+        }
+        true
     }
 
     /// The dimensions of the first tensor that an argument names, and how many that has; `None` for other parameters, and

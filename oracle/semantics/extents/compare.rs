@@ -177,8 +177,11 @@ pub fn compare_read(
     if comparer.results_equal(before, after, (node, twin), !differs) {
         return Read::SameResults;
     }
-    // Of some operators several operands may change together; then the results speak.
-    if differs && Operator::named(before.graph.target(node)).has_exchange {
+    // Several operands may change together, and make up for one another; then the results speak.
+    let may_make_up = differs
+        && (Operator::named(before.graph.target(node)).has_exchange
+            || comparer.changed(before, after, (node, twin)) > 1);
+    if may_make_up {
         let old = before.value(comparer.judge.arena, node, 0).and_then(Result::ok);
         let new = after.value(comparer.judge.arena, twin, 0).and_then(Result::ok);
         if !old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new)) {
@@ -436,6 +439,9 @@ impl Comparer<'_> {
                 } else {
                     format!("the effect {found} takes place where {expected} was expected")
                 };
+                // Of two operators of which nothing is known, one may do what the other does.
+                let is_same_operator = before.graph.target(a.node) == after.graph.target(b.node);
+                let certain = certain && (a.certain && b.certain || is_same_operator);
                 self.note(What::Effect, text, certain && verdict == Verdict::Different);
                 break;
             }
@@ -581,6 +587,23 @@ impl Comparer<'_> {
                     _ => false,
                 }
             })
+    }
+
+    /// How many references of a node do not show at sight what those of its twin show.
+    fn changed(
+        &mut self,
+        before: &Evaluation<'_>,
+        after: &Evaluation<'_>,
+        (node, twin): (NodeId, NodeId),
+    ) -> usize {
+        let mut references = 0;
+        before.graph.for_each_input(node, &mut |_| references += 1);
+        let differs = |&index: &usize| {
+            let old = before.value_read(self.judge.arena, node, index);
+            let new = after.value_read(self.judge.arena, twin, index);
+            old.map(|old| old.value) != new.map(|new| new.value)
+        };
+        (0..references).filter(differs).count()
     }
 
     /// Where the `index`-th reference of a node and of its twin certainly show different values.

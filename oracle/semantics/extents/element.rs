@@ -114,7 +114,9 @@ impl Judge<'_> {
                     Relation::IfSame(_) if let Some(relation) = self.compare_exchangeable((k, a), (l, b)) => {
                         relation
                     }
-                    Relation::IfSame(whole) if self.arena.has_exchange(k) && whole.len() > 1 => {
+                    Relation::IfSame(whole)
+                        if whole.len() > 1 && (self.arena.has_exchange(k) || self.may_make_up(&whole)) =>
+                    {
                         Relation::Perhaps(whole)
                     }
                     Relation::IfSame(whole) => match self.made_of((k, a), (l, b)) {
@@ -183,6 +185,39 @@ impl Judge<'_> {
             _ if assumed => Relation::Unknown,
             _ => self.compare_functions(a, b),
         }
+    }
+
+    /// Whether operands that are made by other calls than before may make up for one another, as those of `x - y` and of
+    /// `-y - -x` do. Operands that only traded places do not, nor those that are the same calls of other elements.
+    fn may_make_up(&self, pairs: &[Pair]) -> bool {
+        let values = pairs.iter().filter_map(|pair| match *pair {
+            Pair::Values(a, b) => Some((a, b)),
+            _ => None,
+        });
+        let (mut one, mut other): (Vec<ValueId>, Vec<ValueId>) = values.clone().unzip();
+        one.sort_unstable();
+        other.sort_unstable();
+        one != other
+            && values
+                .filter_map(|(a, b)| Some((self.arena.element(a, 0)?, self.arena.element(b, 0)?)))
+                .any(|(a, b)| !self.are_made_alike(a.source, b.source))
+    }
+
+    /// Whether two sources are made by calls of one operator, or both by none.
+    fn are_made_alike(&self, a: SourceId, b: SourceId) -> bool {
+        let (mut a, mut b) = (self.arena.uncast(a), self.arena.uncast(b));
+        while let (Source::Reduced { op, source, .. }, Source::Reduced { op: other_op, source: other, .. }) =
+            (self.arena.get(a), self.arena.get(b))
+            && op == other_op
+        {
+            (a, b) = (self.arena.uncast(source), self.arena.uncast(other));
+        }
+        let operator = |source| match self.arena.get(source) {
+            Source::Opaque { key, .. } => Some(key::target(self.arena.words(key))),
+            Source::Reduced { op, .. } => Some(Some(op)),
+            _ => None,
+        };
+        operator(a) == operator(b)
     }
 
     /// Whether two calls take the same tensors.
@@ -261,6 +296,8 @@ impl Judge<'_> {
         match (self.arena.family(a.source), self.arena.family(b.source)) {
             (Family::Smooth, Family::Smooth) | (Family::Broken, Family::Broken) => Relation::Unknown,
             (Family::Other, Family::Other) => Relation::Different,
+            // Constants may be computed of constants.
+            _ if ![a, b].iter().any(|at| self.arena.depends_on_inputs(at.source)) => Relation::Unknown,
             // One may be what the other one is made of: times 1, or the larger of what is positive and 0.
             _ => self.compare_with_parts(a, b),
         }

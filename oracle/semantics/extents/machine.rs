@@ -379,7 +379,7 @@ impl Machine<'_, '_> {
             return symbol;
         }
         let own = self.graph.target(self.node);
-        let symbol = match in_place_of(own) {
+        let symbol = match same_as(own) {
             Some(info) => self.arena.symbol(&info.target),
             None => self.arena.symbol(own),
         };
@@ -416,11 +416,20 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The operator that computes afresh what `target` writes in place, element by element: `mul` of `mul_`.
-fn in_place_of(target: &str) -> Option<&'static OpInfo> {
+/// The operator that computes element by element what `target` does: afresh what that writes in place (`mul` of `mul_`), and of a
+/// tensor and a number what it takes for two tensors too (`mul.Tensor` of `mul.Scalar`).
+fn same_as(target: &str) -> Option<&'static OpInfo> {
     let info = by_target(target).filter(|info| info.kind.is_elementwise())?;
     let schema = info.schema.as_ref()?;
-    let name = schema.name.strip_suffix('_')?;
-    by_target(&format!("{}.{name}.{}", schema.namespace, schema.overload))
-        .filter(|twin| twin.kind == info.kind)
+    let name = schema.name.strip_suffix('_').unwrap_or(&schema.name);
+    let of = |overload: &str| {
+        let twin = by_target(&format!("{}.{name}.{overload}", schema.namespace));
+        let takes_alike = |twin: &&'static OpInfo| {
+            let of_twin = twin.schema.iter().flat_map(|twin| &twin.params).map(|param| &param.name);
+            twin.kind == info.kind && of_twin.eq(schema.params.iter().map(|param| &param.name))
+        };
+        twin.filter(takes_alike)
+    };
+    let scalar = (schema.overload == "Scalar").then(|| of("Tensor")).flatten();
+    scalar.or_else(|| of(&schema.overload).filter(|_| name != schema.name))
 }

@@ -2,13 +2,14 @@
 //!
 //! Where a domain does not know its integers (Terms), the operator is an uninterpreted function of its inputs.
 //! An index outside its dimension is taken modulo the size: PyTorch would raise, but the oracle's inputs are
-//! arbitrary, and what matters is that the same index selects the same element before and after a pass.
+//! arbitrary, and what matters is that the same index selects the same element before and after a pass. Where the index
+//! is computed from constants alone, it raises here too.
 
 use super::super::block::{Block, Mark, joined, whole};
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
-use super::super::program::Step;
+use super::super::program::{Program, Step};
 use super::super::rank::{Item, Rank, too_many};
 use super::dim;
 use super::moves::pick;
@@ -19,6 +20,39 @@ use crate::ops::{Binary, Move};
 struct Indices {
     at: Vec<i64>,
     poison: Vec<bool>,
+    /// The node that gives them; `None` for the places of a mask.
+    node: Option<NodeId>,
+}
+
+/// What negative indices mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Negative {
+    /// They count from the end.
+    FromEnd,
+    /// Nothing: the operator raises.
+    Outside,
+}
+
+impl Indices {
+    /// Raises where an index that is computed from constants lies outside a dimension.
+    fn check(&self, program: &Program, negative: Negative, size: i64) -> Outcome<()> {
+        let least = if negative == Negative::FromEnd { -size } else { 0 };
+        let is_known = |&(k, _): &(usize, &i64)| self.poison.get(k) != Some(&true);
+        let mut known = self.at.iter().enumerate().filter(is_known);
+        match known.find(|&(_, &index)| index < least || index >= size) {
+            Some((_, index)) if self.node.is_some_and(|node| program.is_constant(node)) => {
+                Err(raise!("index {index} is outside a dimension of size {size}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An index tensor, and the node that gives it.
+#[derive(Clone, Copy)]
+struct Given {
+    window: Window,
+    node: Option<NodeId>,
 }
 
 /// Which element of the source each element of a result is, and which of them follow from a poison index.
@@ -37,11 +71,11 @@ impl<'a, D: Domain> Rank<'a, D> {
                     Move::Index => self.advanced(step.args[1], &x)?,
                     Move::Gather => self.along(step.args[1], step.args[2], &x, None)?,
                     Move::IndexSelect => {
-                        let index = self.tensor(step.args[2])?;
+                        let index = self.given_index(step.args[2])?;
                         self.selected(step.args[1], index, &x)?
                     }
                     _ => {
-                        let index = self.tensor(step.args[1])?;
+                        let index = self.given_index(step.args[1])?;
                         self.rows(Value::Int(0), index, &x)?
                     }
                 };
@@ -66,16 +100,23 @@ impl<'a, D: Domain> Rank<'a, D> {
         self.deliver(node, step, choice.shape, None, x.dtype, block)
     }
 
+    /// A tensor given as an index.
+    fn given_index(&mut self, value: Value) -> Outcome<Given> {
+        let node = if let Value::Node(node) = value { Some(node) } else { None };
+        Ok(Given { window: self.tensor(value)?, node })
+    }
+
     /// The integers of an index tensor; `None` where the domain does not know them.
-    fn integers(&mut self, window: &Window) -> Outcome<Option<Indices>> {
+    fn integers(&mut self, index: &Given) -> Outcome<Option<Indices>> {
         let domain = self.domain;
-        let elements = self.elements(window)?;
-        let at = domain.integers(&elements.cells, window.dtype);
-        Ok(at.map(|at| Indices { at, poison: elements.poison }))
+        let elements = self.elements(&index.window)?;
+        let at = domain.integers(&elements.cells, index.window.dtype);
+        Ok(at.map(|at| Indices { at, poison: elements.poison, node: index.node }))
     }
 
     /// `index_select`: the index is a vector or one number, and a tensor without dimensions has one element.
-    fn selected(&mut self, along: Value, mut index: Window, x: &Window) -> Outcome<Option<Choice>> {
+    fn selected(&mut self, along: Value, mut given: Given, x: &Window) -> Outcome<Option<Choice>> {
+        let index = &mut given.window;
         if index.shape.len() > 1 {
             return Err(raise!("an index of shape {:?} is no vector", index.shape));
         }
@@ -84,21 +125,24 @@ impl<'a, D: Domain> Rank<'a, D> {
             if index.shape.is_empty() {
                 (index.shape, index.strides) = (vector(1), vector(1));
             }
-            return self.rows(along, index, x);
+            return self.rows(along, given, x);
         }
+        let count = index.numel();
         dim(self.int(along)?, 0)?;
-        if index.numel() != 1 {
-            return Err(raise!("{} elements of a tensor without dimensions", index.numel()));
+        if count != 1 {
+            return Err(raise!("{count} elements of a tensor without dimensions"));
         }
-        let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        let Some(indices) = self.integers(&given)? else { return Ok(None) };
         Ok(Some(Choice { positions: vec![0], poison: indices.poison, shape: x.shape }))
     }
 
     /// `embedding`, and `index_select` of a vector: whole slices along a dimension, one per index.
-    fn rows(&mut self, along: Value, index: Window, x: &Window) -> Outcome<Option<Choice>> {
+    fn rows(&mut self, along: Value, index: Given, x: &Window) -> Outcome<Option<Choice>> {
         let at = dim(self.int(along)?, x.shape.len())?;
         let Some(indices) = self.integers(&index)? else { return Ok(None) };
+        let index = index.window;
         let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be indexed"))?;
+        indices.check(self.program, Negative::Outside, size)?;
         let shape = x.shape[..at].iter().chain(&index.shape[..]).chain(&x.shape[at + 1..]).copied();
         let shape = Dims::collect(shape).ok_or_else(|| too_many(x.shape.len() + index.shape.len()))?;
         let count = self.room(&shape)?;
@@ -130,9 +174,9 @@ impl<'a, D: Domain> Rank<'a, D> {
         limit: Option<Dims>,
     ) -> Outcome<Option<Choice>> {
         let at = dim(self.int(along)?, x.shape.len())?;
-        let index = self.tensor(index)?;
+        let index = self.given_index(index)?;
         let Some(indices) = self.integers(&index)? else { return Ok(None) };
-        let shape = index.shape;
+        let shape = index.window.shape;
         let covers = |big: &[i64], but: Option<usize>| {
             big.len() == shape.len() && (0..shape.len()).all(|i| Some(i) == but || shape[i] <= big[i])
         };
@@ -147,6 +191,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         if limit.is_some_and(|limit| !covers(&limit, None)) {
             return Err(raise!("index of shape {shape:?} exceeds its source"));
         }
+        indices.check(self.program, Negative::Outside, x.shape.get(at).copied().unwrap_or(1))?;
         let strides = layout::contiguous(x.shape);
         let mut positions = Vec::with_capacity(indices.at.len());
         for_each_index(shape, |k, position| {
@@ -173,8 +218,9 @@ impl<'a, D: Domain> Rank<'a, D> {
                 by_dim.push(None);
                 continue;
             }
-            let index = self.tensor(value)?;
-            let Some(indices) = self.integers(&index)? else { return Ok(None) };
+            let given = self.given_index(value)?;
+            let Some(indices) = self.integers(&given)? else { return Ok(None) };
+            let index = given.window;
             if !matches!(index.dtype, Dtype::Bool | Dtype::U8) {
                 by_dim.push(Some((indices, index.shape)));
                 continue;
@@ -190,7 +236,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             });
             for at in found {
                 let shape = Dims::default().with_pushed(at.len() as i64).unwrap_or_default();
-                by_dim.push(Some((Indices { at, poison: Vec::new() }, shape)));
+                by_dim.push(Some((Indices { at, poison: Vec::new(), node: None }, shape)));
             }
         }
         if by_dim.len() > x.shape.len() {
@@ -213,6 +259,11 @@ impl<'a, D: Domain> Rank<'a, D> {
         let count = self.room(&shape)?;
         if count > 0 && used.iter().any(|&i| x.shape[i] == 0) {
             return Err(raise!("an index into a dimension of size 0"));
+        }
+        for &i in used.iter().filter(|_| count > 0) {
+            by_dim[i]
+                .iter()
+                .try_for_each(|(indices, _)| indices.check(self.program, Negative::FromEnd, x.shape[i]))?;
         }
         let strides = layout::contiguous(x.shape);
         let shown: Vec<(usize, &Indices, Dims)> = used

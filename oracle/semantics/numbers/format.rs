@@ -25,8 +25,9 @@ macro_rules! floats {
                 $load(cell)
             }
 
+            /// All NaN are one.
             fn store(value: $value) -> u64 {
-                $store(value)
+                $store(if value.is_nan() { <$value>::NAN } else { value })
             }
 
             fn number(number: Number) -> $value {
@@ -125,7 +126,7 @@ impl Format for C64 {
     }
 
     fn store((re, im): (f32, f32)) -> u64 {
-        u64::from(re.to_bits()) | u64::from(im.to_bits()) << 32
+        F32::store(re) | F32::store(im) << 32
     }
 
     fn number(number: Number) -> (f32, f32) {
@@ -253,12 +254,11 @@ pub(super) fn encode(scalar: Scalar, dtype: Dtype) -> u64 {
         });
     }
     if dtype == Dtype::F64 {
-        return match scalar {
+        return F64::store(match scalar {
             Scalar::Float(x) => x,
             Scalar::Int(n) => n as f64,
             Scalar::Complex(re, _) => f64::from(re),
-        }
-        .to_bits();
+        });
     }
     let single = || match scalar {
         Scalar::Float(x) => x as f32,

@@ -99,6 +99,15 @@ pub(super) fn show(cell: u64, dtype: Dtype) -> String {
     }
 }
 
+/// Whether two cells are one number: a NaN has a sign and a payload where it was not computed, and these say nothing.
+pub(super) fn is_same(a: u64, b: u64, dtype: Dtype) -> bool {
+    let nan = |cell| match decode(cell, if dtype == Dtype::C128 { Dtype::F64 } else { dtype }) {
+        Scalar::Float(x) => x.is_nan(),
+        Scalar::Int(_) | Scalar::Complex(..) => false,
+    };
+    a == b || nan(a) && nan(b)
+}
+
 /// Whether a cell is neither NaN nor infinite.
 pub(super) fn is_finite(cell: u64, dtype: Dtype) -> bool {
     match dtype {
