@@ -14,9 +14,11 @@ mod docs;
 mod extents;
 mod findings;
 mod format_json;
+mod idle;
 mod limits;
 mod ops;
 mod options;
+mod places;
 mod rearranged;
 mod renaming;
 #[cfg(feature = "cuda")]
