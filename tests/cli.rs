@@ -472,8 +472,19 @@ fn ranks_that_wait_for_each_other_do_not_finish() {
     assert_eq!(status(&apart), 1, "{}{}", text(&apart.stdout), text(&apart.stderr));
     let report: serde_json::Value = serde_json::from_slice(&apart.stdout).unwrap();
     assert_eq!(report["finishes"], false);
-    let none = program(&["simulate", &one, "--ranks", "0,1"]);
-    assert_eq!((status(&none), text(&none.stderr).contains("there is no graph 1")), (2, true));
+    for (arguments, why) in [
+        (&[&one[..], "--ranks", "0,1"][..], "one file says itself"),
+        (&[&one, &other, "--ranks", "0,2"], "there is no graph 2"),
+        (&[&one, &other, "--ranks", "0"], "1 graphs are named, and the world has 2 ranks"),
+        (&[&one, &other, "--ranks", "0,1,0"], "3 graphs are named, and the world has 2 ranks"),
+        (&[&one, &other, "--ranks", "0,0"], "other.graph: no rank runs it"),
+        (&[&one, &other, &one], "one.graph: no rank runs it; the world has 2 ranks"),
+        (&[&one, "tests/cases/schedule/pipeline.graph"], "it has graphs of ranks"),
+    ] {
+        let output = program(&[&["simulate"], arguments].concat());
+        let said = text(&output.stderr);
+        assert_eq!((status(&output), said.contains(why)), (2, true), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

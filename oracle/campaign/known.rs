@@ -58,16 +58,23 @@ impl KnownList {
             if line.trim().is_empty() || line.trim_start().starts_with('#') {
                 continue;
             }
-            let known: Known =
-                serde_json::from_str(line).map_err(|error| format!("line {}: {error}", i + 1))?;
+            let known: Known = serde_json::from_str(line).map_err(|error| {
+                let (column, text) = (error.column().max(1), error.to_string());
+                let words = text.split(" at line ").next().unwrap_or(&text);
+                format!("{}:{column}: {words}", i + 1)
+            })?;
             for rule in [&known.rule].into_iter().chain(&known.brings) {
                 if statement(rule).is_none() && rule != WAYS_AGREE {
-                    return Err(format!("line {}: no rule is called {rule:?} (graph-oracle rules)", i + 1));
+                    let column = line.find(rule.as_str()).map_or(1, |at| line[..at].chars().count() + 1);
+                    return Err(format!(
+                        "{}:{column}: no rule is called {rule:?} (graph-oracle rules)",
+                        i + 1
+                    ));
                 }
             }
             if known.shape.is_some() && !known.words.is_empty() {
                 return Err(format!(
-                    "line {}: words are looked at before a case is reduced, and shape after",
+                    "{}:1: words are looked at before a case is reduced, and shape after",
                     i + 1
                 ));
             }

@@ -5,12 +5,14 @@ use super::store::Header;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reasons for refusals that are counted; so many for doubts too.
 const REASONS: usize = 100;
 /// Reasons for refusals that are told; so many for doubts too.
 const TOLD: usize = 10;
+/// Missing shards that are told.
+const SHARDS: usize = 16;
 /// Cases of a pass, in none of which it did anything, after which this is no accident.
 const IDLE: u64 = 32;
 
@@ -90,6 +92,8 @@ pub struct Summary {
     pub total: Batch,
     /// Batches that are done, by their numbers.
     pub batches: BTreeMap<u64, Batch>,
+    /// Of merged stores: by how many shards there are, those that are among them.
+    pub shards: BTreeMap<u64, BTreeSet<u64>>,
     /// How the run ended.
     pub ending: Ending,
     /// Where the candidate never did anything: in how many cases the reference did, and of how many that were tried.
@@ -140,6 +144,20 @@ impl Summary {
         acts.filter(|(_, (cases, acted))| idle(*cases, *acted))
             .map(|(p, (cases, _))| (p.as_str(), *cases))
             .collect()
+    }
+
+    /// Shards that are missing, where that is known: of how many, and which. Shards of several divisions are whole if those
+    /// of one are.
+    pub fn missing_shards(&self) -> Option<(u64, Vec<u64>)> {
+        let missing = |(&of, there): (&u64, &BTreeSet<u64>)| {
+            let missing: Vec<u64> = (0..of).filter(|shard| !there.contains(shard)).take(SHARDS).collect();
+            (of, missing)
+        };
+        let all: Vec<(u64, Vec<u64>)> = self.shards.iter().map(missing).collect();
+        match all.iter().any(|(_, missing)| missing.is_empty()) {
+            true => None,
+            false => all.into_iter().next_back(),
+        }
     }
 
     /// Whether nothing was judged: there was no case in which the candidate did something.
@@ -303,6 +321,15 @@ impl Summary {
         }
         if let Some((acted, tried)) = self.reference.filter(|&(acted, _)| acted > 0) {
             text += &format!("warning: the reference did something in {acted} of the first {tried} cases\n");
+        }
+        if let Some((of, missing)) = self.missing_shards() {
+            let there = self.shards.get(&of).map_or(0, BTreeSet::len);
+            let names: Vec<String> = missing.iter().map(|shard| format!("{shard}/{of}")).collect();
+            let names = match of as usize - there > missing.len() {
+                true => format!("{}, ...", names.join(", ")),
+                false => names.join(", "),
+            };
+            text += &format!("partial: {there} of {of} shards are there; missing: {names}\n");
         }
         match &self.ending {
             Ending::Whole => {}

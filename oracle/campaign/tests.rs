@@ -112,6 +112,11 @@ fn shards_merge_to_the_whole() {
     // The order does not matter, nor does a store that is given twice.
     assert_eq!(merge(&[paths[1].clone(), paths[0].clone()]).unwrap(), merged);
     assert_eq!(sums(&merge(&[&paths[..], &paths[..1]].concat()).unwrap()), sums(&whole));
+    // What is missing is told, whatever order and however often the others are given.
+    assert_eq!((merged.missing_shards(), merged.text().contains("partial")), (None, false));
+    let half = merge(&[&paths[1..], &paths[1..]].concat()).unwrap();
+    assert_eq!(half.missing_shards(), Some((2, vec![0])));
+    assert!(half.text().contains("partial: 1 of 2 shards are there; missing: 0/2"), "{}", half.text());
     // Each shard looks for itself, so together they find at least what one campaign finds.
     assert!(
         whole.total.found.iter().all(|finding| merged.total.found.iter().any(|f| f.rule == finding.rule))
@@ -168,9 +173,9 @@ fn known_findings_are_counted_and_not_told() {
     let again = Campaign { known, ..campaign(&*mutant) }.run().unwrap();
     assert!(again.total.known > 0, "{}", again.text());
     assert!(!again.total.found.iter().any(|finding| found.iter().any(|f| f.is_same(finding))));
-    assert!(KnownList::parse("{\"rule\": \"x\"}").unwrap_err().starts_with("line 1: "));
+    assert!(KnownList::parse("{\"rule\": \"x\"}").unwrap_err().starts_with("1:"));
     let both = r#"{"rule": "worker/crash", "shape": "y", "words": ["z"], "link": "l"}"#;
-    assert!(KnownList::parse(both).unwrap_err().starts_with("line 1: words are looked at"));
+    assert!(KnownList::parse(both).unwrap_err().starts_with("1:1: words are looked at"));
 }
 
 /// A line knows what its words say and nothing else of the rule.

@@ -1,10 +1,12 @@
 //! `graph-oracle check`: judge a pair, or a candidate, or two partitions one after the other.
 
 use super::files::{self, Input};
+use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::Outcome;
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
+use crate::format::Spot;
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
 use crate::judge::schedule::{outcomes_of, ranks_recorded};
@@ -106,17 +108,6 @@ impl Check {
         limits: &Limits,
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
-        if self.worker.is_given() && !self.after.is_empty() {
-            return Err(CouldNotRun::new("--worker is run where there is no AFTER; give one or the other"));
-        }
-        if self.candidate.is_some() && !self.after.is_empty() && !self.replay {
-            return Err(CouldNotRun::new(
-                "--candidate is run where there is no AFTER; give one or the other",
-            ));
-        }
-        if self.unrepaired.is_some() && self.pass != PassKind::Bucketing.name() {
-            return Err(CouldNotRun::new(format_args!("--unrepaired: {} ends with no repair", self.pass)));
-        }
         let mut timing = Timing::new(self.timing);
         if self.replay {
             let (judgement, subject) = self.judge_stages(limits)?;
@@ -136,6 +127,13 @@ impl Check {
             }
         };
         let config = self.options.config(&self.pass, case.pass.as_ref())?;
+        let reader = match (self.after.is_empty(), self.takes_record(&case)) {
+            (false, _) => Reader::Judge { again: false },
+            (true, true) => Reader::Judge { again: true },
+            (true, false) => Reader::Both { worker: self.worker.is_given() },
+        };
+        settings::refuse(&config, &self.options.settings()?, reader)?;
+        let of_pass = settings::remarks(&config, case.pass.as_ref(), reader);
         self.reject_cycles(&case.graph)?;
         let case = self.reordered(case, limits)?;
         let counts = match self.pass == PassKind::Memory.name() {
@@ -147,16 +145,28 @@ impl Check {
             true => self.scheduled(&case, outcomes.as_ref(), &config, limits),
             false => None,
         };
-        let (judgement, subject) = match options.values {
+        let remarks = judge::remarks(&case);
+        let (mut judgement, subject) = match options.values {
             Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
             _ => self.judge(case, outcomes, config, &options, limits)?,
         };
         timing.tell("judging");
+        files::place_remarks(&mut judgement.notes, &remarks, &self.before);
+        if !of_pass.is_empty() {
+            let place = files::place_of(&self.before, &Spot::Pass);
+            judgement.notes.extend(of_pass.into_iter().map(|remark| format!("{place}: {remark}")));
+        }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
             _ => counts,
         };
         self.report(&judgement, &subject, counts, arguments, out)
+    }
+
+    /// Whether what the case records is judged: nobody is named who is to be run.
+    fn takes_record(&self, case: &Case) -> bool {
+        let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
+        is_recorded && self.candidate.is_none() && !self.worker.is_given() && self.order.is_none()
     }
 
     /// Whether the ways of knowing values contradict each other, and where they do not, what is to be said of the pass.
@@ -246,7 +256,7 @@ impl Check {
         let before = self.before.display();
         let judgement =
             judge_replay(&first, second.as_ref(), candidate.as_ref(), &pass, &self.judge_options(limits))
-                .map_err(|error| CouldNotRun::judging(&before, error))?;
+                .map_err(|error| CouldNotRun::judging(&self.before, error))?;
         let subject = match &self.after[..] {
             [second] => format!("partition of {before}, replayed in {}", second.display()),
             _ => format!("partition of {before}, and its replay by {}", candidate.name()),
@@ -284,7 +294,7 @@ impl Check {
         let before = self.before.display();
         let faults = crate::judge::input_faults(graph, PassKind::Memory);
         if !faults.is_empty() {
-            return Err(CouldNotRun::faults(before, &faults));
+            return Err(CouldNotRun::faults(&self.before, &faults));
         }
         let report =
             MemoryReport::new(graph).map_err(|fault| CouldNotRun::new(format_args!("{before}: {fault}")))?;
@@ -304,7 +314,7 @@ impl Check {
         let made;
         let outcomes = match (outcomes, &case.outcome) {
             (Some(outcomes), _) => outcomes.as_ref().ok()?,
-            (None, Some(recorded)) if self.candidate() == "reference" && !self.worker.is_given() => {
+            (None, Some(recorded)) if self.takes_record(case) => {
                 made = judge::recorded_outcomes(recorded);
                 &made
             }
@@ -330,11 +340,14 @@ impl Check {
         let edges = crate::analysis::Edges::new(before);
         match crate::analysis::cycle::shortest_cycle(&edges) {
             None => Ok(()),
-            Some(cycle) => Err(CouldNotRun::new(format_args!(
-                "{}: the graph has a cycle: {}",
-                self.before.display(),
-                cycle.reasons(before, &edges).join("; ")
-            ))),
+            Some(cycle) => {
+                let first = cycle.nodes.first().map(|&id| Spot::Node(before.name(id).to_string()));
+                Err(CouldNotRun::new(format_args!(
+                    "{}: the graph has a cycle: {}",
+                    files::place_of(&self.before, &first.unwrap_or(Spot::File)),
+                    cycle.reasons(before, &edges).join("; ")
+                )))
+            }
         }
     }
 
@@ -347,11 +360,9 @@ impl Check {
         limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let before = self.before.display();
-        let explain = |error: CannotJudge| CouldNotRun::judging(&before, error);
+        let explain = |error: CannotJudge| CouldNotRun::judging(&self.before, error);
         let Some(outcomes) = outcomes else {
-            let is_reference = self.candidate() == "reference" && !self.worker.is_given();
-            let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
-            if is_recorded && is_reference {
+            if self.takes_record(&case) {
                 let case = Case { pass: Some(config), ..case };
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));

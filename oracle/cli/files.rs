@@ -4,8 +4,9 @@ use super::{CouldNotRun, is_stdout, print};
 use crate::candidates::Outcome;
 use crate::case::Case;
 use crate::format::json::{self, Document};
-use crate::format::text;
+use crate::format::{Places, Spot, text};
 use crate::graph::Graph;
+use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use std::io::Write;
 use std::path::Path;
@@ -43,6 +44,39 @@ pub(super) fn bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun
 /// The text of a file.
 pub(super) fn words(path: &Path, limits: &Limits) -> Result<String, CouldNotRun> {
     String::from_utf8(bytes(path, limits)?).map_err(|error| in_file(path, &error))
+}
+
+/// Where things stand in a file that could be read; of one that cannot be read again nothing is known.
+pub(super) fn places(path: &Path) -> Places {
+    let most = Limit::Text.most();
+    let text = json::read_bytes(path, most).ok().and_then(|bytes| {
+        let plain = json::decompressed(&bytes, most).ok()?;
+        String::from_utf8(plain.unwrap_or(bytes)).ok()
+    });
+    text.map(Places::of).unwrap_or_default()
+}
+
+/// `FILE:LINE:COLUMN`, as far as it is known where the spot is.
+fn placed(path: &Path, places: &Places, spot: &Spot) -> String {
+    match places.find(spot) {
+        Some(at) => format!("{}:{}:{}", path.display(), at.line, at.column),
+        None => path.display().to_string(),
+    }
+}
+
+/// Where something stands in a file, as far as that is known.
+pub(super) fn place_of(path: &Path, spot: &Spot) -> String {
+    placed(path, &places(path), spot)
+}
+
+/// Adds to notes that are remarks about what a file holds where that stands.
+pub(super) fn place_remarks(notes: &mut [String], remarks: &[Remark], path: &Path) {
+    let known = if remarks.is_empty() { Places::default() } else { places(path) };
+    for note in notes {
+        if let Some(remark) = remarks.iter().find(|remark| remark.to_string() == *note) {
+            *note = remark.line(|spot| Some(placed(path, &known, spot)));
+        }
+    }
 }
 
 /// What is wrong with a file.

@@ -160,7 +160,7 @@ impl Fuzz {
             }
             let faults = crate::judge::input_faults(&graph, PassKind::Repair);
             if !faults.is_empty() {
-                return Err(CouldNotRun::faults(path.display(), &faults));
+                return Err(CouldNotRun::faults(path, &faults));
             }
             if pass == Some(PassKind::Partition) {
                 forward_outputs(&graph, &PassConfig::new("partition")).map_err(|_| {
@@ -260,7 +260,7 @@ impl Fuzz {
         let Some(path) = &self.known else { return Ok(KnownList::default()) };
         let name = path.display();
         let text = files::words(path, limits)?;
-        KnownList::parse(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))
+        KnownList::parse(&text).map_err(|error| CouldNotRun::new(format_args!("{name}:{error}")))
     }
 }
 
@@ -362,6 +362,9 @@ fn json(summary: &Summary) -> serde_json::Value {
         "campaign": summary.title,
         "total": summary.total,
         "nothing_judged_of": summary.idle().into_iter().map(|(pass, _)| pass).collect::<Vec<_>>(),
+        "missing_shards": summary.missing_shards().map(|(of, missing)| {
+            missing.iter().map(|shard| format!("{shard}/{of}")).collect::<Vec<_>>()
+        }),
         "stopped_by_signal": match summary.ending {
             Ending::Stopped(signal) => Some(signal),
             _ => None,

@@ -68,7 +68,7 @@ fn read_graph(path: &Path, limits: &Limits) -> Result<Graph, CouldNotRun> {
     let graph = files::read(path, limits)?.into_graph(path)?;
     let faults = crate::judge::input_faults(&graph, PassKind::Memory);
     if !faults.is_empty() {
-        return Err(CouldNotRun::faults(path.display(), &faults));
+        return Err(CouldNotRun::faults(path, &faults));
     }
     Ok(graph)
 }

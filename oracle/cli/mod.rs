@@ -6,6 +6,7 @@
 mod check;
 mod files;
 mod fuzz;
+mod idle;
 mod lifecycle;
 mod reduce;
 mod rules;
@@ -22,7 +23,7 @@ mod worker;
 
 use crate::judge::CannotJudge;
 use crate::limits::{Limit, Limits};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
@@ -110,14 +111,23 @@ impl CouldNotRun {
         CouldNotRun(message.to_string())
     }
 
-    /// The faults of an input, a line each.
-    fn faults(file: impl fmt::Display, faults: &[impl fmt::Display]) -> CouldNotRun {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("{file}: {fault}")).collect();
+    /// The faults of what a file holds, a line each, with the line and column of what is at fault.
+    fn faults(file: &std::path::Path, faults: &[impl fmt::Display]) -> CouldNotRun {
+        let places = files::places(file);
+        let line = |fault: &dyn fmt::Display| {
+            let fault = fault.to_string();
+            let file = file.display();
+            match places.of_fault(&fault) {
+                Some(at) => format!("{file}:{}:{}: {fault}", at.line, at.column),
+                None => format!("{file}: {fault}"),
+            }
+        };
+        let lines: Vec<String> = faults.iter().map(|fault| line(fault)).collect();
         CouldNotRun(lines.join("\n"))
     }
 
     /// Why what is in a file cannot be judged.
-    fn judging(file: impl fmt::Display, error: CannotJudge) -> CouldNotRun {
+    fn judging(file: &std::path::Path, error: CannotJudge) -> CouldNotRun {
         match error {
             CannotJudge::Input(faults) => CouldNotRun::faults(file, &faults),
             CannotJudge::Pass(why) => CouldNotRun(why),
@@ -156,7 +166,9 @@ fn limits(set: &[(Limit, u64)]) -> Limits {
 /// what could steer a terminal escaped.
 pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
     let (out, complain) = (&mut Terminal::new(out), &mut Terminal::new(complain));
-    let parsed = match Arguments::try_parse_from(arguments) {
+    let matches = Arguments::command().try_get_matches_from(arguments);
+    let parsed = matches.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (parsed, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => {
             let _ = write!(complain, "{error}");
@@ -167,6 +179,10 @@ pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write
             return Status::Sound;
         }
     };
+    if let Err(why) = idle::refuse(&matches, &parsed.limits) {
+        let _ = writeln!(complain, "graph-oracle: {why}");
+        return Status::CouldNotRun;
+    }
     let limits = limits(&parsed.limits);
     let result = match &parsed.command {
         Command::Fuzz(fuzz) => fuzz.run(&limits, out),

@@ -5,6 +5,8 @@
 
 use super::check::ValuesArgument;
 use super::files::{self, Input};
+use super::idle::NO_VALUES;
+use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, Status, print, signals};
 use crate::campaign::{breaking, expecting};
@@ -13,7 +15,7 @@ use crate::judge::{self, CannotJudge, Judgement, Options};
 use crate::limits::{Limit, Limits};
 use crate::reduce::{self, Budget, Pin};
 use crate::report;
-use crate::rules;
+use crate::rules::{self, PassKind};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -37,9 +39,9 @@ pub(super) struct Reduce {
     rule: Option<String>,
     #[command(flatten)]
     options: PassOptions,
-    /// How values are compared.
-    #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
-    values: ValuesArgument,
+    /// How values are compared; default: auto.
+    #[arg(long, value_enum)]
+    values: Option<ValuesArgument>,
     /// Seconds at most, the first judgement included; the best case so far is the result.
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
@@ -174,12 +176,23 @@ impl Reduce {
         let pass =
             pass.ok_or_else(|| CouldNotRun::new(format_args!("{name}: names no pass; give --pass")))?;
         let config = self.options.config(&pass, case.pass.as_ref())?;
+        if self.values.is_some()
+            && [PassKind::Schedule, PassKind::Memory].iter().any(|kind| kind.name() == pass)
+        {
+            return Err(CouldNotRun::new(format_args!("--values: {NO_VALUES}")));
+        }
+        let reader = Reader::Both { worker: self.worker.is_given() };
+        settings::refuse(&config, &self.options.settings()?, reader)?;
         let named = || self.candidate.clone().unwrap_or_else(|| expected(&case));
         let candidate = self.worker.or_named(limits, named)?;
         let case = Case { pass: Some(config), outcome: None, ..case };
         let element_limit = limits.get(Limit::Elements);
-        let options = Options { values: self.values.values(), element_limit, ..Options::default() };
-        let explain = |error: CannotJudge| CouldNotRun::judging(&name, error);
+        let options = Options {
+            values: self.values.unwrap_or(ValuesArgument::Auto).values(),
+            element_limit,
+            ..Options::default()
+        };
+        let explain = |error: CannotJudge| CouldNotRun::judging(&self.case, error);
         let judgement = judge::judge(&case, candidate.as_ref(), &options).map_err(explain)?;
         let rule = self.rule_of(&judgement, candidate.name())?;
         let _ = news.send(News::Breaks {

@@ -1,6 +1,7 @@
 //! `graph-oracle run`: a candidate alone.
 
 use super::files::{self, Input};
+use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
 use crate::candidates::{Candidate, Place};
@@ -60,9 +61,10 @@ impl Run {
         timing.tell("reading");
         let config = self.options.config(&self.pass, case_pass.as_ref())?;
         let pass = PassKind::named(&self.pass).map_err(CouldNotRun::new)?;
+        settings::refuse(&config, &self.options.settings()?, Reader::Pass)?;
         let faults = input_faults(&graph, pass);
         if !faults.is_empty() {
-            return Err(CouldNotRun::faults(self.before.display(), &faults));
+            return Err(CouldNotRun::faults(&self.before, &faults));
         }
         let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
@@ -90,7 +92,13 @@ impl Run {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;
         timing.tell("the pass");
-        if let (Some(path), Some(unrepaired)) = (&self.unrepaired, &outcome.unrepaired) {
+        if let Some(path) = &self.unrepaired {
+            let unrepaired = outcome.unrepaired.as_ref().ok_or_else(|| {
+                let name = candidate.name();
+                CouldNotRun::new(format_args!(
+                    "--unrepaired: {name} shows no graph before its repair: leave it out"
+                ))
+            })?;
             files::write_graph(unrepaired, path, out)?;
         }
         files::write_graph(&outcome.repaired, &self.output, out)?;

@@ -59,13 +59,17 @@ impl Simulate {
                     read.push((case.graph, path));
                     read.extend(case.programs.into_iter().map(|program| (program.graph, path)));
                 }
+                Input::Case(case) if !case.programs.is_empty() => {
+                    let why = "it has graphs of ranks, which are simulated where it is the only file";
+                    return Err(CouldNotRun::new(format_args!("{}: {why}", path.display())));
+                }
                 input => read.push((input.into_graph(path)?, path)),
             }
         }
         for (graph, path) in read {
             let faults = crate::judge::input_faults(&graph, crate::rules::PassKind::Schedule);
             if !faults.is_empty() {
-                return Err(CouldNotRun::faults(path.display(), &faults));
+                return Err(CouldNotRun::faults(path, &faults));
             }
             graphs.push(graph);
         }
@@ -78,8 +82,21 @@ impl Simulate {
         let all: Vec<&Graph> = graphs.iter().collect();
         let world = graphs.first().and_then(|graph| graph.world.assume_mesh());
         let ranks = world.and_then(|world| world.ranks).unwrap_or(1) as usize;
+        if !self.ranks.is_empty() && self.ranks.len() != ranks {
+            let given = self.ranks.len();
+            return Err(CouldNotRun::new(format_args!(
+                "--ranks: {given} graphs are named, and the world has {ranks} ranks: name one for each"
+            )));
+        }
         if of_rank.is_empty() {
             of_rank = (0..ranks).map(|rank| rank % graphs.len()).collect();
+        }
+        let is_idle = |(number, _): &(usize, _)| !of_rank.contains(number);
+        if let Some((_, path)) =
+            self.graphs.iter().enumerate().find(is_idle).filter(|_| self.graphs.len() > 1)
+        {
+            let why = format_args!("{}: no rank runs it; the world has {ranks} ranks", path.display());
+            return Err(CouldNotRun::new(why));
         }
         let programs = Programs::per_rank(&all, &of_rank, &estimates);
         let options = Options {

@@ -1,6 +1,7 @@
 //! `graph-oracle score --edits`: what the oracle says of small edits of a right outcome.
 
 use super::files::{self, Input};
+use super::idle::settings::{self, Reader};
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
 use crate::candidates::{Candidate, Outcome, Reference};
 use crate::case::Case;
@@ -114,8 +115,10 @@ impl Sweep {
                 failed.get_or_insert(error);
             }
         };
-        let sweep = edits::sweep(&given, &Options::default(), &bounds, &keep)
-            .map_err(|error| CouldNotRun::judging(before, error))?;
+        let options =
+            Options { element_limit: limits.get(crate::limits::Limit::Elements), ..Options::default() };
+        let sweep = edits::sweep(&given, &options, &bounds, &keep)
+            .map_err(|error| CouldNotRun::judging(Path::new(before), error))?;
         if let Some(error) = failed.into_inner().ok().flatten() {
             return Err(error);
         }
@@ -146,6 +149,11 @@ impl Sweep {
             }
         };
         let pass = self.options.config(&self.pass, case.pass.as_ref())?;
+        let reader = match after.is_empty() && case.outcome.is_none() && case.parts.is_none() {
+            true => Reader::Both { worker: false },
+            false => Reader::Judge { again: false },
+        };
+        settings::refuse(&pass, &self.options.settings()?, reader)?;
         let unrepaired =
             |(rank, outcome): (Option<u32>, Outcome)| (rank, Outcome { unrepaired: None, ..outcome });
         let outcomes = match (after, &case.outcome, &case.parts) {

@@ -3,10 +3,12 @@
 pub mod dot;
 pub mod json;
 mod picture;
+mod places;
 pub mod svg;
 pub mod text;
 mod window;
 
+pub use places::{Places, Spot};
 pub use window::window;
 
 /// Whether a character could steer a terminal or hide in it: control characters but for line feeds and tabs, what turns

@@ -28,6 +28,7 @@ use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
 pub use memory::judge_memory;
 use rayon::prelude::*;
 use remarks::remarked;
+pub use remarks::{Remark, remarks};
 use std::sync::Arc;
 
 /// What the oracle says about an outcome.

@@ -332,6 +332,14 @@ pub static CATALOGUE: &[Rule] = &[
         check: order::same_nodes,
     },
     Rule {
+        id: "order/repair-keeps-nodes",
+        severity: Severity::Soundness,
+        passes: BUCKETING,
+        statement: "The graph before the repair, where it is known, has the nodes of the result with the same arguments.",
+        reason: "What is found in it is said of this result.",
+        check: order::repair_keeps_nodes,
+    },
+    Rule {
         id: "order/acyclic",
         severity: Severity::Soundness,
         passes: REWRITES,

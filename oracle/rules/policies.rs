@@ -125,9 +125,11 @@ impl Policies {
         if let Some(unknown) = promises.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
         }
+        let stated = |key: &str| config.get(key).is_some();
+        // Whoever keeps all promises keeps a span as one of them.
+        let is_stated = !promises.is_empty() || (stated("max_topo_span") && !all);
         let all = all || promises.contains(&"all");
         let promised = |name: &str| all || promises.contains(&name);
-        let stated = |key: &str| config.get(key).is_some();
         let autoparallel =
             matches!(config.word("selection").map_err(text)?, Some("autoparallel" | "spanning"));
         // Which launches a filter leaves out is not seen from outside, so neighbours are not known.
@@ -177,7 +179,7 @@ impl Policies {
             exposed_time: budget(config, "exposed_budget")?,
             cost: CostModel::default(),
             exact_order: promised("order"),
-            stated: !promises.is_empty(),
+            stated: is_stated,
         })
     }
 }

@@ -109,8 +109,9 @@ def check(before, after, pass_kind, *, unrepaired=None, subject="", **options):
     """Judges what a pass made of a graph.
 
     `before`, `after`: each a GraphModule, a Graph, an exchange document (dict) or a path to one; for "partition" `after`
-    is the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `options`: those of
-    the pass, as in a case (cap="64MiB", promises=["cap"], ...). Returns a Verdict; raises NoOracle where there is none.
+    is the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `options`: what is
+    promised (cap="64MiB", promises=["cap"], ...); those that only say how the result was made are refused
+    (docs/rules.md). Returns a Verdict; raises NoOracle where there is none.
     """
     if pass_kind not in PASSES:
         raise ValueError(f"there is no pass kind {pass_kind!r}; there are {', '.join(PASSES)}")

@@ -16,7 +16,7 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const HIGHEST_RATIO: usize = 1032;
 
 /// The text in gzip data, of at most `most` bytes; `None` if this is not gzip data.
-pub(super) fn decompressed(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, ReadError> {
+pub(crate) fn decompressed(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, ReadError> {
     if !bytes.starts_with(&MAGIC) {
         return Ok(None);
     }

@@ -35,6 +35,7 @@ mod read_value;
 mod write;
 
 pub use error::{Position, ReadError};
+pub(crate) use file::decompressed;
 pub use file::{read_bytes, read_path, write_path};
 pub use outcome::{Outcome, RankOutcome};
 pub use write::{write, write_document, write_outcome};

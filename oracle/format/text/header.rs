@@ -1,7 +1,7 @@
 //! The lines that are not nodes: graph, world and groups, device, symbols, facts, pass, expectations.
 
 use super::lexer::Token;
-use super::parse::{Parse, Parser, unexpected};
+use super::parse::{Mark, Parse, Parser, unexpected};
 use super::words::{self, Groups};
 use crate::case::{EstimateTable, Expectation, Expected, Part, PassConfig, Place, Setting, Subject};
 use crate::graph::{Group, Symbol, World};
@@ -174,6 +174,9 @@ impl Parser<'_> {
             range.1 = self.raw_or_text("the upper bound")?.0;
         }
         let unbacked = self.eat_word("unbacked");
+        if self.part == Part::Before {
+            self.mark(Mark::Symbol(name.clone()));
+        }
         self.graph.symbols.push(Symbol { name, hint, range, unbacked });
         self.finish_bare()
     }

@@ -27,6 +27,7 @@ mod value;
 mod words;
 
 pub use error::{ParseError, ParseErrors};
+pub(super) use parse::Mark;
 
 use crate::case::Case;
 use crate::graph::{Dim, Dtype, Graph, NodeId, StorageId};
@@ -49,6 +50,11 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Case, ParseErrors> {
             })
         }
     }
+}
+
+/// The bytes at which statements begin, as far as the text can be read.
+pub(super) fn marks(text: &str) -> Vec<(Mark, usize)> {
+    parse::marks(text)
 }
 
 /// The canonical text of a case.

@@ -87,6 +87,19 @@ pub(super) struct Parser<'a> {
     /// The forward and the backward graph of a partition.
     parts: [Option<Graph>; 2],
     statements: usize,
+    /// Where the statement at hand begins.
+    begun: usize,
+    /// Where statements begin, if that is asked for.
+    marks: Option<Vec<(Mark, usize)>>,
+}
+
+/// What a statement is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// What a comment may belong to.
+    Place(Place),
+    /// A symbol of the graph before the pass.
+    Symbol(String),
 }
 
 /// Header lines that may stand once.
@@ -99,10 +112,23 @@ pub(super) struct Stated {
 }
 
 pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
+    let mut parser = parser(text);
+    parser.file();
+    if parser.errors.is_empty() { Ok(parser.case) } else { Err(ParseErrors { errors: parser.errors }) }
+}
+
+/// The bytes at which statements begin, as far as the text can be read.
+pub(super) fn marks(text: &str) -> Vec<(Mark, usize)> {
+    let mut parser = Parser { marks: Some(Vec::new()), ..parser(text) };
+    parser.file();
+    parser.marks.unwrap_or_default()
+}
+
+fn parser(text: &str) -> Parser<'_> {
     // A line is a node, mostly; but many empty lines are not many nodes.
     const SHORT_LINE: usize = 24;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-    let mut parser = Parser {
+    Parser {
         groups: Groups::default(),
         text,
         lexer: Lexer::new(text),
@@ -125,9 +151,9 @@ pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
         refusals: Vec::new(),
         parts: [None, None],
         statements: 0,
-    };
-    parser.file();
-    if parser.errors.is_empty() { Ok(parser.case) } else { Err(ParseErrors { errors: parser.errors }) }
+        begun: 0,
+        marks: None,
+    }
 }
 
 /// Tokens.
@@ -375,6 +401,7 @@ impl Parser<'_> {
                 }
                 _ => {
                     self.statements += 1;
+                    self.begun = start;
                     if let Err(fail) = self.statement() {
                         self.report(fail.start, fail.end, fail.message, fail.help);
                         if self.errors.len() >= MAX_ERRORS {
@@ -499,12 +526,23 @@ impl Parser<'_> {
         if !self.at_line_end() {
             return Err(self.unexpected("the end of the line"));
         }
+        if self.marks.is_some() {
+            self.mark(Mark::Place(place()));
+        }
         self.attach_all(&place);
         if let Token::Comment(comment) = *self.peek() {
             self.case.comments.push(Comment { place: place(), beside: true, text: comment.to_string() });
             self.bump();
         }
         Ok(())
+    }
+
+    /// Writes down where the statement at hand begins, if that is asked for.
+    pub(super) fn mark(&mut self, mark: Mark) {
+        let begun = self.begun;
+        if let Some(marks) = &mut self.marks {
+            marks.push((mark, begun));
+        }
     }
 
     /// Ends a statement that may vanish when the case is printed: its comments go to the next one.

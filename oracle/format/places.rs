@@ -1,0 +1,121 @@
+//! Where the parts of a graph stand in the text that it was read from: a side table from names to places.
+//!
+//! Graphs do not know where they came from, and judges do not ask. Whoever reports about a file looks up here what a message
+//! is about; the file is read once more for that, and only where there is something to say. In a text case the graph before
+//! the pass is looked at; in exchange JSON a graph, not an outcome, which holds several.
+
+use super::json::Position;
+use super::text;
+use crate::case::{Part, Place};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What a message is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Spot {
+    /// The file as a whole.
+    File,
+    /// A node, by name.
+    Node(String),
+    /// A symbol, by name.
+    Symbol(String),
+    /// A table of estimates, by index.
+    Estimates(usize),
+    /// The line with the pass.
+    Pass,
+    /// Where these words first stand.
+    Words(String),
+}
+
+/// The places of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    text: String,
+    nodes: FxHashMap<String, usize>,
+    symbols: BTreeMap<String, usize>,
+    estimates: Vec<usize>,
+    pass: Option<usize>,
+}
+
+/// A document as far as places are concerned.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow, default)]
+    nodes: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    symbols: BTreeMap<Cow<'a, str>, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+impl Places {
+    /// The places of what a file holds, decompressed: exchange JSON, or else a text case. Of what cannot be read there are
+    /// none.
+    pub fn of(text: String) -> Places {
+        let mut places = Places::default();
+        match text.trim_start().starts_with(['{', '[']) {
+            true => places.read_json(&text),
+            false => places.read_text(&text),
+        }
+        Places { text, ..places }
+    }
+
+    fn read_text(&mut self, text: &str) {
+        for (mark, at) in text::marks(text) {
+            match mark {
+                text::Mark::Symbol(name) => drop(self.symbols.insert(name, at)),
+                text::Mark::Place(Place::Node(Part::Before, name)) => drop(self.nodes.insert(name, at)),
+                text::Mark::Place(Place::Estimates(_)) => self.estimates.push(at),
+                text::Mark::Place(Place::Pass) => self.pass = Some(at),
+                text::Mark::Place(_) => {}
+            }
+        }
+    }
+
+    fn read_json(&mut self, text: &str) {
+        let Ok(document) = serde_json::from_str::<Document>(text) else { return };
+        let at = |value: &RawValue| (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        for node in document.nodes {
+            if let Ok(Named { name }) = serde_json::from_str(node.get()) {
+                self.nodes.insert(name.into_owned(), at(node));
+            }
+        }
+        let symbols = document.symbols.into_iter();
+        self.symbols = symbols.map(|(name, value)| (name.into_owned(), at(value))).collect();
+    }
+
+    /// Where a spot is; `None` where that is not known, or it is the whole file. Of nodes with one name it is the last.
+    pub fn find(&self, spot: &Spot) -> Option<Position> {
+        let at = match spot {
+            Spot::File => None,
+            Spot::Node(name) => self.nodes.get(name).copied(),
+            Spot::Symbol(name) => self.symbols.get(name).copied(),
+            Spot::Estimates(index) => self.estimates.get(*index).copied(),
+            Spot::Pass => self.pass,
+            Spot::Words(words) => self.text.find(words),
+        }?;
+        let before = self.text.get(..at)?;
+        let line = before.rfind('\n').map_or(before, |end| &before[end + 1..]);
+        Some(Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 })
+    }
+
+    /// Where the spot is that a fault in words is about: `NAME (position N): ...`, or what names a symbol.
+    pub fn of_fault(&self, fault: &str) -> Option<Position> {
+        let node = fault
+            .match_indices(" (position ")
+            .find_map(|(end, _)| self.find(&Spot::Node(fault[..end].to_string())));
+        let names = |name: &&String| {
+            fault
+                .split_once(" symbol ")
+                .is_some_and(|(_, rest)| rest.strip_prefix(*name).is_some_and(|rest| rest.starts_with(',')))
+        };
+        node.or_else(|| self.find(&Spot::Symbol(self.symbols.keys().find(names)?.clone())))
+    }
+}
