@@ -29,7 +29,7 @@
 //! look for it and the reducer shrinks it.
 
 use super::partition::{Compared, PartitionEvidence};
-use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
+use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
 use super::{Checked, Evidence, Finding, NodeMention, Promise, Severity, Side, Stage, comm};
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
@@ -75,6 +75,7 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
                     expected: String::new(),
                     found: text.clone(),
                     about: About::Values,
+                    observed: Observed::Outputs,
                     is_cause: false,
                 })
                 .collect(),
@@ -209,6 +210,7 @@ mod tests {
             expected,
             found,
             about,
+            observed: Observed::Outputs,
             is_cause: false,
         }])
     }

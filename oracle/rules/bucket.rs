@@ -2,10 +2,10 @@
 
 use super::values::ValueResult;
 use super::{Checked, Evidence, Stage, overlap};
-use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{recorded_elsewhere, resized};
+use crate::analysis::{TopologicalOrder, computed};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
 use crate::ops::Collective;
 use crate::ops::shape::{self, Packing};
@@ -392,10 +392,19 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         true => Vec::new(),
         false => recorded_elsewhere(before.graph, before.storages()),
     };
+    // Who repeats a call copies its record.
+    let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
+    let storages = after.storages();
+    let is_unwritten = |id| storages.all_parts(id).all(|part| storages.storage(part.storage).versions == 0);
+    let is_repeated = |id: NodeId, other: NodeId| {
+        c.before_of[id.index()].is_none()
+            && numbers[id.index()] == numbers[other.index()]
+            && [id, other].into_iter().all(is_unwritten)
+    };
     for (id, other) in foreign {
         let excused = c.before_of[id.index()]
             .is_some_and(|twin| old.binary_search_by_key(&twin, |&(node, _)| node).is_ok());
-        if excused {
+        if excused || is_repeated(id, other) {
             continue;
         }
         let (name, other_name) = (after.graph.name(id), after.graph.name(other));

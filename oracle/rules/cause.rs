@@ -7,7 +7,7 @@
 //!
 //! It explains a difference that is certain already, and convicts nobody.
 
-use super::values::{About, ValueDifference};
+use super::values::{About, Observed, ValueDifference};
 use super::{Evidence, Side};
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
@@ -63,6 +63,7 @@ pub(super) fn cause(evidence: &Evidence, first: &Divergence, hazards: &[&Hazard]
         expected: format!("there it comes from {}", first.expected),
         found: first.text.clone(),
         about: About::Values,
+        observed: Observed::Outputs,
         is_cause: true,
     }
 }

@@ -1,7 +1,7 @@
 //! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot tell, with terms.
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
-use super::values::{About, ValueDifference, ValueMethod, ValueResult};
+use super::values::{About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Side};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
@@ -164,6 +164,7 @@ fn failed(after: &Graph, failure: &Failure, graphs: usize) -> ValueResult {
             Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
             _ => About::Execution,
         },
+        observed: Observed::Outputs,
         is_cause: false,
     }])
 }
@@ -236,6 +237,7 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
                 (HazardKind::ViewNeedsCopy, _) => About::Arguments,
                 _ => About::Execution,
             },
+            observed: Observed::Outputs,
             is_cause: false,
         });
     }
@@ -280,5 +282,10 @@ fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDiffer
         Aspect::Dtype { .. } | Aspect::Shape { .. } => About::Types,
         Aspect::Existence { .. } | Aspect::Value { .. } => About::Values,
     };
-    ValueDifference { title, nodes, expected, found, about, is_cause: false }
+    let observed = match &difference.place {
+        Place::Input(_) => Observed::State,
+        Place::Effect(_) => Observed::Effects,
+        Place::Output(_) | Place::World => Observed::Outputs,
+    };
+    ValueDifference { title, nodes, expected, found, about, observed, is_cause: false }
 }

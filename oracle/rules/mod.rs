@@ -24,6 +24,7 @@ mod cause;
 mod comm;
 mod correspondence;
 mod device;
+mod draws;
 pub mod eager;
 mod evidence;
 mod executed;
@@ -201,8 +202,24 @@ pub fn statements() -> Vec<Statement> {
     statements
 }
 
+/// Ids that rules had once, each with the one that they have now. Old ids are understood wherever a rule is named.
+pub const RENAMED: &[(&str, &str)] = &[
+    ("bucket/rank-semantics-equal", "rewrite/values"),
+    ("bucket/metadata-true", "rewrite/metadata"),
+    ("graph/aliases-kept", "rewrite/aliases"),
+    ("comm/wait-before-use", "rewrite/in-flight"),
+    ("comm/same-order-across-ranks", "rewrite/collectives"),
+    ("graph/well-formed", "rewrite/well-formed"),
+];
+
+/// The id that a rule has now, given that or an older one.
+pub fn current_id(id: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == id).map_or(id, |(_, now)| now)
+}
+
 /// The statement of the rule with this id, of whatever family.
 pub fn statement(id: &str) -> Option<Statement> {
+    let id = current_id(id);
     statements().into_iter().find(|rule| rule.id == id)
 }
 
@@ -417,13 +434,37 @@ pub static CATALOGUE: &[Rule] = &[
         check: graph::aliases_kept,
     },
     Rule {
-        id: "bucket/rank-semantics-equal",
+        id: "rewrite/values",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs, mutations \
-                    and effects are equal before and after, bit for bit; where roundings alone differ, it is undecided.",
+        statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs are equal \
+                    before and after, bit for bit; where roundings alone differ, it is undecided.",
         reason: "This is what the program computes.",
-        check: values::rank_semantics_equal,
+        check: values::outputs_equal,
+    },
+    Rule {
+        id: "rewrite/state",
+        severity: Severity::Soundness,
+        passes: REWRITES,
+        statement: "What inputs and constants hold in the end is equal, bit for bit.",
+        reason: "They outlive the graph: parameters, buffers, gradients.",
+        check: values::state_equal,
+    },
+    Rule {
+        id: "rewrite/effects",
+        severity: Severity::Soundness,
+        passes: REWRITES,
+        statement: "Assertions, prints, barriers and other effects are the same, in the same order.",
+        reason: "They are seen from outside.",
+        check: values::effects_equal,
+    },
+    Rule {
+        id: "rewrite/draws",
+        severity: Severity::Soundness,
+        passes: &[PassKind::Rewrite],
+        statement: "As many random numbers are drawn as before, by the same operators.",
+        reason: "Each draw moves the generator on: what is drawn later depends on it.",
+        check: draws::draws_kept,
     },
     Rule {
         id: "order/sort-idempotent",
@@ -510,6 +551,7 @@ pub static CATALOGUE: &[Rule] = &[
 
 /// The rule with this id.
 pub fn find(id: &str) -> Option<&'static Rule> {
+    let id = current_id(id);
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 

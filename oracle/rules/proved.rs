@@ -2,7 +2,7 @@
 
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
-use super::values::{About, Rewires, ValueDifference, ValueMethod, ValueResult};
+use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
 use super::{Evidence, Merge, Side, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
@@ -132,6 +132,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
                             What::Hazard(_) => About::Execution,
                             _ => About::Values,
                         },
+                        observed: observed(&difference.what),
                         is_cause: false,
                     }
                 })
@@ -144,7 +145,9 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
                     known.any(|h| before.graph.name(h.node) == name && h.kind.name() == hazard.kind.name())
                 };
                 let hazards: Vec<&Hazard> = new.hazards.iter().filter(|hazard| !is_known(hazard)).collect();
-                told.insert(0, cause::cause(evidence, first, &hazards));
+                let mut cause = cause::cause(evidence, first, &hazards);
+                cause.observed = certain().next().map_or(Observed::Outputs, |first| observed(&first.what));
+                told.insert(0, cause);
             }
             let follow = certain().count().saturating_sub(shown);
             if let (Some(cause), true) = (told.first_mut(), follow > 0) {
@@ -239,6 +242,15 @@ fn is_written_after(side: &Side, value: NodeId, reader: NodeId) -> bool {
     let storages = side.storages();
     let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
     accesses.any(|access| access.node > reader && access.touch.writes())
+}
+
+/// Who sees a difference.
+fn observed(what: &What) -> Observed {
+    match what {
+        What::Mutation(_) => Observed::State,
+        What::Effect => Observed::Effects,
+        What::Interface | What::OutputCount | What::Output(_) | What::Hazard(_) => Observed::Outputs,
+    }
 }
 
 fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {
