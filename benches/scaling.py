@@ -72,6 +72,24 @@ def views(n):
     return f"{PAIR}x = input : f32[4]\na = relu(x)\n{lines}\noutput v{n - 1}\n"
 
 
+def returned_views(n):
+    lines = "\n".join(f"v{i} = view(a, [2, 2])" for i in range(n))
+    names = ", ".join(f"v{i}" for i in range(n))
+    return f"{PAIR}x = input : f32[4]\na = relu(x)\n{lines}\noutput ({names})\n"
+
+
+def writes_through_views(n):
+    lines = "\n".join(f"v{i} = view(x, [2, 2])\nw{i} = add_(v{i}, 1)" for i in range(n))
+    return f"{PAIR}x = input : f32[4]\n{lines}\noutput x\n"
+
+
+def gathers(n):
+    inputs = "\n".join(f"x{i} = input : f32[4]" for i in range(n))
+    lines = "\n".join(f"a{i} = all_gather(x{i}, dp) : f32[8]\nw{i} = wait(a{i}) : f32[8]" for i in range(n))
+    names = ", ".join(f"w{i}" for i in range(n))
+    return f"{PAIR}{inputs}\n{lines}\noutput ({names})\n"
+
+
 def writes(n):
     lines = "\n".join(f"v{i} = add_(a, {i})" for i in range(n))
     return f"{PAIR}x = input : f32[4]\na = relu(x)\n{lines}\noutput a\n"
@@ -114,6 +132,9 @@ GRAPHS = {
     "outputs": (outputs, 10_000),
     "inputs": (inputs, 10_000),
     "views": (views, 10_000),
+    "returned_views": (returned_views, 10_000),
+    "writes_through_views": (writes_through_views, 5_000),
+    "gathers": (gathers, 5_000),
     "writes": (writes, 5_000),
     "reads_between_writes": (reads_between_writes, 5_000),
     "waits": (waits, 5_000),
@@ -126,6 +147,7 @@ COMMANDS = {
     "show": ["show", "A", "--format", "text"],
     "check schedule": ["check", "schedule", "A", "B"],
     "check bucketing": ["check", "bucketing", "A", "B", "--values", "extents"],
+    "check reference": ["check", "bucketing", "A"],
     "check repair": ["check", "repair", "A", "B", "--values", "extents"],
     "check memory": ["check", "memory", "A"],
     "simulate": ["simulate", "A"],
@@ -133,6 +155,7 @@ COMMANDS = {
     "lifecycle": ["lifecycle", "--graph", "A"],
     "run bucketing": ["run", "bucketing", "A", "-o", os.devnull + ".graph"],
     "run schedule": ["run", "schedule", "A", "-o", os.devnull + ".graph"],
+    "smoke": ["smoke", "A"],
 }
 
 

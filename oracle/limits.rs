@@ -73,7 +73,11 @@ limits! {
     Smoke "smoke" 1 << 20, 1 << 32, "elements",
         "What all ranks of a case of smoke hold together.";
     SmokeRanks "smoke-ranks" 256, 1 << 14, "ranks",
-        "Ranks of a case of smoke, which share one device. Every two streams know how far the other is: memory grows with the square.";
+        "Ranks of a case of smoke, which share one device.";
+    SmokeClocks "smoke-clocks" 1 << 26, 1 << 32, "entries",
+        "Entries of the clocks of a case of smoke: every stream, and every event, knows how far each stream is. A rank has a stream, and one more for each group that it uses.";
+    Dependences "dependences" 1 << 22, 1 << 22, "pairs",
+        "Pairs of a node and a buffer in the memory model of Inductor's scheduler, where who writes memory depends on everybody who used it before. With more the reference gives no estimates.";
     Seeds "seeds" 1_000_000, 1_000_000, "seeds",
         "Seeds of one score. What each of them came to is kept for the median.";
     Answer "answer" 64 * MIB, 3072 * MIB, "bytes",

@@ -200,6 +200,37 @@ fn smoke_counts_first() {
     }
 }
 
+/// What n nodes or groups have to do with n others is not kept n times n times.
+#[test]
+fn small_inputs_need_little_memory() {
+    let folder = Folder::new("squares");
+    let list = |n: usize, line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
+
+    let writes = list(8000, &|i| format!("v{i} = view(x, [2, 2])\nw{i} = add_(v{i}, 1)\n"));
+    let path = folder.write("writes.graph", format!("x = input : f32[4]\n{writes}output x\n"));
+    let (status, text) = said(&[&"check", &"memory", &path]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("memory/estimators-agree: estimates are not claimed"), "{text}");
+
+    let names = list(5000, &|i| format!("{}g{i} = [0 1]", if i > 0 { ", " } else { "" }));
+    let sums = list(5000, &|i| format!("a{i} = all_reduce(x, 'sum', g{i})\nw{i} = wait(a{i})\n"));
+    let text = format!("world 2 ranks, groups {names}\nx = input : f32[4]\n{sums}output (w4999)\n");
+    let path = folder.write("groups.graph", text);
+    let (status, text) = said(&[&"smoke", &path]);
+    assert_eq!(status, Some(3), "{text}");
+    assert!(text.contains("its 10002 streams and 30000 events have clocks of"), "{text}");
+
+    let inputs = list(400, &|i| format!("x{i} = input : f32[4]\n"));
+    let gathers = list(400, &|i| format!("a{i} = all_gather(x{i}, dp)\nw{i} = wait(a{i})\n"));
+    let waits = list(400, &|i| format!("{}w{i}", if i > 0 { ", " } else { "" }));
+    let text = format!("world 2 ranks, groups dp = [0 1]\n{inputs}{gathers}output ({waits})\n");
+    let (path, after) = (folder.write("gathers.graph", text), folder.0.join("after.graph"));
+    let (status, text) = said(&[&"run", &"bucketing", &path, &"-o", &after]);
+    assert_eq!(status, Some(0), "{text}");
+    let length = std::fs::metadata(&after).unwrap().len();
+    assert!(length < 400_000, "{length} bytes");
+}
+
 #[test]
 fn a_world_without_ranks_and_seeds_without_end() {
     let folder = Folder::new("world");

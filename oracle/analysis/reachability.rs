@@ -136,14 +136,17 @@ pub fn within<G: EdgeSource>(
             sources.iter().enumerate().for_each(|(bit, id)| bits[id.index()] = bit as u32);
             let start = sweep_between(edges, order, &marks, &bits, &mut rows);
             for &set in &together {
+                let bit = |id: &NodeId| bits[id.index()] as usize;
+                let members = sets[set].iter().map(bit).enumerate();
+                let sources: Vec<(usize, usize)> = members.filter(|&(_, bit)| bit < BLOCK).collect();
                 for (to, &target) in sets[set].iter().enumerate() {
                     let row: [u64; WORDS] = rows[(order.position(target) - start) as usize];
-                    for (from, &source) in sets[set].iter().enumerate() {
-                        let bit = bits[source.index()] as usize;
-                        if bit < BLOCK && row[bit / 64] >> (bit % 64) & 1 == 1 {
-                            found[set].push((from, to));
-                        }
+                    // Nothing leads to most members.
+                    if row == [0; WORDS] {
+                        continue;
                     }
+                    let reach = sources.iter().filter(|(_, bit)| row[bit / 64] >> (bit % 64) & 1 == 1);
+                    found[set].extend(reach.map(|&(from, _)| (from, to)));
                 }
             }
             sources.iter().for_each(|id| bits[id.index()] = NONE);

@@ -12,7 +12,8 @@ use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Kind, View};
 use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::passes::memory::replay::{Facts, Options, replay_ledger};
-use crate::passes::memory::scheduler::{Planning, Timeline, lower};
+use crate::passes::memory::scheduler::lower::LowerFault;
+use crate::passes::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
 use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
@@ -333,7 +334,8 @@ impl MemoryCandidate {
         })
     }
 
-    /// The peak by both estimators of the scheduler's model; resizes are unknown to it.
+    /// The peak by both estimators of the scheduler's model. Resizes are unknown to it, and of more dependences than their
+    /// limit it makes none.
     fn estimates(
         &self,
         facts: &Facts,
@@ -343,7 +345,11 @@ impl MemoryCandidate {
         if !replay.ledger.resizes.is_empty() {
             return Ok(Vec::new());
         }
-        let lowered = lower(facts, devices, None, &|_| true).map_err(|why| why.to_string())?;
+        let lowered = match lower(facts, devices, None, &|_| true) {
+            Ok(lowered) => lowered,
+            Err(LowerFault::Program(ProgramFault::TooMany(_))) => return Ok(Vec::new()),
+            Err(why) => return Err(why.to_string()),
+        };
         let planning = Planning::new(&lowered.program).map_err(|why| why.to_string())?;
         let order: Vec<u32> = (0..lowered.nodes.len() as u32).collect();
         let timeline = Timeline::new(&lowered.program, &planning, &order).map_err(|why| why.to_string())?;

@@ -76,6 +76,7 @@ impl Smoke {
             inject: self.inject,
             max_elements: self.max_elements.unwrap_or(limits.get(Limit::Smoke)),
             max_ranks: limits.get(Limit::SmokeRanks),
+            max_clocks: limits.get(Limit::SmokeClocks),
             command: match self.device {
                 DeviceArgument::Host => "graph-oracle smoke".to_string(),
                 DeviceArgument::Cuda => "graph-oracle smoke --device cuda".to_string(),

@@ -8,7 +8,7 @@
 //! instances are unknown, and [`World::assume_mesh`] says which layout is assumed where one is needed.
 
 use crate::limits::Limit;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -152,6 +152,15 @@ impl World {
         self.groups.iter().find(|g| g.name == name)
     }
 
+    /// The groups by name, of several with one name the first: for whoever asks for many.
+    pub fn by_name(&self) -> FxHashMap<&str, &Group> {
+        let mut groups = FxHashMap::default();
+        for group in &self.groups {
+            groups.entry(group.name.as_str()).or_insert(group);
+        }
+        groups
+    }
+
     /// Whether both have the same ranks and groups, wherever they were recorded.
     pub fn is_same_network(&self, other: &World) -> bool {
         let groups = |world: &World| {
@@ -177,8 +186,9 @@ impl World {
             instances.sort();
             instances
         };
+        let others = other.by_name();
         self.groups.iter().find_map(|group| {
-            let same_name = other.group(&group.name)?;
+            let same_name = others.get(group.name.as_str())?;
             let says_ranks = !group.instances.is_empty() && !same_name.instances.is_empty();
             let differs = group.size != same_name.size || (says_ranks && sorted(group) != sorted(same_name));
             differs.then(|| format!("group {} has other ranks than before", group.name))
@@ -217,7 +227,7 @@ impl World {
             if let Some(rank) = group.recorded_rank.filter(|&r| r >= group.size) {
                 faults.push(WorldFault::RecordedRankOutside { group: name(), rank, size: group.size });
             }
-            let mut seen = BTreeSet::new();
+            let mut seen = FxHashSet::default();
             for instance in &group.instances {
                 if instance.len() != group.size as usize {
                     let found = instance.len() as u32;

@@ -324,9 +324,10 @@ fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<()
     if records.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return Ok(());
     }
+    let by_name = world.by_name();
     for (rank, groups) in &records {
         for (name, own) in groups {
-            let place = world.group(name).and_then(|group| group.instance_of(*rank));
+            let place = by_name.get(name.as_str()).and_then(|group| group.instance_of(*rank));
             if let Some((_, place)) = place
                 && place as u32 != *own
             {

@@ -9,7 +9,7 @@
 
 use super::evidence::same_evidence;
 use super::{Finding, RuleStatus, Side, by_weight};
-use crate::graph::{Graph, World};
+use crate::graph::{Graph, Group, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<Side<'a>>) -> Vec<RankGraph<
     let world = given.first().and_then(|one| one.after.world.assume_mesh());
     // What files record of the rank counts where it tells the graphs apart, or where there is one only.
     let is_recorded = given.len() == 1 || given.windows(2).any(|pair| records_differ(pair[0], pair[1]));
-    let own = |one: &Given| indices(world.as_ref(), one, is_recorded);
+    let by_name = world.as_ref().map(World::by_name);
+    let own = |one: &Given| indices(by_name.as_ref(), one, is_recorded);
     let mut all: Vec<RankGraph> = Vec::new();
     let mut by_print: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for one in given {
@@ -76,19 +77,18 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<Side<'a>>) -> Vec<RankGraph<
 }
 
 fn records_differ(a: Given, b: Given) -> bool {
-    let recorded = |group: &crate::graph::Group| group.recorded_rank;
-    let groups = &a.after.world.groups;
-    groups
-        .iter()
-        .any(|group| b.after.world.group(&group.name).is_some_and(|b| recorded(b) != recorded(group)))
+    let recorded = |group: &Group| group.recorded_rank;
+    let others = b.after.world.by_name();
+    let mut groups = a.after.world.groups.iter();
+    groups.any(|group| others.get(group.name.as_str()).is_some_and(|b| recorded(b) != recorded(group)))
 }
 
 /// The index of a rank in each process group of its graph's world. Where the file does not list the ranks of a group, and
 /// its record of the rank does not count, by the layout that is assumed.
-fn indices(world: Option<&World>, one: &Given, is_recorded: bool) -> Vec<(String, u32)> {
-    let index = |group: &crate::graph::Group| {
+fn indices(world: Option<&FxHashMap<&str, &Group>>, one: &Given, is_recorded: bool) -> Vec<(String, u32)> {
+    let index = |group: &Group| {
         let recorded = group.recorded_rank.filter(|_| is_recorded && group.instances.is_empty());
-        recorded.or_else(|| Some(world?.group(&group.name)?.instance_of(one.rank?)?.1 as u32))
+        recorded.or_else(|| Some(world?.get(group.name.as_str())?.instance_of(one.rank?)?.1 as u32))
     };
     let groups = one.after.world.groups.iter();
     groups.filter_map(|group| Some((group.name.clone(), index(group)?))).collect()

@@ -152,8 +152,8 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
             }
         };
         let mut places: Vec<&Vec<u32>> = left.outputs.iter().map(|(path, _)| path).collect();
-        for (path, _) in &right.outputs {
-            if !left.outputs.iter().any(|(p, _)| p == path) {
+        for (i, (path, _)) in right.outputs.iter().enumerate() {
+            if output(&left.outputs, i, path).is_none() {
                 places.push(path);
             }
         }
@@ -162,8 +162,8 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
             let (a, b) = (output(&left.outputs, i, path), output(&right.outputs, i, path));
             report(Place::Output(path.clone()), sides(before, a, b));
         }
-        for input in &left.inputs {
-            let other = same(&right.inputs, input);
+        for (i, input) in left.inputs.iter().enumerate() {
+            let other = same(&right.inputs, i, input);
             if other.is_none() && input.attribute && !input.written {
                 continue;
             }
@@ -172,8 +172,8 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
                 sides(before, Some(&input.value), other.map(|o| &o.value)),
             );
         }
-        for input in &right.inputs {
-            if same(&left.inputs, input).is_none() && (!input.attribute || input.written) {
+        for (i, input) in right.inputs.iter().enumerate() {
+            if same(&left.inputs, i, input).is_none() && (!input.attribute || input.written) {
                 report(Place::Input(input.name.clone()), sides(before, None, Some(&input.value)));
             }
         }
@@ -199,13 +199,15 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
 }
 
 /// The leaf with this path, most likely at position `i`.
-fn output<'a>(outputs: &'a [(Vec<u32>, Leaf)], i: usize, path: &[u32]) -> Option<&'a Leaf> {
+pub(super) fn output<'a>(outputs: &'a [(Vec<u32>, Leaf)], i: usize, path: &[u32]) -> Option<&'a Leaf> {
     let here = outputs.get(i).filter(|(p, _)| p == path);
     here.or_else(|| outputs.iter().find(|(p, _)| p == path)).map(|(_, leaf)| leaf)
 }
 
-fn same<'a>(inputs: &'a [FinalInput], like: &FinalInput) -> Option<&'a FinalInput> {
-    inputs.iter().find(|i| i.name == like.name && i.attribute == like.attribute)
+/// The input of this name, most likely at position `i`.
+fn same<'a>(inputs: &'a [FinalInput], i: usize, like: &FinalInput) -> Option<&'a FinalInput> {
+    let is_same = |input: &&FinalInput| input.name == like.name && input.attribute == like.attribute;
+    inputs.get(i).filter(is_same).or_else(|| inputs.iter().find(is_same))
 }
 
 fn sides(run: &Run, before: Option<&Leaf>, after: Option<&Leaf>) -> Option<Aspect> {

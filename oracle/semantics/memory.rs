@@ -24,6 +24,7 @@ use super::observe::{Touch, Watch};
 use super::rank::computed;
 use crate::graph::{Dtype, NodeId};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 #[derive(Clone, Debug, Default)]
 struct Storage {
@@ -36,6 +37,8 @@ struct Storage {
     written: bool,
     /// Collectives in flight that read or write it.
     flights: u32,
+    /// The launches of those with an output in it, in order.
+    landing: Vec<u32>,
 }
 
 impl Storage {
@@ -59,6 +62,13 @@ pub struct Flight {
     pub outputs: Vec<(usize, Window)>,
 }
 
+impl Flight {
+    /// What it reads, and what it will write.
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        self.inputs.iter().chain(self.outputs.iter().map(|(_, output)| output))
+    }
+}
+
 /// An input of a collective that was overwritten while the collective was in flight: the element has two possible
 /// values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +85,8 @@ pub struct Taint {
 #[derive(Clone, Debug)]
 pub struct Memory {
     storages: Vec<Storage>,
-    flights: Vec<Flight>,
+    /// In order of their launches.
+    flights: VecDeque<Flight>,
     /// The node that is being executed.
     pub node: NodeId,
     /// What went wrong, in order.
@@ -95,7 +106,7 @@ impl Memory {
     pub fn new(limit: u64) -> Memory {
         Memory {
             storages: Vec::new(),
-            flights: Vec::new(),
+            flights: VecDeque::new(),
             node: NodeId(0),
             hazards: Vec::new(),
             taints: Vec::new(),
@@ -194,6 +205,7 @@ impl Memory {
         for storage in &mut self.storages {
             (storage.flights, storage.marked) = (0, 0);
             storage.marks = Vec::new();
+            storage.landing.clear();
         }
     }
 
@@ -450,6 +462,9 @@ impl Memory {
         for (_, output) in &flight.outputs {
             let storage = &mut self.storages[output.storage.index()];
             storage.flights += 1;
+            if storage.landing.last() != Some(&flight.launch) {
+                storage.landing.push(flight.launch);
+            }
             let per = storage.scale(output.dtype);
             let mut marks = Vec::new();
             // Nobody else is in flight there, mostly.
@@ -468,17 +483,23 @@ impl Memory {
         for input in &flight.inputs {
             self.storages[input.storage.index()].flights += 1;
         }
-        self.flights.push(flight);
+        self.flights.push_back(flight);
+    }
+
+    /// The place of a launch among the flights.
+    fn place_of(&self, launch: u32) -> Option<usize> {
+        self.flights.binary_search_by_key(&launch, |flight| flight.launch).ok()
     }
 
     /// The collectives that a wait on a tensor waits for: those with an output in its storage.
     pub fn awaited(&self, storage: StorageRef) -> impl Iterator<Item = &Flight> {
-        self.flights.iter().filter(move |f| f.outputs.iter().any(|(_, output)| output.storage == storage))
+        let landing = self.storages[storage.index()].landing.iter();
+        landing.filter_map(|&launch| self.flights.get(self.place_of(launch)?))
     }
 
     /// The collectives in flight.
-    pub fn flights(&self) -> &[Flight] {
-        &self.flights
+    pub fn flights(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter()
     }
 
     /// One output of a collective arrives. A collective without outputs left is no longer in flight.
@@ -491,9 +512,12 @@ impl Memory {
     ) -> Outcome<()> {
         self.saw(Touch::Land(launch), output);
         self.refine(domain, output.storage, block.grain);
-        let mut read_by = match self.flights.len() {
-            0 | 1 => Vec::new(),
-            _ => self.snapshots(domain, output.storage)?,
+        let at = self.place_of(launch);
+        let own =
+            at.map_or(0, |at| self.flights[at].windows().filter(|w| w.storage == output.storage).count());
+        let mut read_by = match self.storages[output.storage.index()].flights as usize > own {
+            true => self.snapshots(domain, output.storage)?,
+            false => Vec::new(),
         };
         read_by.retain(|&(flight, ..)| self.flights[flight].launch != launch);
         let storage = &mut self.storages[output.storage.index()];
@@ -518,8 +542,11 @@ impl Memory {
         storage.written = true;
         storage.flights = storage.flights.saturating_sub(1);
         self.note_write(domain, output, &read_by)?;
-        let Some(at) = self.flights.iter().position(|f| f.launch == launch) else { return Ok(()) };
+        let Some(at) = at else { return Ok(()) };
         self.flights[at].outputs.retain(|(_, o)| o != output);
+        if self.flights[at].outputs.iter().all(|(_, o)| o.storage != output.storage) {
+            self.storages[output.storage.index()].landing.retain(|&other| other != launch);
+        }
         if self.flights[at].outputs.is_empty() {
             self.land(at);
         }
@@ -527,8 +554,8 @@ impl Memory {
     }
 
     fn land(&mut self, at: usize) {
-        let flight = self.flights.remove(at);
-        for window in flight.inputs.iter().chain(flight.outputs.iter().map(|(_, output)| output)) {
+        let Some(flight) = self.flights.remove(at) else { return };
+        for window in flight.windows() {
             let storage = &mut self.storages[window.storage.index()];
             storage.flights = storage.flights.saturating_sub(1);
         }
@@ -625,7 +652,12 @@ pub fn overlap(a: &Window, b: &Window) -> bool {
 }
 
 /// Notes the flights that will write where `node` writes.
-fn note_outputs(hazards: &mut Vec<(NodeId, HazardKind)>, node: NodeId, flights: &[Flight], window: &Window) {
+fn note_outputs(
+    hazards: &mut Vec<(NodeId, HazardKind)>,
+    node: NodeId,
+    flights: &VecDeque<Flight>,
+    window: &Window,
+) {
     for flight in flights {
         if flight.outputs.iter().any(|(_, output)| overlap(output, window)) {
             note(hazards, node, HazardKind::OutputOverwritten { collective: flight.node });

@@ -167,13 +167,12 @@ impl<D: Domain> Rank<'_, D> {
                 let block = self.memory.cells(self.domain, window)?;
                 let per = (usize::from(whole(window.dtype)) / usize::from(block.grain.max(1))).max(1);
                 let poison = block.marks.chunks(per).map(|m| m.iter().any(|&m| m != Mark::Known)).collect();
-                let alias = |input: &Item| matches!(input, Item::Tensor(w) if w.storage == window.storage);
                 Leaf::Tensor(TensorValue {
                     dtype: window.dtype,
                     shape: window.shape,
                     cells: joined(self.domain, block.cells, block.grain, whole(window.dtype)),
                     poison,
-                    alias_of: self.inputs.iter().position(alias).map(|i| i as u32),
+                    alias_of: self.input_of.get(&window.storage.0).copied(),
                 })
             }
         }))

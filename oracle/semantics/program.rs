@@ -11,6 +11,7 @@ use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
     Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
 };
+use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
 /// How many argument places a step has.
@@ -78,6 +79,12 @@ pub struct Program<'g> {
     constants: OnceLock<Vec<bool>>,
 }
 
+/// A world, and its groups by name.
+struct Groups<'w> {
+    world: &'w World,
+    names: FxHashMap<&'w str, usize>,
+}
+
 /// Where a step's arguments come from, for one target.
 struct Signature<'g> {
     kind: Kind,
@@ -105,6 +112,11 @@ impl<'g> Program<'g> {
             recorded_elements: 0,
             constants: OnceLock::new(),
         };
+        let mut names: FxHashMap<&str, usize> = FxHashMap::default();
+        for (i, group) in world.groups.iter().enumerate() {
+            names.entry(&group.name).or_insert(i);
+        }
+        let groups = Groups { world, names };
         let mut signatures: Vec<Option<Signature>> = (0..graph.targets().len()).map(|_| None).collect();
         for id in graph.ids() {
             let node = graph.node(id);
@@ -124,7 +136,7 @@ impl<'g> Program<'g> {
                 Op::Call => {
                     let signature = signatures[node.target.0 as usize]
                         .get_or_insert_with(|| Signature::new(ops.get(graph, id), graph.strings()));
-                    this.call(id, signature, ops.get(graph, id), world)?
+                    this.call(id, signature, ops.get(graph, id), &groups)?
                 }
             };
             this.steps.push(step);
@@ -164,7 +176,7 @@ impl<'g> Program<'g> {
         id: NodeId,
         signature: &Signature,
         info: &'g OpInfo,
-        world: &World,
+        groups: &Groups,
     ) -> Result<Step<'g>, Failure> {
         let graph = self.graph;
         let args = graph.args(id);
@@ -210,7 +222,7 @@ impl<'g> Program<'g> {
         }
         step.into = signature.into.and_then(given);
         if let Kind::Collective(kind) = signature.kind {
-            let use_of = self.group(id, schema, signature.group.and_then(given), &given, world);
+            let use_of = self.group(id, schema, signature.group.and_then(given), &given, groups);
             step.action = Action::Communicate(kind, use_of);
         }
         Ok(step)
@@ -223,10 +235,10 @@ impl<'g> Program<'g> {
         schema: &Schema,
         name: Option<Value>,
         given: &impl Fn(usize) -> Option<Value>,
-        world: &World,
+        Groups { world, names }: &Groups,
     ) -> GroupUse {
         let graph = self.graph;
-        let find = |name: &str| world.groups.iter().position(|g| g.name == name);
+        let find = |name: &str| names.get(name).copied();
         let found = match (name, schema.param("ranks").and_then(given)) {
             // The legacy namespace lists ranks.
             (_, Some(Value::List(span))) => {

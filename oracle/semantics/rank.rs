@@ -9,6 +9,7 @@ use super::number::Number;
 use super::program::{Action, Program, Step};
 use super::run::{Digest, Effect, Failure, FinalInput, LaunchNote, Leaf, Options, RankRun, Waiting};
 use crate::graph::{Dtype, NodeId, Str, Tensor};
+use rustc_hash::FxHashMap;
 
 /// The value of a node.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct Rank<'a, D> {
     pub blocking: Vec<u32>,
     pub items: Vec<Item>,
     pub inputs: Vec<Item>,
+    /// The first input that shows a storage.
+    pub input_of: FxHashMap<u32, u32>,
     /// How many windows of live values each storage has.
     holders: Vec<u32>,
     at: usize,
@@ -81,6 +84,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             blocking: Vec::new(),
             items: Vec::new(),
             inputs: Vec::new(),
+            input_of: FxHashMap::default(),
             holders: Vec::new(),
             at: 0,
             outputs: Vec::new(),
@@ -103,6 +107,9 @@ impl<'a, D: Domain> Rank<'a, D> {
                 let node = self.program.inputs[index].node;
                 self.memory.node = node;
                 let item = self.input(index, &mut shared).map_err(|trouble| self.failure(node, trouble))?;
+                if let Item::Tensor(window) = &item {
+                    self.input_of.entry(window.storage.0).or_insert(index as u32);
+                }
                 self.inputs.push(item);
             }
         }
@@ -221,6 +228,7 @@ impl<'a, D: Domain> Rank<'a, D> {
     /// Everything found on this rank.
     pub fn finish(mut self) -> Result<RankRun, Failure> {
         let inputs = std::mem::take(&mut self.inputs);
+        self.input_of.clear();
         let mut finals = Vec::with_capacity(inputs.len());
         for (input, item) in self.program.inputs.iter().zip(&inputs) {
             let value = self.leaf(item).map_err(|trouble| self.failure(input.node, trouble))?;

@@ -328,7 +328,7 @@ pub fn run<D: Domain>(
     }
     let mut run = Run { domain: domain.name(), ranks: Vec::with_capacity(all.len()), hazards: Vec::new() };
     for mut rank in all {
-        let stray: Vec<NodeId> = rank.memory.flights().iter().map(|flight| flight.node).collect();
+        let stray: Vec<NodeId> = rank.memory.flights().map(|flight| flight.node).collect();
         for node in stray {
             if !rank.memory.hazards.contains(&(node, HazardKind::NeverWaited)) {
                 rank.memory.hazards.push((node, HazardKind::NeverWaited));

@@ -40,12 +40,12 @@
 //! Trials sample. Polynomials that differ in their roundings only, and that for few inputs, may be equal in all trials.
 
 use super::between::Ways;
-use super::compare::{Aspect, Difference, Place, compare};
+use super::compare::{Aspect, Difference, Place, compare, output};
 use super::domain::Domain;
 use super::numbers::{Numbers, Scalar, decode, is_finite};
 use super::polynomials::Polynomials;
 use super::program::Program;
-use super::run::{Failure, Leaf, Options, Run, run};
+use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
 use super::terms::Terms;
 use crate::graph::{Dtype, World};
 use std::borrow::Cow;
@@ -426,7 +426,7 @@ impl<'a> Pair<'a> {
             let mut doubt = Doubt::where_differ(&one, Some(&other));
             doubt.keep_where_differ(before, after);
             let differs = |doubtful: &&Doubtful| {
-                let cells = |run| Cells::at(run, doubtful.rank, &doubtful.place);
+                let cells = |run| Cells::at(run, doubtful);
                 let (one, other) = (cells(&one), cells(&other));
                 let kind = |side: &Option<Cells>, i| side.as_ref().map_or((true, false), |side| side.kind(i));
                 doubtful.open.iter().any(|&(i, _)| match (kind(&one, i), kind(&other, i)) {
@@ -479,6 +479,8 @@ struct Doubt<'r> {
 struct Doubtful {
     rank: usize,
     place: Place,
+    /// Its position among the outputs, inputs or effects of the first graph.
+    position: usize,
     count: usize,
     /// Those that have not moved, each with a finite value that it had.
     open: Vec<(usize, Option<u64>)>,
@@ -498,11 +500,13 @@ impl<'r> Doubt<'r> {
     fn where_differ(before: &'r Run, after: Option<&'r Run>) -> Doubt<'r> {
         let mut places = Vec::new();
         for (rank, run) in before.ranks.iter().enumerate() {
-            let all = run.outputs.iter().map(|(path, _)| Place::Output(path.clone()));
-            let all = all.chain(run.inputs.iter().map(|input| Place::Input(input.name.clone())));
-            for place in all.chain((0..run.effects.len()).map(Place::Effect)) {
-                let Some(one) = Cells::at(before, rank, &place) else { continue };
-                let other = after.map(|after| Cells::at(after, rank, &place));
+            let outputs = run.outputs.iter().map(|(path, _)| Place::Output(path.clone())).enumerate();
+            let inputs = run.inputs.iter().map(|input| Place::Input(input.name.clone())).enumerate();
+            let effects = (0..run.effects.len()).map(Place::Effect).enumerate();
+            for (position, place) in outputs.chain(inputs).chain(effects) {
+                let mut doubtful = Doubtful { rank, place, position, count: 0, open: Vec::new() };
+                let Some(one) = Cells::at(before, &doubtful) else { continue };
+                let other = after.map(|after| Cells::at(after, &doubtful));
                 let differs = |i: &usize| match &other {
                     None => true,
                     Some(Some(other)) => one.get(*i) != other.get(*i),
@@ -514,7 +518,8 @@ impl<'r> Doubt<'r> {
                     .map(|i| (i, None))
                     .collect();
                 if !open.is_empty() {
-                    places.push(Doubtful { rank, place, count: open.len(), open });
+                    (doubtful.count, doubtful.open) = (open.len(), open);
+                    places.push(doubtful);
                 }
             }
         }
@@ -524,7 +529,7 @@ impl<'r> Doubt<'r> {
     /// Leaves out what is equal in these runs.
     fn keep_where_differ(&mut self, before: &Run, after: &Run) {
         for doubtful in &mut self.places {
-            let sides = [before, after].map(|run| Cells::at(run, doubtful.rank, &doubtful.place));
+            let sides = [before, after].map(|run| Cells::at(run, doubtful));
             let [Some(one), Some(other)] = sides else { continue };
             doubtful.open.retain(|(i, _)| one.get(*i) != other.get(*i));
         }
@@ -537,7 +542,7 @@ impl<'r> Doubt<'r> {
     /// Takes note of the values of another trial.
     fn watch(&mut self, run: &Run) {
         for doubtful in &mut self.places {
-            let Some(cells) = Cells::at(run, doubtful.rank, &doubtful.place) else { continue };
+            let Some(cells) = Cells::at(run, doubtful) else { continue };
             doubtful.open.retain_mut(|(i, known)| match cells.finite(*i) {
                 Some(value) => *known.get_or_insert(value) == value,
                 None => true,
@@ -548,7 +553,7 @@ impl<'r> Doubt<'r> {
     /// Elements whose terms are the same for other inputs hold one value.
     fn settle_constants(&mut self, before: (&Run, &Run), after: (&Run, &Run)) {
         for doubtful in &mut self.places {
-            let cells = |run| Cells::at(run, doubtful.rank, &doubtful.place);
+            let cells = |run| Cells::at(run, doubtful);
             let sides = [before, after].map(|(one, other)| Some((cells(one)?, cells(other)?)));
             let is_constant =
                 |i: usize| sides.iter().all(|side| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i)));
@@ -599,11 +604,15 @@ struct Cells<'r> {
 }
 
 impl<'r> Cells<'r> {
-    fn at(run: &'r Run, rank: usize, place: &Place) -> Option<Cells<'r>> {
-        let rank = run.ranks.get(rank)?;
-        let leaf = match place {
-            Place::Output(path) => rank.outputs.iter().find(|(p, _)| p == path).map(|(_, leaf)| leaf)?,
-            Place::Input(name) => rank.inputs.iter().find(|input| input.name == *name).map(|i| &i.value)?,
+    fn at(run: &'r Run, of: &Doubtful) -> Option<Cells<'r>> {
+        let rank = run.ranks.get(of.rank)?;
+        let leaf = match &of.place {
+            Place::Output(path) => output(&rank.outputs, of.position, path)?,
+            Place::Input(name) => {
+                let is_same = |input: &&FinalInput| input.name == *name;
+                let here = rank.inputs.get(of.position).filter(is_same);
+                &here.or_else(|| rank.inputs.iter().find(is_same))?.value
+            }
             Place::Effect(i) => return rank.effects.get(*i).map(|effect| Cells::one(effect.arguments)),
             Place::World => return None,
         };

@@ -4,6 +4,9 @@
 //! keeps a copy of the clock; waiting for the event takes the greater of both, entry by entry. A touch *t* of stream *s*
 //! happened before a command of stream *u* exactly if the clock of *u* has seen entry *s* as of *t*.
 //!
+//! What the host has waited for comes before everything later, on every stream. It is kept once, beside the clocks: a
+//! replay in lockstep waits after each step.
+//!
 //! Touches are kept by memory block *and byte range*: per block alone, two streams that write different parts of a bucket
 //! would be a false alarm, and an older write to another part would be forgotten.
 
@@ -43,6 +46,8 @@ pub struct Race {
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
     streams: Vec<Vec<u32>>,
+    /// How far each stream was when the host last waited for everything.
+    synchronized: Vec<u32>,
     events: Vec<Option<Vec<u32>>>,
     blocks: Vec<BTreeMap<u64, Segment>>,
 }
@@ -52,6 +57,7 @@ impl Clocks {
     pub fn new(streams: usize, events: usize, blocks: usize) -> Clocks {
         Clocks {
             streams: vec![vec![0; streams]; streams],
+            synchronized: vec![0; streams],
             events: vec![None; events],
             blocks: vec![BTreeMap::new(); blocks],
         }
@@ -81,9 +87,10 @@ impl Clocks {
 
     /// The host waits for everything: what comes later comes after all of it.
     pub fn synchronize(&mut self) {
-        let mut all = vec![0; self.streams.len()];
-        self.streams.iter().for_each(|clock| join(&mut all, clock));
-        self.streams.fill(all);
+        // No clock knows more of a stream than its own.
+        for (stream, (all, clock)) in self.synchronized.iter_mut().zip(&self.streams).enumerate() {
+            *all = clock[stream];
+        }
     }
 
     /// A stream's present command touches bytes of a block. The race that this shows, if any.
@@ -97,7 +104,10 @@ impl Clocks {
     ) -> Option<Race> {
         let now = &self.streams[stream as usize];
         let touch = Touch { stream, time: now[stream as usize], command };
-        let before = |other: &Touch| now[other.stream as usize] >= other.time;
+        let before = |other: &Touch| {
+            let stream = other.stream as usize;
+            now[stream].max(self.synchronized[stream]) >= other.time
+        };
         let segments = &mut self.blocks[block];
         split(segments, bytes.start);
         split(segments, bytes.end);
@@ -206,9 +216,14 @@ mod tests {
             for command in 0..40 {
                 let stream = source.below(3);
                 clocks.advance(stream);
-                match source.below(3) {
-                    0 => clocks.record(stream, source.below(16)),
-                    1 => clocks.wait(stream, source.below(16)),
+                match source.below(7) {
+                    0 | 1 => clocks.record(stream, source.below(16)),
+                    2 | 3 => clocks.wait(stream, source.below(16)),
+                    4 => {
+                        // Whatever came before is ordered with whatever comes later.
+                        clocks.synchronize();
+                        seen.clear();
+                    }
                     _ => {
                         let start = u64::from(source.below(12));
                         let bytes = start..start + 1 + u64::from(source.below(6));

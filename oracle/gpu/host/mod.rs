@@ -22,7 +22,7 @@ use super::report::{Finding, Kind};
 use crate::semantics::observe::Observed;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes to which the host rounds allocations: whole words, as the pool of a CUDA driver counts them.
 pub const GRANULARITY: u64 = 4;
@@ -53,6 +53,9 @@ pub struct Host<'a, 'o> {
     seed: Option<u64>,
     queues: Vec<VecDeque<(usize, Queued)>>,
     calls: VecDeque<u32>,
+    /// The streams whose next command may run now, and those whose next command waits for an event, by that.
+    ready: BTreeSet<usize>,
+    waiting: BTreeMap<u32, Vec<usize>>,
     clocks: Clocks,
     placement: Placement,
     sizes: Vec<u64>,
@@ -73,6 +76,8 @@ impl<'a, 'o> Host<'a, 'o> {
             seed,
             queues: Vec::new(),
             calls: VecDeque::new(),
+            ready: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             clocks: Clocks::default(),
             placement: Placement::Allocator,
             sizes: Vec::new(),
@@ -172,7 +177,12 @@ impl<'a, 'o> Host<'a, 'o> {
                 self.fill(buffer, FREED);
                 self.usage.used = self.usage.used.saturating_sub(rounded(self.sizes[buffer as usize]));
             }
-            Queued::Record(event) => self.clocks.record(stream, event),
+            Queued::Record(event) => {
+                self.clocks.record(stream, event);
+                for stream in self.waiting.remove(&event).unwrap_or_default() {
+                    self.look_at(stream);
+                }
+            }
             Queued::Wait(event) => self.clocks.wait(stream, event),
             Queued::Launch(launch) => {
                 for part in &launch.reads {
@@ -234,13 +244,20 @@ impl<'a, 'o> Host<'a, 'o> {
         Ok(())
     }
 
-    /// Whether the head of a queue may run now.
-    fn may_run(&self, stream: usize) -> bool {
-        match self.queues[stream].front() {
-            Some((_, Queued::Wait(event))) => self.clocks.recorded(*event),
+    /// Finds out whether the head of a queue may run now.
+    fn look_at(&mut self, stream: usize) {
+        let runs = match self.queues[stream].front() {
+            Some((_, Queued::Wait(event))) if !self.clocks.recorded(*event) => {
+                self.waiting.entry(*event).or_default().push(stream);
+                false
+            }
             Some(_) => true,
             None => false,
-        }
+        };
+        match runs {
+            true => self.ready.insert(stream),
+            false => self.ready.remove(&stream),
+        };
     }
 
     fn next(&mut self) -> Option<usize> {
@@ -249,8 +266,7 @@ impl<'a, 'o> Host<'a, 'o> {
             return Some(stream);
         };
         let start = order.next_u64() as usize % self.queues.len().max(1);
-        let count = self.queues.len();
-        (0..count).map(|i| (start + i) % count).find(|&stream| self.may_run(stream))
+        self.ready.range(start..).next().or(self.ready.first()).copied()
     }
 }
 
@@ -269,6 +285,8 @@ impl Device for Host<'_, '_> {
         self.order = self.seed.map(|seed| Pcg64Mcg::new(u128::from(seed) << 1 | 1));
         self.queues = vec![VecDeque::new(); streams];
         self.calls.clear();
+        self.ready.clear();
+        self.waiting.clear();
         self.sizes = buffers.to_vec();
         self.states = vec![State::Absent; buffers.len()];
         self.usage = Usage::default();
@@ -329,6 +347,7 @@ impl Device for Host<'_, '_> {
         while let Some(stream) = self.next() {
             if let Some((command, what)) = self.queues[stream].pop_front() {
                 self.execute(stream as u32, command, what)?;
+                self.look_at(stream);
             }
         }
         let stuck: Vec<usize> =
@@ -339,6 +358,8 @@ impl Device for Host<'_, '_> {
         }
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.calls.clear();
+        self.ready.clear();
+        self.waiting.clear();
         self.clocks.synchronize();
         Ok(())
     }
@@ -385,6 +406,9 @@ impl Device for Host<'_, '_> {
 impl Host<'_, '_> {
     fn push(&mut self, stream: u32, command: usize, what: Queued) -> Result<(), Trouble> {
         self.queues[stream as usize].push_back((command, what));
+        if self.queues[stream as usize].len() == 1 {
+            self.look_at(stream as usize);
+        }
         if self.order.is_none() {
             self.calls.push_back(stream);
         }

@@ -48,6 +48,8 @@ pub struct Options {
     pub max_elements: u64,
     /// The most ranks of a case.
     pub max_ranks: u64,
+    /// The most entries of its clocks.
+    pub max_clocks: u64,
     /// How the run is done again: the command without the case.
     pub command: String,
 }
@@ -61,6 +63,7 @@ impl Default for Options {
             inject: None,
             max_elements: Limit::Smoke.standard(),
             max_ranks: Limit::SmokeRanks.standard(),
+            max_clocks: Limit::SmokeClocks.standard(),
             command: "graph-oracle smoke".to_string(),
         }
     }
@@ -117,6 +120,14 @@ pub fn with_plan<T>(
     let mut observed = observe(&programs, &world, &domain, &run).map_err(|failure| failure.to_string())?;
     let source = Source { name: &case.name, graphs: &case.graphs, ops: &ops, world: &world };
     let plan = lower(source, &observed)?;
+    let (streams, events) = (plan.streams.len() as u64, plan.events.len() as u64);
+    let entries = streams.saturating_mul(streams + events);
+    if entries > options.max_clocks {
+        return Err(format!(
+            "its {streams} streams and {events} events have clocks of {entries} entries, the limit is {}",
+            options.max_clocks
+        ));
+    }
     Ok(then(plan, &mut observed))
 }
 

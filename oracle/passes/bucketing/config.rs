@@ -2,6 +2,7 @@
 
 use super::cap::{Cap, Interconnect};
 use crate::ops::Collective;
+use std::collections::BTreeMap;
 
 /// How a bucket is packed and unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +73,7 @@ pub struct Ranks {
     /// For every group that is not named below; `None`: the rank that the graph was recorded on, else 0.
     pub all: Option<u32>,
     /// For single groups.
-    pub by_group: Vec<(String, u32)>,
+    pub by_group: BTreeMap<String, u32>,
 }
 
 /// The configuration of one run.
@@ -186,8 +187,7 @@ impl Config {
                 _ => match key.strip_prefix("rank.") {
                     Some(group) => {
                         let rank = parse_number(key, value)?;
-                        config.rank.by_group.retain(|(name, _)| name != group);
-                        config.rank.by_group.push((group.to_string(), rank));
+                        config.rank.by_group.insert(group.to_string(), rank);
                     }
                     None => return Err(unknown_key(key)),
                 },
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(config.cap(), Cap::ByIndex(vec![64.0, 2000.0]));
         assert_eq!(config.filter, Filter::Fsdp);
         assert_eq!(config.groups.unwrap(), ["dp", "tp"]);
-        assert_eq!(config.rank, Ranks { all: Some(1), by_group: vec![("tp".to_string(), 0)] });
+        assert_eq!(config.rank, Ranks { all: Some(1), by_group: BTreeMap::from([("tp".to_string(), 0)]) });
         let spanning = |max_topo_span| Selection::Spanning { max_topo_span };
         assert_eq!(parse("selection=autoparallel").unwrap().selection, spanning(Some(1500)));
         assert_eq!(parse("max_topo_span=none selection=spanning").unwrap().selection, spanning(None));

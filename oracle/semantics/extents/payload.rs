@@ -15,8 +15,10 @@ use super::evaluation::{Evaluation, Launch};
 use super::run::{Piece, pieces};
 use super::source::{SourceId, ValueId};
 use super::{GroupId, Symbol};
+use crate::graph::Dtype;
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A tensor of a collective: indices into [`Evaluation::launches`] and [`Launch::payloads`].
@@ -113,16 +115,26 @@ struct Search<'a, 'g> {
     before: &'a Evaluation<'g>,
     after: &'a Evaluation<'g>,
     stretches: FxHashMap<(Kind, SourceId), Vec<Stretch>>,
-    /// For each tensor of `after`, by launch: what is taken, in no order.
-    taken: Vec<Vec<Vec<Range<i64>>>>,
+    /// The dtypes of the tensors of `after`, by kind, each once.
+    dtypes: FxHashMap<Kind, Vec<Dtype>>,
+    /// For elements that were looked for: how many of the stretches of their source are no place for them any more.
+    passed: FxHashMap<(Kind, Dtype, ValueId), usize>,
+    /// For each tensor of `after`, by launch: what is taken, the end of each stretch by its start. No two meet.
+    taken: Vec<Vec<BTreeMap<i64, i64>>>,
     result: Payloads,
 }
 
 impl<'a, 'g> Search<'a, 'g> {
     fn new(arena: &'a mut Arena, before: &'a Evaluation<'g>, after: &'a Evaluation<'g>) -> Self {
         let mut stretches: FxHashMap<(Kind, SourceId), Vec<Stretch>> = FxHashMap::default();
+        let mut dtypes: FxHashMap<Kind, Vec<Dtype>> = FxHashMap::default();
         for (launch, about) in after.launches.iter().enumerate() {
+            let known = dtypes.entry(kind_of(about)).or_default();
             for payload in 0..about.payloads.len() {
+                let dtype = about.payloads[payload].dtype;
+                if !known.contains(&dtype) {
+                    known.push(dtype);
+                }
                 let mut begin = 0;
                 let value = unit(about, payload);
                 for piece in pieces(arena.runs(value), 0, arena.len(value)) {
@@ -135,9 +147,9 @@ impl<'a, 'g> Search<'a, 'g> {
         }
         let times = before.launches.iter().map(|l| vec![0; l.payloads.len()]).collect();
         let members = after.launches.iter().map(|_| Vec::new()).collect();
-        let taken = after.launches.iter().map(|l| vec![Vec::new(); l.payloads.len()]).collect();
+        let taken = after.launches.iter().map(|l| vec![BTreeMap::new(); l.payloads.len()]).collect();
         let result = Payloads { members, times, extra: Vec::new(), padding: Vec::new() };
-        Search { arena, before, after, stretches, taken, result }
+        Search { arena, before, after, stretches, dtypes, passed: FxHashMap::default(), taken, result }
     }
 
     /// Finds a place for a tensor of `before`; false if there is none any more.
@@ -151,18 +163,15 @@ impl<'a, 'g> Search<'a, 'g> {
         }
         // In a bucket of another dtype the elements are the same bytes.
         let mut shapes = vec![(dtype, value)];
-        for launch in self.after.launches.iter().filter(|l| kind_of(l) == kind_of(about)) {
-            for payload in &launch.payloads {
-                if shapes.iter().all(|&(known, _)| known != payload.dtype)
-                    && let Ok(bytes) = self.arena.retyped(value, dtype, payload.dtype)
-                {
-                    shapes.push((payload.dtype, bytes));
-                }
+        for &other in self.dtypes.get(&kind_of(about)).into_iter().flatten().filter(|&&other| other != dtype)
+        {
+            if let Ok(bytes) = self.arena.retyped(value, dtype, other) {
+                shapes.push((other, bytes));
             }
         }
         for (dtype, value) in shapes {
             if let Some((after, elements)) = self.find(kind_of(about), dtype, value) {
-                self.taken[after.launch][after.payload].push(elements.clone());
+                self.taken[after.launch][after.payload].insert(elements.start, elements.end);
                 self.result.members[after.launch].push(Member { before: index, after, elements });
                 self.result.times[index.launch][index.payload] += 1;
                 return true;
@@ -171,15 +180,19 @@ impl<'a, 'g> Search<'a, 'g> {
         false
     }
 
-    fn find(
-        &mut self,
-        kind: Kind,
-        dtype: crate::graph::Dtype,
-        value: ValueId,
-    ) -> Option<(PayloadIndex, Range<i64>)> {
+    fn find(&mut self, kind: Kind, dtype: Dtype, value: ValueId) -> Option<(PayloadIndex, Range<i64>)> {
         let len = self.arena.len(value);
         let first = pieces(self.arena.runs(value), 0, len).next()?;
-        for stretch in self.stretches.get(&(kind, first.source))? {
+        let stretches = self.stretches.get(&(kind, first.source))?;
+        let passed = self.passed.entry((kind, dtype, value)).or_default();
+        // What is taken stays taken. Only among repeated elements there is another place each time.
+        let moves = |stretch: &Stretch| stretch.piece.step == 0;
+        let mut fixed = true;
+        for (i, stretch) in stretches.iter().enumerate().skip(*passed) {
+            fixed &= !moves(stretch);
+            if fixed {
+                *passed = i;
+            }
             let piece = stretch.piece;
             let launch = &self.after.launches[stretch.after.launch];
             if piece.place != first.place || launch.payloads[stretch.after.payload].dtype != dtype {
@@ -188,8 +201,8 @@ impl<'a, 'g> Search<'a, 'g> {
             let taken = &self.taken[stretch.after.launch][stretch.after.payload];
             let start = if piece.step == 0 {
                 // A repeated element: the first place that is free.
-                let free = taken.iter().map(|t| t.end).filter(|e| *e > stretch.begin).max();
-                Some(free.unwrap_or(stretch.begin)).filter(|_| piece.offset == first.offset)
+                let end = taken.last_key_value().map_or(stretch.begin, |(_, &end)| end);
+                Some(end.max(stretch.begin)).filter(|_| piece.offset == first.offset)
             } else {
                 let into = first.offset.checked_sub(piece.offset)?;
                 (0..piece.len).contains(&into).then_some(stretch.begin + into)
@@ -198,7 +211,7 @@ impl<'a, 'g> Search<'a, 'g> {
             let elements = start..start.checked_add(len)?;
             let all = unit(launch, stretch.after.payload);
             if elements.end > self.arena.len(all)
-                || taken.iter().any(|t| t.start < elements.end && elements.start < t.end)
+                || taken.range(..elements.end).next_back().is_some_and(|(_, &end)| elements.start < end)
             {
                 continue;
             }
@@ -221,11 +234,11 @@ impl<'a, 'g> Search<'a, 'g> {
         }
         for (launch, about) in self.after.launches.iter().enumerate() {
             for payload in 0..about.payloads.len() {
-                let mut taken = std::mem::take(&mut self.taken[launch][payload]);
-                taken.sort_by_key(|t| t.start);
+                let taken = std::mem::take(&mut self.taken[launch][payload]);
+                let taken = taken.into_iter().map(|(start, end)| start..end);
                 let mut done = 0;
                 let len = self.arena.len(unit(about, payload));
-                for next in taken.into_iter().chain(std::iter::once(len..len)) {
+                for next in taken.chain(std::iter::once(len..len)) {
                     if next.start > done {
                         self.result.extra.push((PayloadIndex { launch, payload }, done..next.start));
                         let is_padding = self.is_padding(unit(about, payload), done..next.start);

@@ -131,7 +131,7 @@ impl<'a> Merging<'a> {
             Group::Name(_) => graph.world.group(name).and_then(|group| group.recorded_rank),
             Group::Node(_) => None,
         };
-        let named = ranks.by_group.iter().find(|(group, _)| group == name).map(|&(_, rank)| rank);
+        let named = ranks.by_group.get(name).copied();
         let rank = named.or(ranks.all).or(recorded).unwrap_or(0);
         match member.group_size {
             Some(size) if i64::from(rank) >= size => {
@@ -180,7 +180,7 @@ impl<'a> Merging<'a> {
         }
         let starts: Vec<NodeId> = members.iter().map(|m| m.start).collect();
         if policy.keeps_metadata() {
-            metadata::mark(&mut self.editor, &starts, &nodes);
+            metadata::mark(&mut self.editor, &starts, &nodes, merged.start);
         }
         let graph = self.editor.graph();
         let name = |&id: &NodeId| graph.name(id).to_string();

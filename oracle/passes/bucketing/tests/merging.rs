@@ -209,4 +209,10 @@ fn new_nodes_say_where_they_come_from() {
              \"bucketing_stack_trace_sources\":[\"train.py line 3, in step\"],\"from_node\":[\"g0\",\"g1\"]}"
         )
     );
+    // The others refer to it, so that n members are not named n times.
+    let wait = after.find(&result.plan[0].waits[0]).unwrap();
+    let tags = after.tags(wait).unwrap();
+    assert_eq!(tags.custom.map(|c| after.text(c)), Some("{\"stage\":1}"));
+    let told = format!("{{\"from_node\":[\"{}\"]}}", result.plan[0].collective);
+    assert_eq!(tags.extra.map(|e| after.text(e)), Some(told.as_str()));
 }

@@ -6,8 +6,11 @@
 //! A node that mutates a buffer gives it a new name; later readers of the old name read the new one. The new name
 //! is the same memory: [`Program::real`] leads from each such name to the buffer that the memory was allocated for.
 //! A mutation comes after every earlier reader of its buffer. That dependency orders only, except where the
-//! reader's result is a view of the mutated memory, which then lives until the mutation is done.
+//! reader's result is a view of the mutated memory, which then lives until the mutation is done. So each of n mutations
+//! of one buffer depends on all users before it, and there are n * n of these: the orders of the reference look at each,
+//! so that none may be left out. How many there may be is limited.
 
+use crate::limits::Limit;
 use petgraph::unionfind::UnionFind;
 
 /// A buffer or graph input: an index into [`Program::buffers`].
@@ -131,6 +134,9 @@ pub enum ProgramFault {
     /// A size is negative, or sums do not fit 64 bits.
     #[error("the bytes of {0} are negative or do not fit 64 bits")]
     Bytes(String),
+    /// The nodes up to this one have more dependencies than the limit allows.
+    #[error("the nodes up to {0} depend on more buffers than the limit allows, {limit}", limit = Limit::Dependences)]
+    TooMany(String),
     /// Something refers to a buffer or node that does not exist.
     #[error("{0} refers to a buffer or node that does not exist")]
     Dangling(String),
@@ -150,8 +156,13 @@ impl Program {
         let mut names = Names::new(&buffers);
         let mut program = Program { nodes: Vec::with_capacity(declared.len()), buffers, real: Vec::new() };
         let outputs: Vec<Vec<BufferId>> = declared.iter().map(|d| d.outputs.clone()).collect();
+        let mut left = Limit::Dependences.standard();
         for (index, d) in declared.into_iter().enumerate() {
             let unmet = names.dependencies(&program.buffers, &outputs, index as NodeIndex, &d);
+            left = match left.checked_sub(unmet.len() as u64) {
+                Some(left) => left,
+                None => return Err(ProgramFault::TooMany(d.name)),
+            };
             let (mut of_nodes, mut of_inputs) = (Vec::new(), Vec::new());
             for dependency in unmet {
                 match program.buffers[dependency.buffer as usize].by {
