@@ -644,7 +644,8 @@ fn judge_outcomes_with<'a>(
         OnRanks { ranks: evidence.own_ranks.clone(), findings, rules }
     };
     let (findings, rules) = rules::join(all.par_iter().map(check).collect());
-    let undecided = undecided(&rules);
+    let foreign = all.iter().find_map(rules::foreign_unrepaired);
+    let undecided = undecided(&rules).into_iter().chain(foreign).collect();
     let acted = all.iter().any(has_acted);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
 }

@@ -352,6 +352,7 @@ fn check_input(graph: &Graph) -> Result<(), CannotJudge> {
 pub fn promises(config: &Config, all: bool) -> Promises {
     Promises {
         peak: (all && config.pass.keeps_peak()).then(|| config.budget()),
+        peaks: if config.pass == Pass::SimpleOverlap { Vec::new() } else { config.budgets.clone() },
         in_flight: None,
         fsdp_in_flight: (all && config.pass == Pass::Fsdp).then_some(1),
         exposed: None::<Budget>,

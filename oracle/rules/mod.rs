@@ -55,6 +55,7 @@ pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use graph::contradicting_records;
 pub(crate) use matching::{named_alike, named_as};
+pub(crate) use order::foreign_unrepaired;
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
 pub use proved::Evaluated;
@@ -347,14 +348,6 @@ pub static CATALOGUE: &[Rule] = &[
                     strides, offsets and devices recorded of their results.",
         reason: "A repair that edits nodes is another pass.",
         check: order::same_nodes,
-    },
-    Rule {
-        id: "order/repair-keeps-nodes",
-        severity: Severity::Soundness,
-        passes: BUCKETING,
-        statement: "The graph before the repair, where it is known, has the nodes of the result with the same arguments.",
-        reason: "What is found in it is said of this result.",
-        check: order::repair_keeps_nodes,
     },
     Rule {
         id: "order/acyclic",

@@ -274,15 +274,11 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The graph before the repair is one of this result. Where it is not, the repair edits nodes or the graph is another
-/// result's: which, nobody can tell.
-pub(super) fn repair_keeps_nodes(evidence: &Evidence) -> Checked {
-    let Some(unrepaired) = &evidence.unrepaired else {
-        return Checked::NotChecked(
-            "no graph before the repair is known that differs from the result".into(),
-        );
-    };
-    let (was, is) = (unrepaired.graph, evidence.after.graph);
+/// Why the graph before the repair is not one of this result, if it is not: either the repair edits nodes, or the graph is
+/// another result's. Which, nobody can tell, so what is found in it convicts nobody.
+pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<String> {
+    let was = evidence.unrepaired.as_ref()?.graph;
+    let is = evidence.after.graph;
     let calls = Calls::new(was, is);
     let changed = was.ids().find_map(|id| {
         let name = was.name(id);
@@ -295,14 +291,11 @@ pub(super) fn repair_keeps_nodes(evidence: &Evidence) -> Checked {
         }
     });
     let added = || is.ids().map(|id| is.name(id)).find(|name| was.find(name).is_none());
-    let doubt = changed.or_else(|| added().map(|name| format!("{name} of the result is not in it")));
-    match doubt {
-        None => Checked::Findings(Vec::new()),
-        Some(doubt) => Checked::Undecided(format!(
-            "the graph before the repair is not that of this result: {doubt}; either the repair edits nodes, or it is the \
-             graph of another result"
-        )),
-    }
+    let how = changed.or_else(|| added().map(|name| format!("{name} of the result is not in it")))?;
+    Some(format!(
+        "the graph before the repair is not that of this result: {how}; either the repair edits nodes, or it is the graph \
+         of another result"
+    ))
 }
 
 /// In which way a node's recorded result is another one after, as far as both sides record it in numbers.

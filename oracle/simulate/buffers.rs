@@ -34,6 +34,8 @@ pub struct Buffer {
 pub struct Buffers {
     /// In order of allocation.
     pub buffers: Vec<Buffer>,
+    /// The nodes that make a buffer of which no size is known; it counts 0.
+    pub unknown: Vec<NodeId>,
 }
 
 /// The most bytes that are live at once.
@@ -72,7 +74,7 @@ impl Buffers {
                 users[access.part.storage.index()].push(id);
             }
         }
-        let mut buffers = Vec::with_capacity(storages.len());
+        let (mut buffers, mut unknown) = (Vec::with_capacity(storages.len()), Vec::new());
         for (id, mut users) in storages.ids().zip(users) {
             let storage = storages.storage(id);
             let made = !storage.external && graph.node(storage.by).op == Op::Call;
@@ -84,7 +86,11 @@ impl Buffers {
                 let tensor = storages.tensor(storage.by, storage.place as usize)?;
                 graph.bytes(graph.tensor(tensor))
             };
-            let bytes = storage.bytes.or_else(hinted).unwrap_or(0).max(0);
+            let bytes = storage.bytes.or_else(hinted);
+            if bytes.is_none() {
+                unknown.push(storage.by);
+            }
+            let bytes = bytes.unwrap_or(0).max(0);
             users.sort_unstable();
             users.dedup();
             users.retain(|&user| user != storage.by && graph.node(user).op == Op::Call);
@@ -99,7 +105,7 @@ impl Buffers {
                 users,
             });
         }
-        Buffers { buffers }
+        Buffers { buffers, unknown }
     }
 
     /// The peak when node `n` runs in step `step_of[n]`; nodes without a step do not run. All allocations of a step

@@ -8,8 +8,10 @@ use std::cell::OnceCell;
 /// What a pass promises beyond being right, and the figures to judge it by.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Promises {
-    /// The share of the peak before by which the peak may grow.
+    /// The share of the peak before by which the peak may grow on all ranks.
     pub peak: Option<f64>,
+    /// The same of each rank, where they differ; ranks beyond these have them in turn.
+    pub peaks: Vec<f64>,
     /// Exposed time, seconds.
     pub exposed: Option<Budget>,
     /// For how long a single all-gather may be exposed, seconds.
@@ -103,6 +105,19 @@ impl<'a> Evidence<'a> {
     /// The graph before of an outcome.
     pub fn before(&self, outcome: &Outcome) -> &Side<'a> {
         &self.before[outcome.before]
+    }
+
+    /// By how much the peak of an outcome may grow: what is promised of every rank that has it.
+    pub(super) fn peak_of(&self, outcome: &Outcome) -> Option<f64> {
+        let all = self.promises.peak?;
+        let own = |rank: u32| self.promises.peaks.get(rank as usize % self.promises.peaks.len().max(1));
+        let world = self.before(outcome).graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
+        let ranks = match outcome.ranks.is_empty() {
+            // More ranks than budgets have no other ones.
+            true => (0..world.min(self.promises.peaks.len() as u32)).collect(),
+            false => outcome.ranks.clone(),
+        };
+        Some(ranks.into_iter().filter_map(own).copied().min_by(f64::total_cmp).unwrap_or(all))
     }
 
     /// What an outcome's graph keeps in memory.

@@ -113,17 +113,29 @@ fn steps(
 
 /// The peak, recomputed.
 pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
-    let Some(budget) = evidence.promises.peak else {
+    if evidence.promises.peak.is_none() {
         return Checked::NotChecked("no budget of peak memory was promised".into());
-    };
-    let mut findings = Vec::new();
+    }
+    let (mut findings, mut doubt) = (Vec::new(), None);
     for outcome in &evidence.outcomes {
+        let Some(budget) = evidence.peak_of(outcome) else { continue };
         let graph = evidence.before(outcome).graph;
         let buffers = evidence.buffers(outcome);
         let (was, n) = steps(evidence, outcome, &|id| Some(id.0));
         let (is, m) = steps(evidence, outcome, &|id| outcome.place[id.index()]);
         let (before, after) = (buffers.peak(&was, n), buffers.peak(&is, m));
         if (after.bytes - before.bytes) as f64 <= before.bytes as f64 * budget {
+            continue;
+        }
+        if let Some(&node) = buffers.unknown.first() {
+            // With it, the peak may have been as high before.
+            let name = graph.name(node);
+            doubt.get_or_insert_with(|| {
+                format!(
+                    "the peak grows from {} to {} bytes, and the size of {name} is not known",
+                    before.bytes, after.bytes
+                )
+            });
             continue;
         }
         let at =
@@ -150,7 +162,10 @@ pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
                 ),
         );
     }
-    Checked::Findings(findings)
+    match doubt.filter(|_| findings.is_empty()) {
+        Some(doubt) => Checked::Undecided(doubt),
+        None => Checked::Findings(findings),
+    }
 }
 
 /// Exposed time.

@@ -68,6 +68,7 @@ fn a_graph_is_a_schedule_of_itself() {
         in_flight: Some(1),
         fsdp_in_flight: Some(1),
         progress: false,
+        peaks: Vec::new(),
         one_order: true,
         estimates: Estimates::default(),
     };
@@ -190,6 +191,16 @@ d = relu(w)\noutput (b, d)"
     assert_eq!(rules(Promises { in_flight: Some(2), ..Promises::default() }), Vec::<&str>::new());
     assert_eq!(rules(Promises { peak: Some(0.1), ..Promises::default() }), ["schedule/peak-within-budget"]);
     assert_eq!(rules(Promises { peak: Some(1.0), ..Promises::default() }), Vec::<&str>::new());
+    // Each rank has its own budget, and one order for all ranks keeps that of each.
+    let of_ranks = |ranks: &[u32], peaks: &[f64]| {
+        let promises = Promises { peak: Some(0.1), peaks: peaks.to_vec(), ..Promises::default() };
+        let evidence = Evidence::per_rank(&[(ranks.to_vec(), &before, &after)], promises);
+        check_all(&evidence).0.len()
+    };
+    assert_eq!((of_ranks(&[], &[1.0, 0.1]), of_ranks(&[], &[1.0, 1.0])), (1, 0));
+    assert_eq!((of_ranks(&[0], &[1.0, 0.1]), of_ranks(&[1], &[1.0, 0.1])), (0, 1));
+    assert_eq!((of_ranks(&[2], &[1.0, 0.1]), of_ranks(&[0, 2], &[1.0, 0.1])), (0, 0));
+    assert_eq!((of_ranks(&[], &[1.0, 1.0, 1.0, 1.0, 0.1]), of_ranks(&[0, 1], &[1.0, 0.1])), (0, 1));
     assert_eq!(rules(Promises { displacement: Some(0.1), ..Promises::default() }), ["schedule/displacement"]);
     assert_eq!(rules(Promises { displacement: Some(0.25), ..Promises::default() }), Vec::<&str>::new());
     // Back again more is exposed.
