@@ -178,10 +178,13 @@ pub fn compare_read(
         return Read::SameResults;
     }
     // Several operands may change together, and make up for one another; then the results speak.
-    let may_make_up = differs
-        && (Operator::named(before.graph.target(node)).has_exchange
-            || comparer.changed(before, after, (node, twin)) > 1);
-    if may_make_up {
+    let may_make_up = |comparer: &mut Comparer<'_>| {
+        Operator::named(before.graph.target(node)).has_exchange
+            || before.graph.node(node).op == Op::Call
+                && before.results(node) > 0
+                && comparer.changed(before, after, (node, twin)) > 1
+    };
+    if differs && may_make_up(&mut comparer) {
         let old = before.value(comparer.judge.arena, node, 0).and_then(Result::ok);
         let new = after.value(comparer.judge.arena, twin, 0).and_then(Result::ok);
         if !old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new)) {
