@@ -330,7 +330,11 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
         let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));
         let user = before.graph.name(rewire.user);
         let mut wrong = Vec::new();
-        if let (Some(p), Some(q)) = (before.graph.tensor_of(rewire.old), after.graph.tensor_of(rewire.new))
+        // Who takes something else although what it took is still there may make the same of it: a sum in two steps.
+        let is_gone = c.after_of.get(rewire.old.index()).is_none_or(Option::is_none);
+        if is_gone
+            && let (Some(p), Some(q)) =
+                (before.graph.tensor_of(rewire.old), after.graph.tensor_of(rewire.new))
             && !same_looks(before.graph, p, after.graph, q)
         {
             let (s, t) = (tell_tensor(before.graph, p), tell_tensor(after.graph, q));

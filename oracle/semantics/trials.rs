@@ -169,15 +169,18 @@ impl Answers {
         of.filter(|_| matches!(difference.aspect, Aspect::Value { .. }))
     }
 
-    /// Whether no number differed in any trial, or by roundings alone, and each that terms tell apart could have differed.
-    /// What another way takes for a difference is then another way to come to the same values.
+    /// Whether numbers are equal and are believed, or differ by roundings alone. What another way takes for a difference is
+    /// then another way to come to the same values.
     pub fn are_clear(&self) -> bool {
         let Ok((before, after)) = &self.numbers else { return false };
         let differences = compare(before, after);
         let is_rounded = |one| self.excuse(one).is_some_and(|excuse| excuse.by_rounding);
         let same_terms = || matches!(&self.terms, Some(Ok((one, other))) if compare(one, other).is_empty());
         match differences.is_empty() {
-            true => self.unmoved.is_empty() && (self.trials >= LEAST_TRIALS || same_terms()),
+            true => {
+                let is_believed = self.unmoved.is_empty() && self.apart.is_none() && self.ends.is_none();
+                is_believed && (self.trials >= LEAST_TRIALS || same_terms())
+            }
             false => differences.iter().all(is_rounded),
         }
     }

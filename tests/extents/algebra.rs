@@ -37,6 +37,9 @@ fn operands_of_sums_and_products_commute() {
     }
     let difference = |a: &str, b: &str| format!("s = sub({a}, {b}): f32[4, 4]\noutput s");
     assert_differ(&difference("x", "y"), &difference("y", "x"));
+    // Both operands are others, and make up for one another.
+    let negatives = "n = neg(y): f32[4, 4]\nm = neg(x): f32[4, 4]\n";
+    assert_unknown(&difference("x", "y"), &format!("{negatives}{}", difference("n", "m")));
     let scaled = |a: &str, b: &str| format!("s = add({a}, {b}, alpha=2): f32[4, 4]\noutput s");
     assert_differ(&scaled("x", "y"), &scaled("y", "x"));
 }
@@ -211,7 +214,7 @@ fn what_may_be_an_identity_is_not_known() {
 }
 
 /// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, the
-/// larger of a value and itself, and the negative of a negative. Of other inputs it is another value.
+/// larger of a value and itself, and the negative times -1. Of other inputs it is another value.
 #[test]
 fn what_may_give_back_its_operand_is_not_known() {
     let plain = "v = add(x, 0.5): f32[4, 4]
@@ -225,16 +228,19 @@ output m";
         "u = unsqueeze(f, 0): f32[1, 4, 4]\nk = sum(u, [0]): f32[4, 4]",
         "k = aten.tril.default(f, 10): f32[4, 4]",
         "k = maximum(f, f): f32[4, 4]",
-        "n = neg(f): f32[4, 4]\nk = neg(n): f32[4, 4]",
+        "n = neg(f): f32[4, 4]\nk = mul(n, -1.0): f32[4, 4]",
     ] {
         assert_unknown(plain, &plain.replace("m = mm(f", &format!("{kept}\nm = mm(k")));
         let other = kept.replace("(f", "(z").replace(", f)", ", z)");
         assert_differ(plain, &plain.replace("m = mm(f", &format!("{other}\nm = mm(k")));
     }
-    // A factor that is negated twice is still a product of others.
+    // A factor that is negated in two ways is still a product of others.
     let product = "a = mul(x, 3.0): f32[4, 4]\nf = mul(x, y): f32[4, 4]\nm = mul(a, f): f32[4, 4]\noutput m";
-    let twice = "n = neg(f): f32[4, 4]\nk = neg(n): f32[4, 4]\nm = mul(a, k)";
+    let twice = "n = neg(f): f32[4, 4]\nk = mul(n, -1.0): f32[4, 4]\nm = mul(a, k)";
     assert_unknown(product, &product.replace("m = mul(a, f)", twice));
+    // Negated twice it is what it was.
+    let undone = twice.replace("mul(n, -1.0)", "neg(n)");
+    assert_equal(&judged(product, &product.replace("m = mul(a, f)", &undone)));
 }
 
 /// A dimension counted from the last one is the same dimension.

@@ -172,16 +172,21 @@ pub fn compare_read(
     let mut comparer = Comparer { judge: Judge::new(arena), all: Vec::new() };
     let old = before.value_read(comparer.judge.arena, node, index);
     let new = after.value_read(comparer.judge.arena, twin, index);
+    let resized = old.as_ref().map(|old| &old.sizes) != new.as_ref().map(|new| &new.sizes);
     let differs = old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new));
     // What an operator makes of other values may be the same still: operands that may be exchanged.
     if comparer.results_equal(before, after, (node, twin), !differs) {
         return Read::SameResults;
     }
-    // Several operands may change together, and make up for one another; then the results speak.
-    let may_make_up = differs
-        && (Operator::named(before.graph.target(node)).has_exchange
-            || comparer.changed(before, after, (node, twin)) > 1);
-    if may_make_up {
+    // Several operands may change together, and make up for one another, and sizes with what is done to them; then the
+    // results speak.
+    let may_make_up = |comparer: &mut Comparer<'_>| {
+        Operator::named(before.graph.target(node)).has_exchange
+            || before.graph.node(node).op == Op::Call
+                && before.results(node) > 0
+                && (resized || comparer.changed(before, after, (node, twin)) > 1)
+    };
+    if differs && may_make_up(&mut comparer) {
         let old = before.value(comparer.judge.arena, node, 0).and_then(Result::ok);
         let new = after.value(comparer.judge.arena, twin, 0).and_then(Result::ok);
         if !old.zip(new).is_some_and(|(old, new)| comparer.part(&old, &new)) {
