@@ -8,7 +8,7 @@ use graph_oracle::case::{Case, Expectation, Expected, Program, Recorded, Recorde
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Judgement, Options, Values, Verdict};
-use graph_oracle::rules::{CATALOGUE, PassKind, RuleStatus, WAYS_AGREE, memory, schedule};
+use graph_oracle::rules::{self, CATALOGUE, PassKind, RuleStatus, WAYS_AGREE, memory, schedule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -132,7 +132,7 @@ fn agrees(judgement: &Judgement, expected: &Expected) -> Result<(), String> {
         | (Expected::Undecided, Verdict::Undecided(_)) => true,
         (Expected::Violates(rules), Verdict::Violated(_)) => {
             let found = judgement.violated_rules();
-            rules.iter().all(|rule| found.contains(&rule.as_str()))
+            rules.iter().all(|rule| found.contains(&rules::current_id(rule)))
         }
         _ => false,
     };

@@ -50,7 +50,7 @@ fn ids_of_rules_are_unique() {
     ids.dedup();
     assert_eq!(ids.len(), count);
     let of = |id| graph_oracle::rules::statement(id).unwrap().passes;
-    assert!(of("graph/well-formed").contains(&PassKind::Partition));
+    assert!(of("rewrite/well-formed").contains(&PassKind::Partition));
     assert!(of(graph_oracle::rules::WAYS_AGREE).contains(&PassKind::Bucketing));
 }
 

@@ -177,7 +177,7 @@ fn a_result_for_another_world_is_wrong() {
             let output = program(&["check", pass, &before, &after]);
             let report = text(&output.stdout) + &text(&output.stderr);
             assert_eq!(output.status.code(), Some(status), "{pass} {world}: {report}");
-            assert_eq!(report.contains("graph/well-formed:"), status == 1, "{pass} {world}: {report}");
+            assert_eq!(report.contains("rewrite/well-formed:"), status == 1, "{pass} {world}: {report}");
         }
     }
 }

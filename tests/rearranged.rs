@@ -153,7 +153,7 @@ fn rows_of_all_reduce_scatters_flipped() {
         for values in [Values::Auto, Values::ProofFirst, Values::Execute] {
             let mut seen = Seen::default();
             let judgement = judged(&before, "bucketing", &[&after], values);
-            seen.note(format!("{edit:?}, {}", values.name()), &judgement, "bucket/rank-semantics-equal");
+            seen.note(format!("{edit:?}, {}", values.name()), &judgement, "rewrite/values");
             seen.check(1);
         }
     }
@@ -180,7 +180,7 @@ fn rearranged_steps_are_never_equal() {
             let Some(after) = rearranged(&before, &[spot], edit) else { continue };
             let judgement = judged(&before, "bucketing", &[&after], Values::Execute);
             let what = format!("{name}: {edit:?} of {} for {:?}", before.name(spot.0), spot.1);
-            seen.note(what, &judgement, "bucket/rank-semantics-equal");
+            seen.note(what, &judgement, "rewrite/values");
         }
     }
     seen.check(1);

@@ -13,7 +13,7 @@
 //! A link says where it is tracked, and is required.
 
 use super::{Distinct, digest};
-use crate::rules::{Finding, WAYS_AGREE, statement, worker};
+use crate::rules::{Finding, WAYS_AGREE, current_id, statement, worker};
 use serde::{Deserialize, Serialize};
 
 /// One known finding.
@@ -58,7 +58,7 @@ impl KnownList {
             if line.trim().is_empty() || line.trim_start().starts_with('#') {
                 continue;
             }
-            let known: Known = serde_json::from_str(line).map_err(|error| {
+            let mut known: Known = serde_json::from_str(line).map_err(|error| {
                 let (column, text) = (error.column().max(1), error.to_string());
                 let words = text.split(" at line ").next().unwrap_or(&text);
                 format!("{}:{column}: {words}", i + 1)
@@ -72,6 +72,8 @@ impl KnownList {
                     ));
                 }
             }
+            known.rule = current_id(&known.rule).to_string();
+            known.brings.iter_mut().for_each(|rule| *rule = current_id(rule).to_string());
             if known.shape.is_some() && !known.words.is_empty() {
                 return Err(format!(
                     "{}:1: words are looked at before a case is reduced, and shape after",

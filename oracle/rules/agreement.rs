@@ -18,7 +18,7 @@
 //! E takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators take
 //! what they are given. A result without elements may be of another dtype than recorded, and a node that nobody reads may
 //! be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded result do not
-//! fit their operator is a fault of structure (`bucket/metadata-true`), which needs no values. So where T or N find another
+//! fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where T or N find another
 //! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
 //! has; otherwise it does. Nor does it contradict anything if E finds a difference in what rests on such a fault.
 //!

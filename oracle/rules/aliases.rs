@@ -20,7 +20,7 @@ use crate::graph::{Dim, Graph, NodeId, Op, TensorId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The id of the rule.
-pub(super) const ID: &str = "graph/aliases-kept";
+pub(super) const ID: &str = "rewrite/aliases";
 
 /// What the rule states, and why.
 pub(super) const STATEMENT: (&str, &str) = (

@@ -415,7 +415,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         findings.push(
             evidence
                 .finding(
-                    "bucket/metadata-true",
+                    "rewrite/metadata",
                     Stage::After,
                     format!("{name} is recorded in the storage of {other_name}"),
                 )
@@ -439,7 +439,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         let title = format!("the recorded storage of {} is not true", after.graph.name(id));
         findings.push(
             evidence
-                .finding("bucket/metadata-true", Stage::After, title)
+                .finding("rewrite/metadata", Stage::After, title)
                 .after_nodes(evidence, [id])
                 .fact(format!("{} calls {}", after.graph.name(id), after.graph.target(id)))
                 .then("a fresh result fills its storage, and a view has that of what it is a view of")
@@ -456,7 +456,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             let name = after.graph.name(id);
             let mut finding = evidence
                 .finding(
-                    "bucket/metadata-true",
+                    "rewrite/metadata",
                     Stage::After,
                     format!("the recorded result of {name} is not true"),
                 )
@@ -480,7 +480,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             .is_some_and(|twin| old.binary_search_by_key(&twin, |(node, _)| *node).is_ok());
         if !excused {
             let name = after.graph.name(id);
-            let finding = evidence.finding("bucket/metadata-true", Stage::After, format!("{name} raises"));
+            let finding = evidence.finding("rewrite/metadata", Stage::After, format!("{name} raises"));
             let finding = finding.after_nodes(evidence, [id]);
             findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).however(why));
         }
@@ -496,7 +496,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));
         if let Some(why) = fault {
             let title = format!("the device of {} is not true", after.graph.name(id));
-            let finding = evidence.finding("bucket/metadata-true", Stage::After, title);
+            let finding = evidence.finding("rewrite/metadata", Stage::After, title);
             findings
                 .push(finding.after_nodes(evidence, [id]).then("values stay on their device").however(why));
         }

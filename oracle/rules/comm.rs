@@ -360,7 +360,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                 };
                 let mut finding = evidence
                     .finding(
-                        "comm/same-order-across-ranks",
+                        "rewrite/collectives",
                         Stage::After,
                         format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
                     )
@@ -484,7 +484,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool)
         return None;
     }
     let mut finding = evidence.finding(
-        "comm/same-order-across-ranks",
+        "rewrite/collectives",
         Stage::After,
         format!("{} ranks wait for each other", stuck.len()),
     );
@@ -554,7 +554,7 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
                 continue;
             }
             let finding = evidence
-                .finding("comm/wait-before-use", stage, fault.title)
+                .finding("rewrite/in-flight", stage, fault.title)
                 .side_nodes(evidence, side, fault.nodes.iter().copied())
                 .then(fault.then)
                 .however(fault.however);

@@ -3,7 +3,7 @@
 use super::{Checked, Evidence, Side, Stage, aliases};
 use crate::analysis::fault::{Fault, FaultKind};
 
-/// The statement of `graph/well-formed`, which several families have, and its reason.
+/// The statement of `rewrite/well-formed`, which several families have, and its reason.
 pub(super) const WELL_FORMED: (&str, &str) = (
     "The result, of a partition each part, is a graph: unique names, existing references, arguments that fit the operator, \
      one output, nested as before, a consistent world.",
@@ -13,8 +13,8 @@ pub(super) const WELL_FORMED: (&str, &str) = (
 /// The result has no faults that the input had not.
 ///
 /// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references
-/// to erased nodes (`bucket/users-rewired`), recorded results (`bucket/metadata-true`) and waits
-/// (`comm/wait-before-use`).
+/// to erased nodes (`bucket/users-rewired`), recorded results (`rewrite/metadata`) and waits
+/// (`rewrite/in-flight`).
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
     let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
         if values == count && found != expected {
             let [one, other] = apart(&expected, &found);
             let finding = evidence.finding(
-                "graph/well-formed",
+                "rewrite/well-formed",
                 stage,
                 "the results are nested in another way".to_string(),
             );
@@ -36,7 +36,9 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
         }
         if let Some(title) = evidence.before.graph.world.contradiction(&side.graph.world) {
             findings.push(
-                evidence.finding("graph/well-formed", stage, title).then("ranks and groups stay as they are"),
+                evidence
+                    .finding("rewrite/well-formed", stage, title)
+                    .then("ranks and groups stay as they are"),
             );
         }
         for fault in evidence.faults_of(side) {
@@ -52,7 +54,7 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
                 continue;
             }
             findings.push(
-                evidence.finding("graph/well-formed", stage, title).side_nodes(evidence, side, fault.node),
+                evidence.finding("rewrite/well-formed", stage, title).side_nodes(evidence, side, fault.node),
             );
         }
     }

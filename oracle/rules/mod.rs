@@ -281,7 +281,7 @@ pub static CATALOGUE: &[Rule] = &[
         check: bucket::failure_atomic,
     },
     Rule {
-        id: "graph/well-formed",
+        id: "rewrite/well-formed",
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: graph::WELL_FORMED.0,
@@ -332,7 +332,7 @@ pub static CATALOGUE: &[Rule] = &[
         check: comm::rank_invariant_choice,
     },
     Rule {
-        id: "comm/same-order-across-ranks",
+        id: "rewrite/collectives",
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "For each process group the sequence (kind, reduction, dtype, sizes) is the same on all its ranks, \
@@ -366,7 +366,7 @@ pub static CATALOGUE: &[Rule] = &[
         check: order::list_topological,
     },
     Rule {
-        id: "comm/wait-before-use",
+        id: "rewrite/in-flight",
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "Every collective is waited for exactly once, before any use of its value.",
@@ -409,7 +409,7 @@ pub static CATALOGUE: &[Rule] = &[
         check: bucket::users_rewired,
     },
     Rule {
-        id: "bucket/metadata-true",
+        id: "rewrite/metadata",
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
@@ -597,7 +597,7 @@ fn by_weight(findings: &mut [Finding]) {
     let counted = place("comm/moved-exactly-once");
     let has_cause = findings.iter().any(|finding| finding.is_cause);
     let weight = |finding: &Finding| match finding.rule {
-        "order/acyclic" | "order/list-topological" | "comm/wait-before-use" if has_cause => (counted, 0),
+        "order/acyclic" | "order/list-topological" | "rewrite/in-flight" if has_cause => (counted, 0),
         _ if finding.is_cause => (counted, 1),
         rule => (place(rule), 2),
     };

@@ -1,4 +1,4 @@
-//! `bucket/rank-semantics-equal`: what both graphs compute, by whichever ways of knowing apply.
+//! `rewrite/values`: what both graphs compute, by whichever ways of knowing apply.
 //!
 //! Three ways (see [`semantics`](crate::semantics)): numbers on every rank, terms, and extents. Each gives its own
 //! answer, and a difference found by any of them is a finding. A way that does not apply says why; only where none

@@ -8,7 +8,7 @@ use graph_oracle::semantics::extents::Comparison;
 use std::path::Path;
 
 /// Rules whose violation shows in the values of the case.
-const ABOUT_VALUES: [&str; 2] = ["bucket/rank-semantics-equal", "bucket/users-rewired"];
+const ABOUT_VALUES: [&str; 2] = ["rewrite/values", "bucket/users-rewired"];
 
 #[test]
 fn cases_are_judged_as_they_expect() {

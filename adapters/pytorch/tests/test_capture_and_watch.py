@@ -137,7 +137,7 @@ class Check(Group):
         output.args = ((next(node for node in wrong.graph.nodes if node.name == "relu_default"),),)
         verdict = judge.check(module, wrong, "bucketing")
         self.assertFalse(verdict)
-        self.assertIn("bucket/rank-semantics-equal", [*verdict.violated, *verdict.rules])
+        self.assertIn("rewrite/values", [*verdict.violated, *verdict.rules])
         self.assertIn("is wrong", str(verdict))
         self.assertIn("relu_default", str(verdict))
 

@@ -1,6 +1,6 @@
 """A bucket of all-reduces flattens a member with view, which its strides do not allow after all-gathers were bucketed.
 
-Pass bucketing with kind=all mode=coalesced selection=adjacent, PyTorch 2.15.0+cu132; breaks bucket/metadata-true.
+Pass bucketing with kind=all mode=coalesced selection=adjacent, PyTorch 2.15.0+cu132; breaks rewrite/metadata.
 Needs torch alone. Exit status 1 if the failure shows, else 0.
 """
 

@@ -1,6 +1,6 @@
 """Behind an ordering edge the metadata of a view of a bucket stays as it was before the bucket.
 
-Pass bucketing with kind=all_reduce mode=default selection=adjacent, PyTorch 2.15.0+cu132; breaks bucket/metadata-true.
+Pass bucketing with kind=all_reduce mode=default selection=adjacent, PyTorch 2.15.0+cu132; breaks rewrite/metadata.
 Needs torch alone. Exit status 1 if the failure shows, else 0.
 
 The same graph without and with an ordering edge (control_deps) to a view of a wait. After the pass what is recorded of the view is

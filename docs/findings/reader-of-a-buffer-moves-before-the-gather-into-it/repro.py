@@ -1,6 +1,6 @@
 """A reader of the buffer of all_gather_into_tensor_out, through a view of it, moves before the gather: it reads memory that nobody wrote.
 
-Pass bucketing with kind=all mode=default cap=144B selection=adjacent max_topo_span=30, PyTorch 2.15.0+cu132; breaks bucket/rank-semantics-equal.
+Pass bucketing with kind=all mode=default cap=144B selection=adjacent max_topo_span=30, PyTorch 2.15.0+cu132; breaks rewrite/values.
 Needs torch alone. Exit status 1 if the failure shows, else 0.
 """
 

@@ -1,6 +1,6 @@
 """A bucket of gathers starts before the copy that fills its input: the ranks gather memory that nobody wrote.
 
-Pass bucketing, PyTorch 2.9.0+cu128; breaks bucket/rank-semantics-equal.
+Pass bucketing, PyTorch 2.9.0+cu128; breaks rewrite/values.
 Needs torch alone. Exit status 1 if the failure shows, else 0.
 """
 

@@ -1,6 +1,6 @@
 """The metadata of a view of a bucket's result stays as it was before the bucket.
 
-Pass bucketing (reduce-scatters), PyTorch 2.9.0+cu128; breaks bucket/metadata-true.
+Pass bucketing (reduce-scatters), PyTorch 2.9.0+cu128; breaks rewrite/metadata.
 Needs torch alone. Exit status 1 if the failure shows, else 0.
 
 After the pass what is recorded of the view is compared with what the view reads.

@@ -19,7 +19,7 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for (side, part) in evidence.parts() {
         if let Some(why) = evidence.joint.graph.world.contradiction(&side.graph.world) {
-            let finding = evidence.finding("graph/well-formed", format!("{part}: {why}"));
+            let finding = evidence.finding("rewrite/well-formed", format!("{part}: {why}"));
             findings.push(finding.however("ranks and groups stay as they are", "these are others"));
         }
         for fault in side.faults() {
@@ -33,7 +33,7 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
             }
             findings.push(
                 evidence
-                    .finding("graph/well-formed", format!("{part}: {text}"))
+                    .finding("rewrite/well-formed", format!("{part}: {text}"))
                     .nodes(evidence, fault.node.map(|node| side.graph.name(node)))
                     .however("a part is a graph", "this is none"),
             );

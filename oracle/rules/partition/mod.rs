@@ -77,7 +77,7 @@ pub static CATALOGUE: &[PartitionRule] = &[
         check: again::total,
     },
     PartitionRule {
-        id: "graph/well-formed",
+        id: "rewrite/well-formed",
         severity: Severity::Soundness,
         statement: super::graph::WELL_FORMED.0,
         reason: super::graph::WELL_FORMED.1,
