@@ -32,7 +32,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let answers = pair.ask(question);
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
     let name = |place: &Place| subject(evidence.after.graph, place).0;
-    let doubt = answers.doubt(name).filter(|_| matches!(numbers, ValueResult::Equal(_)));
+    let doubt = answers.doubt(name).filter(|_| !answers.reals && matches!(numbers, ValueResult::Equal(_)));
     let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, ValueResult::Unknown))];
     if let Some(runs) = &answers.terms {
         let mut terms = prepared.answer(evidence, &answers, runs);
@@ -107,6 +107,13 @@ impl<'e> Prepared<'e> {
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
         let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
+        if answers.reals && all.is_empty() && differences.is_empty() && before.domain == "numbers" {
+            return ValueResult::Equal(format!(
+                "{}, as real numbers: the same sums and products of the same calls (tested modulo a prime, not proved); \
+                 bits may differ",
+                answers.words(after)
+            ));
+        }
         if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
             return ValueResult::Unknown(why);
         }

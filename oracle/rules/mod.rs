@@ -57,7 +57,7 @@ pub(crate) use graph::contradicting_records;
 pub(crate) use matching::{named_alike, named_as};
 pub(crate) use order::foreign_unrepaired;
 pub(crate) use policies::budget;
-pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies};
+pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
 pub use proved::Evaluated;
 pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
 pub use side::{LaunchReachability, Side};
@@ -127,7 +127,8 @@ pub fn judge_options(pass: PassKind) -> &'static [&'static str] {
         PassKind::Bucketing | PassKind::Repair => JUDGE_OPTIONS,
         PassKind::Partition => partition::JUDGE_OPTIONS,
         PassKind::Schedule => schedule::JUDGE_OPTIONS,
-        PassKind::Rewrite | PassKind::Memory | PassKind::Execute => &[],
+        PassKind::Rewrite => REWRITE_OPTIONS,
+        PassKind::Memory | PassKind::Execute => &[],
     }
 }
 

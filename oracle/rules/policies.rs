@@ -101,12 +101,20 @@ pub struct Policies {
     pub cost: CostModel,
     /// The repaired order is exactly the stable sort's.
     pub exact_order: bool,
+    /// Whether sums and products may be taken in another order or grouping.
+    pub reassociation: bool,
     /// Whether the options state the promises: what is stated and cannot be checked is undecided.
     pub stated: bool,
 }
 
 /// Options that concern the judge and not the pass.
 pub const JUDGE_OPTIONS: &[&str] = &["promises", "peak_budget", "exposed_budget"];
+
+/// Options of a rewrite: what it may do beyond keeping every bit.
+pub const REWRITE_OPTIONS: &[&str] = &["allow"];
+
+/// Names that `allow=` takes.
+const ALLOWED: &[&str] = &["reassociation"];
 
 /// Names that `promises=` takes.
 const PROMISES: &[&str] = &["all", "cap", "min_size", "adjacency", "topo_span", "maximal", "order"];
@@ -124,6 +132,13 @@ impl Policies {
         let promises = config.words("promises").map_err(text)?.unwrap_or_default();
         if let Some(unknown) = promises.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
+        }
+        let allowed = config.words("allow").map_err(text)?.unwrap_or_default();
+        if let Some(unknown) = allowed.iter().find(|name| !ALLOWED.contains(name)) {
+            return Err(format!(
+                "nothing is called {unknown:?} that may be allowed; there are: {}",
+                ALLOWED.join(", ")
+            ));
         }
         let stated = |key: &str| config.get(key).is_some();
         // Whoever keeps all promises keeps a span as one of them.
@@ -179,6 +194,7 @@ impl Policies {
             exposed_time: budget(config, "exposed_budget")?,
             cost: CostModel::default(),
             exact_order: promised("order"),
+            reassociation: allowed.contains(&"reassociation"),
             stated: is_stated,
         })
     }

@@ -113,6 +113,8 @@ pub struct ValueEvidence {
     pub rewires: Rewires,
     /// Whether numbers were equal in all trials, or but for roundings, and could have differed.
     pub numbers_clear: bool,
+    /// Whether roundings may differ, and everything is equal as real numbers.
+    pub equal_as_reals: bool,
 }
 
 /// What is proved of rewired references.
@@ -164,9 +166,12 @@ impl ValueEvidence {
             let is_equal =
                 |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));
             let open = !is_equal(first) || !others.iter().all(is_equal);
-            let question = Question { open, both: asked.both, agree: asked.agree };
+            let reals = first.policies.reassociation;
+            let question = Question { open, both: asked.both, agree: asked.agree, reals };
             let (results, clear) = executed::execute(first, asked.element_limit, question);
             first.values.numbers_clear = clear;
+            first.values.equal_as_reals =
+                reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
             others.iter_mut().for_each(|other| other.values.numbers_clear = clear);
             // All ranks were executed, each with its own graph.
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
@@ -235,7 +240,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                     let is_proof = *method == ValueMethod::Extents && difference.about == About::Values;
                     values.numbers_clear && is_proof
                 };
-                if let Some(vetoed) = own().find(is_vetoed) {
+                if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.equal_as_reals) {
                     doubt = true;
                     unknown.push(format!("{method}: {}, but numbers are equal in all trials", vetoed.found));
                 }

@@ -93,6 +93,8 @@ pub struct Question {
     pub both: bool,
     /// Whether each answer is to be held against the others, so that a second trial is worth its time.
     pub agree: bool,
+    /// Whether it is asked what the graphs compute as real numbers.
+    pub reals: bool,
 }
 
 /// What execution says.
@@ -109,6 +111,8 @@ pub struct Answers {
     pub ends: Option<(Place, &'static str)>,
     /// Places at which numbers differ and that says nothing.
     pub excused: Vec<Excuse>,
+    /// Whether everything is the same sums, products and quotients of the same calls, where that was asked.
+    pub reals: bool,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
 }
@@ -260,6 +264,7 @@ impl<'a> Pair<'a> {
             apart: None,
             ends: None,
             excused: Vec::new(),
+            reals: question.reals && self.equal_as_reals(),
             terms: None,
         };
         if question.agree
@@ -353,6 +358,11 @@ impl<'a> Pair<'a> {
             }
         }
         excused
+    }
+
+    /// Whether both give the same, roundings aside.
+    fn equal_as_reals(&self) -> bool {
+        self.run(&Polynomials::unrounded()).is_ok_and(|(before, after)| compare(&before, &after).is_empty())
     }
 
     /// Where all elements that differ are the same polynomials.

@@ -100,7 +100,7 @@ impl PartitionValues {
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
         if asked.execute && !(asked.only_in_doubt && is_known) {
             let open = !matches!(this.proof(), Some(Compared::Equal(_)));
-            let question = Question { open, both: asked.both, agree: asked.agree };
+            let question = Question { open, both: asked.both, agree: asked.agree, reals: false };
             let (results, clear) = execute(pair, (&ops.0, &ops.1), asked.element_limit, question);
             this.clear = clear && !asked.agree;
             if this.clear {
