@@ -422,5 +422,5 @@ fn nothing_is_accepted_in_silence() {
     let known = folder.write("known.jsonl", "\n{\"rule\": \"nope/rule\", \"link\": \"somewhere\"}\n");
     let (status, text) = said(&[&"fuzz", &"repair", &"--cases", &"1", &"--known", &known]);
     assert_eq!(status, Some(2), "{text}");
-    assert!(text.contains("known.jsonl: line 2: no rule is called \"nope/rule\""), "{text}");
+    assert!(text.contains("known.jsonl:2:11: no rule is called \"nope/rule\""), "{text}");
 }

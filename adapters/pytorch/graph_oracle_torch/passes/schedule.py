@@ -58,7 +58,12 @@ def method_of(options):
     return method
 
 
-@register("schedule", options={"method": OFFERED}, without=["messages"], rebuilds=False)
+# torch/_inductor/config_comms.py: the budgets of the two iterative passes bound by how much the peak may grow. Of the one that
+# moves collectives this is not promised here: where nobody waits for a collective, no model knows the peak (docs/rules.md).
+PROMISES = [{"when": {"method": ["sink_waits_iterative"]}, "options": {"promises": ["peak"]}}]
+
+
+@register("schedule", options={"method": OFFERED}, without=["messages"], promises=PROMISES, rebuilds=False)
 def run(rebuilt, options):
     method = method_of(options)
     program = Program(rebuilt.document)
