@@ -119,7 +119,12 @@ impl Seen {
         let notes: Vec<&str> = values.map(String::as_str).collect();
         let notes = notes.join("\n    ");
         match &judgement.verdict {
-            Verdict::Violated(findings) if findings.iter().flat_map(|f| f.all()).any(|f| f.rule == rule) => {
+            Verdict::Violated(findings)
+                if findings
+                    .iter()
+                    .flat_map(|f| f.all())
+                    .any(|f| [rule, "rewrite/state"].contains(&f.rule)) =>
+            {
                 self.convicted += 1
             }
             Verdict::Undecided(why) if why.iter().any(|why| why.starts_with(rule)) => {

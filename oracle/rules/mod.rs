@@ -30,6 +30,7 @@ mod evidence;
 mod executed;
 mod exposure;
 mod finding;
+mod folded;
 mod graph;
 mod matching;
 pub mod memory;

@@ -7,6 +7,7 @@
 //! the same one come about in another way: then neither convicts nor acquits.
 
 use super::correspondence::Rewire;
+use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
 use crate::semantics::Question;
@@ -177,6 +178,13 @@ impl ValueEvidence {
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
             others.iter_mut().for_each(|other| other.values.results.extend(equal().cloned()));
             first.values.results.extend(results);
+        }
+        if !asked.agree {
+            for evidence in all {
+                if let Some(folded) = Folded::new(evidence) {
+                    evidence.values.results.iter_mut().for_each(|(_, result)| folded.excuse(result));
+                }
+            }
         }
     }
 

@@ -214,6 +214,7 @@ const LIMITS: &[(Limit, &[&str])] = &[
     (Limit::Elements, &["check", "reduce", "fuzz", "score"]),
     (Limit::Smoke, &["smoke"]),
     (Limit::SmokeRanks, &["smoke"]),
+    (Limit::SmokeClocks, &["smoke"]),
     (Limit::Answer, &["check", "run", "reduce", "fuzz", "worker-test"]),
 ];
 

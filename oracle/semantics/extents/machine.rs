@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use super::symbolic;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
-use crate::ops::{OpInfo, Ops, by_target};
+use crate::ops::{Kind, OpInfo, Ops, by_target};
 
 /// Why a call is not followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -416,10 +416,11 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The operator that computes element by element what `target` does: afresh what that writes in place (`mul` of `mul_`), and of a
-/// tensor and a number what it takes for two tensors too (`mul.Tensor` of `mul.Scalar`).
+/// The operator that does what `target` does: that computes afresh what it writes in place (`mul` of `mul_`, `index_put` of
+/// `index_put_`), and of a tensor and a number, element by element, what it takes for two tensors too (`mul.Tensor` of
+/// `mul.Scalar`).
 fn same_as(target: &str) -> Option<&'static OpInfo> {
-    let info = by_target(target).filter(|info| info.kind.is_elementwise())?;
+    let info = by_target(target)?;
     let schema = info.schema.as_ref()?;
     let name = schema.name.strip_suffix('_').unwrap_or(&schema.name);
     let of = |overload: &str| {
@@ -430,6 +431,8 @@ fn same_as(target: &str) -> Option<&'static OpInfo> {
         };
         twin.filter(takes_alike)
     };
-    let scalar = (schema.overload == "Scalar").then(|| of("Tensor")).flatten();
-    scalar.or_else(|| of(&schema.overload).filter(|_| name != schema.name))
+    // Beside these, whoever moves elements gives them in the dtype of what it writes to, in place or not.
+    let is_alike = info.kind.is_elementwise() || matches!(info.kind, Kind::Move(_) | Kind::Opaque);
+    let scalar = (info.kind.is_elementwise() && schema.overload == "Scalar").then(|| of("Tensor")).flatten();
+    scalar.or_else(|| of(&schema.overload).filter(|_| is_alike && name != schema.name))
 }

@@ -1,0 +1,86 @@
+//! Constants that one graph reads and the other does not.
+//!
+//! A pass may compute with a constant's contents and leave the constant out. The file of a graph does not say what its
+//! constants hold, so what depends on such a constant may be the same although it is made in another way. Differences there
+//! are no evidence. Where both graphs read a constant, it is taken to hold anything, as inputs do.
+
+use super::values::{Observed, ValueDifference, ValueResult};
+use super::{Evidence, Side};
+use crate::graph::{NodeId, Op, Out};
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashSet;
+
+/// What depends on constants that only one of two graphs reads.
+pub(super) struct Folded {
+    /// One of these constants.
+    constant: String,
+    /// Names of the nodes in either graph that depend on one, and of the outputs after that stand where such a node stood.
+    names: FxHashSet<String>,
+    /// Whether such a node writes memory.
+    writes: bool,
+}
+
+impl Folded {
+    /// `None` where both graphs read the same constants.
+    pub(super) fn new(evidence: &Evidence) -> Option<Folded> {
+        let (before, after) = (&*evidence.before, &*evidence.after);
+        let (old, new) = (constants(before), constants(after));
+        let only = |of: &[(String, NodeId)], others: &[(String, NodeId)]| -> Vec<(String, NodeId)> {
+            let is_other = |(name, _): &&(String, NodeId)| !others.iter().any(|(other, _)| other == name);
+            of.iter().filter(is_other).cloned().collect()
+        };
+        let (gone, made) = (only(&old, &new), only(&new, &old));
+        let constant = gone.first().or(made.first())?.0.clone();
+        let mut folded = Folded { constant, names: FxHashSet::default(), writes: false };
+        let dependent = folded.add(before, &gone);
+        folded.add(after, &made);
+        if let (Some(a), Some(b)) = (before.graph.output(), after.graph.output()) {
+            let (old, new) = (before.graph.inputs(a), after.graph.inputs(b));
+            let stands = old.iter().zip(&new).filter(|(old, _)| dependent.contains(old.index()));
+            folded.names.extend(stands.map(|(_, new)| after.graph.name(*new).to_string()));
+        }
+        Some(folded)
+    }
+
+    /// Adds what depends on these constants.
+    fn add(&mut self, side: &Side, constants: &[(String, NodeId)]) -> FixedBitSet {
+        let mut dependent = FixedBitSet::with_capacity(side.graph.len());
+        let mut open: Vec<NodeId> = constants.iter().map(|(_, id)| *id).collect();
+        while let Some(id) = open.pop() {
+            if !dependent.put(id.index()) {
+                self.names.insert(side.graph.name(id).to_string());
+                self.writes |=
+                    side.ops.call(side.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                open.extend(side.edges.users(id));
+            }
+        }
+        dependent
+    }
+
+    /// Leaves out the differences that may come of what a constant holds.
+    pub(super) fn excuse(&self, result: &mut ValueResult) {
+        let ValueResult::Different(differences) = result else { return };
+        let may_be_equal = |difference: &ValueDifference| match difference.observed {
+            Observed::Effects => true,
+            Observed::State => self.writes,
+            Observed::Outputs => difference.nodes.iter().any(|name| self.names.contains(name)),
+        };
+        differences.retain(|difference| !may_be_equal(difference));
+        if differences.is_empty() {
+            *result = ValueResult::Unknown(format!(
+                "only one of the graphs reads the constant {}, and the file does not say what it holds",
+                self.constant
+            ));
+        }
+    }
+}
+
+/// The constants that somebody reads.
+fn constants(side: &Side) -> Vec<(String, NodeId)> {
+    let graph = side.graph;
+    let is_read = |id: &NodeId| {
+        let node = graph.node(*id);
+        node.op == Op::GetAttr && matches!(node.out, Out::Tensor(_)) && !side.edges.users(*id).is_empty()
+    };
+    graph.ids().filter(is_read).map(|id| (graph.target(id).to_string(), id)).collect()
+}
