@@ -5,6 +5,7 @@ use super::{Checked, Evidence, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{recorded_elsewhere, resized};
+use crate::analysis::storages::StorageIndex;
 use crate::analysis::{TopologicalOrder, computed};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
 use crate::ops::Collective;
@@ -396,14 +397,20 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         true => Vec::new(),
         false => recorded_elsewhere(before.graph, before.storages()),
     };
-    // Who repeats a call copies its record.
+    // Who repeats a call copies its record, and those of what is written into the result and taken of it.
     let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
     let storages = after.storages();
-    let is_unwritten = |id| storages.all_parts(id).all(|part| storages.storage(part.storage).versions == 0);
+    let made_of = |storage: StorageIndex| {
+        let accesses = storages.accesses_of(storage).filter(|access| access.touch.writes());
+        let by = storages.storage(storage).by;
+        std::iter::once(by).chain(accesses.map(|access| access.node)).map(|id| numbers[id.index()])
+    };
     let is_repeated = |id: NodeId, other: NodeId| {
-        c.before_of[id.index()].is_none()
-            && numbers[id.index()] == numbers[other.index()]
-            && [id, other].into_iter().all(is_unwritten)
+        let storage = |id| storages.storage_of(id);
+        storage(id).zip(storage(other)).is_some_and(|(copy, of)| {
+            let is_new = c.before_of[storages.storage(copy).by.index()].is_none();
+            is_new && made_of(copy).eq(made_of(of))
+        })
     };
     for (id, other) in foreign {
         let excused = c.before_of[id.index()]
