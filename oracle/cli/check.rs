@@ -27,7 +27,7 @@ type Outcomes = Vec<(Option<u32>, Outcome)>;
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
-    /// The pass: bucketing, repair, partition, schedule or memory.
+    /// The pass: rewrite, bucketing, repair, partition, schedule or memory.
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,

@@ -29,7 +29,7 @@ fn jobs(text: &str) -> Result<usize, String> {
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
-    /// The pass: bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's own
+    /// The pass: rewrite, bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's own
     /// interpreter against a worker that executes graphs.
     pass: String,
     /// Who is judged (repeatable: one campaign each, on the same cases).

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Run {
-    /// The pass: bucketing, repair, partition or schedule.
+    /// The pass: rewrite, bucketing, repair, partition or schedule.
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
     before: PathBuf,

@@ -34,7 +34,7 @@ pub(super) struct Sweep {
     /// outcome that BEFORE records is edited, or else what the reference makes.
     #[arg(long)]
     pub(super) edits: bool,
-    /// The pass: bucketing, repair, partition or schedule.
+    /// The pass: rewrite, bucketing, repair, partition or schedule.
     #[arg(long, default_value = "bucketing", requires = "edits")]
     pass: String,
     #[command(flatten)]

@@ -550,6 +550,10 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
     for (side, stage) in evidence.stages() {
         for fault in faults_of_waiting(side) {
             let name = side.graph.name(fault.node);
+            // To wait for what is there already does nothing.
+            if evidence.policies.waits_again && ["twice", "idle"].contains(&fault.kind) {
+                continue;
+            }
             if excused.iter().any(|(n, k)| n == name && k == fault.kind) {
                 continue;
             }

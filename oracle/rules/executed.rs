@@ -18,13 +18,22 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 const TOLD: usize = 8;
 
 /// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
-pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, bool);
+pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, Clear);
+
+/// What equal numbers are worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Clear {
+    /// They are [believed](Answers::are_clear).
+    pub believed: bool,
+    /// They [stand against](Answers::are_equal) a proof of a difference.
+    pub equal: bool,
+}
 
 /// Executes both graphs, which may touch so many elements.
 pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Executed {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
-        Err(why) => return (vec![(ValueMethod::Numbers, ValueResult::Unknown(why))], false),
+        Err(why) => return (vec![(ValueMethod::Numbers, ValueResult::Unknown(why))], Clear::default()),
     };
     let options = Options { max_elements: limit, ..Options::default() };
     let before = std::slice::from_ref(&prepared.before);
@@ -40,9 +49,12 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         if !question.agree {
             terms.excuse_values("terms differ, which those of equal values may");
         }
+        if let (ValueResult::Equal(_), Some(why)) = (&terms, &answers.reserved) {
+            terms = ValueResult::Unknown(why.clone());
+        }
         results.push((ValueMethod::Terms, terms));
     }
-    (results, answers.are_clear())
+    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal() })
 }
 
 struct Prepared<'e> {

@@ -101,6 +101,8 @@ pub struct Policies {
     pub cost: CostModel,
     /// The repaired order is exactly the stable sort's.
     pub exact_order: bool,
+    /// Whether a launch may be waited for more than once, as values allow.
+    pub waits_again: bool,
     /// Whether sums and products may be taken in another order or grouping.
     pub reassociation: bool,
     /// Whether the options state the promises: what is stated and cannot be checked is undecided.
@@ -194,6 +196,7 @@ impl Policies {
             exposed_time: budget(config, "exposed_budget")?,
             cost: CostModel::default(),
             exact_order: promised("order"),
+            waits_again: config.name == "rewrite",
             reassociation: allowed.contains(&"reassociation"),
             stated: is_stated,
         })

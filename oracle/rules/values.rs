@@ -7,6 +7,7 @@
 //! the same one come about in another way: then neither convicts nor acquits.
 
 use super::correspondence::Rewire;
+use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
@@ -114,6 +115,8 @@ pub struct ValueEvidence {
     pub rewires: Rewires,
     /// Whether numbers were equal in all trials, or but for roundings, and could have differed.
     pub numbers_clear: bool,
+    /// Whether numbers were equal in several trials, believed or not.
+    pub numbers_equal: bool,
     /// Whether roundings may differ, and everything is equal as real numbers.
     pub equal_as_reals: bool,
 }
@@ -170,7 +173,10 @@ impl ValueEvidence {
             let reals = first.policies.reassociation;
             let question = Question { open, both: asked.both, agree: asked.agree, reals };
             let (results, clear) = executed::execute(first, asked.element_limit, question);
+            let Clear { believed: clear, equal } = clear;
             first.values.numbers_clear = clear;
+            first.values.numbers_equal = equal;
+            others.iter_mut().for_each(|other| other.values.numbers_equal = equal);
             first.values.equal_as_reals =
                 reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
             others.iter_mut().for_each(|other| other.values.numbers_clear = clear);
@@ -246,7 +252,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 elsewhere |= own().count() < differences.len();
                 let is_vetoed = |difference: &&ValueDifference| {
                     let is_proof = *method == ValueMethod::Extents && difference.about == About::Values;
-                    values.numbers_clear && is_proof
+                    (values.numbers_clear || values.numbers_equal) && is_proof
                 };
                 if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.equal_as_reals) {
                     doubt = true;

@@ -40,6 +40,8 @@ pub(super) struct Polynomials {
     exact: Mutex<FxHashSet<(u64, Dtype)>>,
     /// Whether quotients are computed, and small floats rounded only where they leave their dtype.
     unrounded: bool,
+    /// Whether a quotient is a function drawn at random: `x * y / y` is no `x` where `y` is 0.
+    opaque_quotients: bool,
 }
 
 fn add(a: u64, b: u64) -> u64 {
@@ -149,6 +151,11 @@ impl Polynomials {
     /// Those by which values are told apart that differ in more than roundings.
     pub(super) fn unrounded() -> Polynomials {
         Polynomials { unrounded: true, ..Polynomials::default() }
+    }
+
+    /// Those by which graphs are the same that may be rounded otherwise.
+    pub(super) fn reals() -> Polynomials {
+        Polynomials { opaque_quotients: true, ..Polynomials::unrounded() }
     }
 
     /// Cells as elements of a dtype that may have to round them.
@@ -319,7 +326,7 @@ impl Domain for Polynomials {
             [_, Operand::Number(n)] => (1..=3u64).find(|&exponent| n.is(exponent as i64)),
             _ => None,
         };
-        let divides = self.unrounded && dtype.class() == DtypeClass::Float;
+        let divides = self.unrounded && !self.opaque_quotients && dtype.class() == DtypeClass::Float;
         use super::domain::Rounding::True;
         let rule: Option<Box<dyn Fn(usize) -> u64>> = match function {
             Pointwise::Unary(Unary::Neg, _) => Some(Box::new(|i| neg(at(0, i)))),

@@ -18,6 +18,10 @@
 //!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
 //!    the two graphs, or hide a rounding that does, the question is open.
 //!
+//! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on inputs
+//! and whose terms differ are not known to be equal; what is believed stands against a proof that says *different*. Nor does
+//! an equality say anything of memory that nobody is known to have written, or, where sizes are symbolic, of other sizes.
+//!
 //! # Functions without kernel
 //!
 //! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where both
@@ -47,7 +51,8 @@ use super::polynomials::Polynomials;
 use super::program::Program;
 use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
 use super::terms::Terms;
-use crate::graph::{Dtype, World};
+use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value, World};
+use crate::ops::{Kind, Ops, Unary};
 use std::borrow::Cow;
 
 /// Trials made at most.
@@ -111,7 +116,12 @@ pub struct Answers {
     pub ends: Option<(Place, &'static str)>,
     /// Places at which numbers differ and that says nothing.
     pub excused: Vec<Excuse>,
-    /// Whether everything is the same sums, products and quotients of the same calls, where that was asked.
+    /// Why an equality says nothing, of numbers and terms alike: memory that nobody is known to write, or sizes at one
+    /// value each.
+    pub reserved: Option<String>,
+    /// Why numbers that are equal and believed are no proof.
+    pub unproved: Option<String>,
+    /// Whether everything is the same sums and products of the same calls, where that was asked.
     pub reals: bool,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
@@ -183,10 +193,20 @@ impl Answers {
         match differences.is_empty() {
             true => {
                 let is_believed = self.unmoved.is_empty() && self.apart.is_none() && self.ends.is_none();
-                is_believed && (self.trials >= LEAST_TRIALS || same_terms())
+                is_believed && self.reserved.is_none() && (self.trials >= LEAST_TRIALS || same_terms())
             }
             false => differences.iter().all(is_rounded),
         }
+    }
+
+    /// Whether numbers were equal in several trials, also at the ends of dtypes, and could have differed. Such numbers need
+    /// not be believed, but a proof of a difference is not either.
+    pub fn are_equal(&self) -> bool {
+        self.is_equal()
+            && self.reserved.is_none()
+            && self.unmoved.is_empty()
+            && self.ends.is_none()
+            && self.trials >= LEAST_TRIALS
     }
 
     /// The differences of a run of `domain` that count, and why one does not where some do not.
@@ -213,13 +233,16 @@ impl Answers {
             self.trials,
             all.join(", ")
         );
+        if let Some(why) = &self.reserved {
+            return Some(why.clone());
+        }
         if !self.unmoved.is_empty() {
             return Some(why);
         }
         let at_the_ends = |(place, numbers): &(Place, &str)| {
             format!("terms differ, and {} differs for {numbers} numbers", name(place))
         };
-        self.ends.as_ref().map(at_the_ends).or_else(|| self.apart.clone())
+        self.ends.as_ref().map(at_the_ends).or_else(|| self.apart.clone()).or_else(|| self.unproved.clone())
     }
 
     /// What was executed and is equal.
@@ -264,9 +287,15 @@ impl<'a> Pair<'a> {
             apart: None,
             ends: None,
             excused: Vec::new(),
-            reals: question.reals && self.equal_as_reals(),
+            reserved: None,
+            unproved: None,
+            reals: false,
             terms: None,
         };
+        if question.open {
+            answers.reserved = self.reserved(&answers.numbers);
+            answers.reals = question.reals && answers.reserved.is_none() && self.equal_as_reals();
+        }
         if question.agree
             && answers.is_equal()
             && let Ok(second) = self.run(&Numbers::of_trial(1))
@@ -297,6 +326,7 @@ impl<'a> Pair<'a> {
             answers.apart = self.apart(trials, terms.as_ref().ok());
             if let (None, Ok((before, after))) = (&answers.apart, &terms) {
                 answers.ends = self.part_at_the_ends(before, after);
+                answers.unproved = self.unproved(trials, (before, after));
             }
         }
         answers.terms = Some(terms);
@@ -360,9 +390,48 @@ impl<'a> Pair<'a> {
         excused
     }
 
-    /// Whether both give the same, roundings aside.
+    /// Whether both give the same, roundings aside. Not where something could tell roundings apart, where integers may
+    /// wrap, or where constants are not finite.
     fn equal_as_reals(&self) -> bool {
-        self.run(&Polynomials::unrounded()).is_ok_and(|(before, after)| compare(&before, &after).is_empty())
+        let is_smooth = |program: &Program| is_smooth(program.graph);
+        self.before.iter().chain(self.after).all(is_smooth)
+            && self
+                .run(&Polynomials::reals())
+                .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
+    }
+
+    /// Why an equality of numbers or terms says nothing.
+    fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<String> {
+        if let Some(name) =
+            self.before.iter().chain(self.after).find_map(|program| sized_by_symbol(program.graph))
+        {
+            return Some(format!(
+                "the size of {name} is symbolic, and graphs are executed for its hint alone"
+            ));
+        }
+        let (before, _) = numbers.as_ref().ok()?;
+        let unwritten = |leaf: &Leaf| matches!(leaf, Leaf::Tensor(tensor) if tensor.poison.contains(&true));
+        let leaves = before.ranks.iter().flat_map(|rank| {
+            rank.outputs.iter().map(|(_, leaf)| leaf).chain(rank.inputs.iter().map(|input| &input.value))
+        });
+        let count = leaves.filter(|leaf| unwritten(leaf)).count();
+        (count > 0).then(|| {
+            format!("{count} results hold memory that nobody is known to have written, in both graphs; that says nothing")
+        })
+    }
+
+    /// Why equal numbers are no proof: elements whose terms differ and that depend on inputs.
+    fn unproved(&self, trials: u32, (before, after): (&Run, &Run)) -> Option<String> {
+        let mut doubt = Doubt::of_terms(before, after);
+        if let Ok(others) = self.run(&Terms { seed: 1 }) {
+            doubt.settle_constants((before, &others.0), (after, &others.1));
+        }
+        (doubt.open() > 0).then(|| {
+            format!(
+                "terms differ, and numbers that are equal in {trials} trials are no proof: the same sums and products may \
+                 be rounded or overflow otherwise"
+            )
+        })
     }
 
     /// Where all elements that differ are the same polynomials.
@@ -588,6 +657,39 @@ impl<'r> Doubt<'r> {
         told.retain(|unmoved| unmoved.elements.0 > 0);
         told
     }
+}
+
+/// A node whose size is symbolic, or an input that is a symbolic number.
+fn sized_by_symbol(graph: &Graph) -> Option<&str> {
+    let is_symbolic = |id: &NodeId| {
+        let is_number =
+            graph.node(*id).op == Op::Placeholder && matches!(graph.node(*id).out, Out::SymInt(_));
+        is_number || graph.tensor_of(*id).is_some_and(|tensor| graph.sizes(tensor.shape).is_none())
+    };
+    graph.ids().find(is_symbolic).map(|id| graph.name(id))
+}
+
+/// Whether nothing in a graph tells roundings of floats apart, no integers are computed that may wrap, and all constants
+/// are finite: then what is equal as real numbers differs by roundings.
+fn is_smooth(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    let is_float =
+        |id: NodeId| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype.class() >= DtypeClass::Float);
+    let is_finite = |value: Value| !matches!(value, Value::Float(x) if !x.is_finite());
+    graph.ids().filter(|&id| graph.node(id).op == Op::Call).all(|id| {
+        let Some(info) = ops.call(graph, id) else { return false };
+        let constants =
+            graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value)).all(is_finite);
+        let takes_floats = graph.inputs(id).into_iter().any(is_float);
+        let steps = matches!(
+            info.kind,
+            Kind::Unary(Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
+        );
+        let gives_other = graph.tensor_of(id).is_some_and(|tensor| tensor.dtype.class() < DtypeClass::Float);
+        let computes = info.kind.is_elementwise()
+            || matches!(info.kind, Kind::Reduce(_) | Kind::Matmul(_) | Kind::Cumsum);
+        constants && !steps && !(gives_other && (takes_floats || computes))
+    })
 }
 
 /// How many of the outputs and written inputs of a run hold numbers that are not finite, and how many there are.

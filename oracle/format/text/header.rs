@@ -138,7 +138,7 @@ impl Parser<'_> {
         self.rank_budget = match self.rank_budget.checked_sub(count) {
             Some(left) => left,
             None => {
-                return Err(self.fail(span, format!("more than {} ranks in lists", Limit::Ranks.standard())));
+                return Err(self.fail(span, format!("more than {} ranks in lists", Limit::Members.standard())));
             }
         };
         ranks.extend(first..=last);

@@ -142,7 +142,7 @@ fn parser(text: &str) -> Parser<'_> {
         stated: Stated::default(),
         ops: Ops::default(),
         device: super::DEFAULT_DEVICE.to_string(),
-        rank_budget: Limit::Ranks.standard(),
+        rank_budget: Limit::Members.standard(),
         pending: Vec::new(),
         past_head: false,
         links: Vec::new(),

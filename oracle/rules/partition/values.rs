@@ -345,6 +345,9 @@ fn execute(
             Compared::Different(_) if !question.agree && runs.is_ok() => {
                 Compared::Unknown("terms differ, which those of equal values may".into())
             }
+            Compared::Equal(_) if answers.reserved.is_some() => {
+                Compared::Unknown(answers.reserved.clone().unwrap_or_default())
+            }
             terms => terms,
         };
         results.push((ValueMethod::Terms, terms));

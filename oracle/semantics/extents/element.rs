@@ -276,6 +276,16 @@ impl Judge<'_> {
             _ => None,
         };
         let (one, other) = (operator(self.arena, a.source), operator(self.arena, b.source));
+        // Operators that draw may draw the same: `rand`, and `uniform_` of what is empty.
+        let is_drawn = |arena: &Arena, source| match arena.get(source) {
+            Source::Opaque { key, .. } => {
+                key::tokens(arena.words(key)).any(|(word, _)| key::tag(word) == Some(Tag::Draw))
+            }
+            _ => false,
+        };
+        if one != other && [a, b].iter().all(|at| is_drawn(self.arena, at.source)) {
+            return Relation::Unknown;
+        }
         // Another cast.
         if self.arena.uncast(a.source) == self.arena.uncast(b.source) {
             return Relation::Different;
