@@ -138,7 +138,9 @@ impl Parser<'_> {
         self.rank_budget = match self.rank_budget.checked_sub(count) {
             Some(left) => left,
             None => {
-                return Err(self.fail(span, format!("more than {} ranks in lists", Limit::Members.standard())));
+                return Err(
+                    self.fail(span, format!("more than {} ranks in lists", Limit::Members.standard()))
+                );
             }
         };
         ranks.extend(first..=last);
