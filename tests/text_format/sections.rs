@@ -105,7 +105,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("--- rank", "4:9: expected a rank, found the end of the file"),
         ("--- rank x\n", "4:10: expected a rank, found `x`"),
         ("--- rank 3 to 1\n", "4:10: the range 3 to 1 is empty"),
-        ("--- rank 0 to 4294967295\n", "4:10: more than 1048576 ranks in lists"),
+        ("--- rank 0 to 4294967295\n", "4:10: more than 16777216 ranks in lists"),
         ("--- rank 1 1\n", "4:1: rank 1 is given a graph for the second time"),
         ("--- rank 1\n--- rank 2 to 3 1\n", "5:1: rank 1 is given a graph for the second time"),
         ("--- claim\n--- claim\n", "5:1: this section stands here for the second time"),
