@@ -54,7 +54,7 @@ impl Candidate for Reference {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         match PassKind::parse(&pass.name) {
-            Some(PassKind::Rewrite) => rewrite(graph),
+            Some(PassKind::Rewrite) => Ok(rewrite(graph)),
             Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),

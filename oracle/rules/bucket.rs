@@ -1,7 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{Checked, Evidence, Stage, overlap};
+use super::{Checked, Evidence, Side, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{recorded_elsewhere, resized};
@@ -387,16 +387,23 @@ pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
     format!("{}[{}] on {}", tensor.dtype.short(), dims.join(", "), graph.text(tensor.device))
 }
 
+/// What `find` finds in the graph after, in list order, less the nodes of which it found the same before.
+fn new_faults<T>(evidence: &Evidence, find: impl Fn(&Side) -> Vec<(NodeId, T)>) -> Vec<(NodeId, T)> {
+    let mut found = find(&evidence.after);
+    if !found.is_empty() {
+        let old = find(&evidence.before);
+        let was = |twin: NodeId| old.binary_search_by_key(&twin, |(node, _)| *node).is_ok();
+        found.retain(|(id, _)| !evidence.correspondence.before_of[id.index()].is_some_and(was));
+    }
+    found
+}
+
 /// Recorded results follow from their operators, and lie in no other memory's storage. What the input already has is no
 /// fault of the pass.
 pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
     let mut findings = Vec::new();
-    let foreign = recorded_elsewhere(after.graph, after.storages());
-    let old = match foreign.is_empty() {
-        true => Vec::new(),
-        false => recorded_elsewhere(before.graph, before.storages()),
-    };
+    let foreign = new_faults(evidence, |side| recorded_elsewhere(side.graph, side.storages()));
     // Who repeats a call copies its record, and those of what is written into the result and taken of it.
     let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
     let storages = after.storages();
@@ -413,9 +420,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         })
     };
     for (id, other) in foreign {
-        let excused = c.before_of[id.index()]
-            .is_some_and(|twin| old.binary_search_by_key(&twin, |&(node, _)| node).is_ok());
-        if excused || is_repeated(id, other) {
+        if is_repeated(id, other) {
             continue;
         }
         let (name, other_name) = (after.graph.name(id), after.graph.name(other));
@@ -432,17 +437,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 .however(format!("{name} shares none with {other_name}")),
         );
     }
-    let sizes = resized(after.graph, &after.ops, after.storages());
-    let old = match sizes.is_empty() {
-        true => Vec::new(),
-        false => resized(before.graph, &before.ops, before.storages()),
-    };
-    for (id, why) in sizes {
-        let excused = c.before_of[id.index()]
-            .is_some_and(|twin| old.binary_search_by_key(&twin, |&(node, _)| node).is_ok());
-        if excused {
-            continue;
-        }
+    for (id, why) in new_faults(evidence, |side| resized(side.graph, &side.ops, side.storages())) {
         let title = format!("the recorded storage of {} is not true", after.graph.name(id));
         findings.push(
             evidence
@@ -477,20 +472,11 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             findings.push(finding.however(fault.to_string()));
         }
     }
-    let raised = overlap::refused(after.graph, &after.ops, after.storages());
-    let old = match raised.is_empty() {
-        true => Vec::new(),
-        false => overlap::refused(before.graph, &before.ops, before.storages()),
-    };
-    for (id, why) in raised {
-        let excused = c.before_of[id.index()]
-            .is_some_and(|twin| old.binary_search_by_key(&twin, |(node, _)| *node).is_ok());
-        if !excused {
-            let name = after.graph.name(id);
-            let finding = evidence.finding("rewrite/metadata", Stage::After, format!("{name} raises"));
-            let finding = finding.after_nodes(evidence, [id]);
-            findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).however(why));
-        }
+    for (id, why) in new_faults(evidence, |side| overlap::refused(side.graph, &side.ops, side.storages())) {
+        let name = after.graph.name(id);
+        let finding = evidence.finding("rewrite/metadata", Stage::After, format!("{name} raises"));
+        let finding = finding.after_nodes(evidence, [id]);
+        findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).however(why));
     }
     let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])
         .into_iter()

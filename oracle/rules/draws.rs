@@ -52,11 +52,9 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
 fn drawn<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<(Option<i64>, NodeId)>> {
     let graph = side.graph;
     let mut drawn: BTreeMap<&str, Vec<(Option<i64>, NodeId)>> = BTreeMap::new();
-    for id in graph.ids().filter(|&id| side.ops.draws(graph, id)) {
+    for id in graph.ids().filter(|&id| side.draws(id)) {
         let size = graph.tensor_of(id).and_then(|tensor| graph.numel(tensor));
-        if size != Some(0) {
-            drawn.entry(graph.target(id)).or_default().push((size, id));
-        }
+        drawn.entry(graph.target(id)).or_default().push((size, id));
     }
     drawn.values_mut().for_each(|list| list.sort_unstable());
     drawn

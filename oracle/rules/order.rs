@@ -206,14 +206,10 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         }
     }
     // A draw leaves the generator in another state, be it read or not. Where others are gone, it may stand for them.
-    let draws = |side: &Side, id: NodeId| {
-        let makes = |tensor: &Tensor| side.graph.numel(tensor) != Some(0);
-        side.ops.draws(side.graph, id) && side.graph.tensor_of(id).is_none_or(makes)
-    };
     let after = &evidence.after;
-    let is_new = |id: &NodeId| c.before_of[id.index()].is_none() && draws(after, *id);
+    let is_new = |id: &NodeId| c.before_of[id.index()].is_none() && after.draws(*id);
     let mut gone = before.graph.ids().filter(|&id| c.after_of[id.index()].is_none());
-    if !gone.any(|id| draws(before, id)) {
+    if !gone.any(|id| before.draws(id)) {
         findings.extend(after.graph.ids().filter(is_new).map(|id| {
             let name = after.graph.name(id);
             evidence

@@ -168,6 +168,12 @@ impl<'a> Side<'a> {
         accesses.filter(|access| self.is_launch_write(access)).map(|access| access.node)
     }
 
+    /// Whether a node draws random numbers, at least one.
+    pub(super) fn draws(&self, id: NodeId) -> bool {
+        let is_empty = || self.graph.tensor_of(id).is_some_and(|tensor| self.graph.numel(tensor) == Some(0));
+        self.ops.draws(self.graph, id) && !is_empty()
+    }
+
     /// Whether a node is a wait, of whatever it waits for.
     pub(super) fn is_wait(&self, id: NodeId) -> bool {
         self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait)

@@ -326,7 +326,9 @@ impl<'a> Pair<'a> {
             answers.apart = self.apart(trials, terms.as_ref().ok());
             if let (None, Ok((before, after))) = (&answers.apart, &terms) {
                 answers.ends = self.part_at_the_ends(before, after);
-                answers.unproved = self.unproved(trials, (before, after));
+                if answers.ends.is_none() {
+                    answers.unproved = self.unproved(trials, (before, after));
+                }
             }
         }
         answers.terms = Some(terms);
