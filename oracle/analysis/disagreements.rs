@@ -66,9 +66,18 @@ pub fn disagreements(graph: &Graph, storages: &Storages) -> Vec<Disagreement> {
     found
 }
 
-/// Results that are recorded in a storage in which other memory was recorded before: (node, the other node), in list
-/// order. `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
-pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, NodeId)> {
+/// The memory that a result's record confuses with its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Elsewhere {
+    /// The node that was recorded there first.
+    pub other: NodeId,
+    /// The storage of the result, and that of the other node.
+    pub storages: [StorageIndex; 2],
+}
+
+/// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order. `storages`
+/// are those at run time. Whether a view was recorded on the storage of its base is not looked at.
+pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, Elsewhere)> {
     let mut first: FxHashMap<StorageId, (StorageIndex, NodeId)> = FxHashMap::default();
     let mut found = Vec::new();
     for node in graph.ids() {
@@ -81,7 +90,7 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, No
             }
             let (storage, other) = *first.entry(recorded).or_insert((part.storage, node));
             if storage != part.storage {
-                found.push((node, other));
+                found.push((node, Elsewhere { other, storages: [part.storage, storage] }));
             }
         }
     }

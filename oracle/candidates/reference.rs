@@ -45,9 +45,14 @@ impl Candidate for Reference {
         };
         checked.map_err(|why| {
             let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));
-            match pass.options.iter().any(|(key, _)| is_unknown(key)) && !of_judge.is_empty() {
-                true => format!("{why}\nand, for the judge: {}", of_judge.join(", ")),
-                false => why,
+            if of_judge.is_empty() || !pass.options.iter().any(|(key, _)| is_unknown(key)) {
+                return why;
+            }
+            let of_judge = of_judge.join(", ");
+            // A pass without options of its own lists none.
+            match why.contains("; it has") {
+                true => format!("{why}\nand, for the judge: {of_judge}"),
+                false => format!("{why}; it has {of_judge}"),
             }
         })
     }

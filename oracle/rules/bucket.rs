@@ -4,7 +4,7 @@ use super::values::ValueResult;
 use super::{Checked, Evidence, Side, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
-use crate::analysis::disagreements::{recorded_elsewhere, resized};
+use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::storages::StorageIndex;
 use crate::analysis::{TopologicalOrder, computed};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
@@ -194,7 +194,7 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
                 // Bytes may be packed where nothing is computed, under any dtype that carries them.
                 let values = &evidence.values;
                 let arrives =
-                    || matches!(values.proof(), Some(ValueResult::Equal(_))) || values.numbers_clear;
+                    || matches!(values.proof(), Some(ValueResult::Equal(_))) || values.clear.believed;
                 let is_carried = evidence.policies.multidtype || b == Dtype::U8 || arrives();
                 if bucket.kind != Collective::AllGather || !is_carried {
                     differ("dtype", &m.name(), &b.name());
@@ -305,7 +305,7 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
     let after = &evidence.after;
     // Where all that comes out is the same, a node that has the name of another one may well be a new one, and what it reads
     // has traded places with something else.
-    if matches!(evidence.values.proof(), Some(ValueResult::Equal(_))) || evidence.values.numbers_clear {
+    if matches!(evidence.values.proof(), Some(ValueResult::Equal(_))) || evidence.values.clear.believed {
         return Checked::Findings(findings);
     }
     for &id in &c.changed {
@@ -409,18 +409,16 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let storages = after.storages();
     let made_of = |storage: StorageIndex| {
         let accesses = storages.accesses_of(storage).filter(|access| access.touch.writes());
-        let by = storages.storage(storage).by;
-        std::iter::once(by).chain(accesses.map(|access| access.node)).map(|id| numbers[id.index()])
+        let first = storages.storage(storage);
+        let nodes = std::iter::once(first.by).chain(accesses.map(|access| access.node));
+        (first.place, nodes.map(|id| numbers[id.index()]).collect::<Vec<_>>())
     };
-    let is_repeated = |id: NodeId, other: NodeId| {
-        let storage = |id| storages.storage_of(id);
-        storage(id).zip(storage(other)).is_some_and(|(copy, of)| {
-            let is_new = c.before_of[storages.storage(copy).by.index()].is_none();
-            is_new && made_of(copy).eq(made_of(of))
-        })
+    let is_repeated = |[copy, of]: [StorageIndex; 2]| {
+        let is_new = c.before_of[storages.storage(copy).by.index()].is_none();
+        is_new && made_of(copy) == made_of(of)
     };
-    for (id, other) in foreign {
-        if is_repeated(id, other) {
+    for (id, Elsewhere { other, storages }) in foreign {
+        if is_repeated(storages) {
             continue;
         }
         let (name, other_name) = (after.graph.name(id), after.graph.name(other));

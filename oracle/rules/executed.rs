@@ -20,13 +20,15 @@ const TOLD: usize = 8;
 /// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
 pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, Clear);
 
-/// What equal numbers are worth.
+/// What the numbers of execution are worth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Clear {
+pub struct Clear {
     /// They are [believed](Answers::are_clear).
     pub believed: bool,
     /// They [stand against](Answers::are_equal) a proof of a difference.
     pub equal: bool,
+    /// Roundings may differ, and everything is equal as real numbers.
+    pub as_reals: bool,
 }
 
 /// Executes both graphs, which may touch so many elements.
@@ -54,7 +56,8 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         }
         results.push((ValueMethod::Terms, terms));
     }
-    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal() })
+    let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
+    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal(), as_reals })
 }
 
 struct Prepared<'e> {

@@ -113,12 +113,8 @@ pub struct ValueEvidence {
     pub not_asked: Option<String>,
     /// What is proved of rewired references.
     pub rewires: Rewires,
-    /// Whether numbers were equal in all trials, or but for roundings, and could have differed.
-    pub numbers_clear: bool,
-    /// Whether numbers were equal in several trials, believed or not.
-    pub numbers_equal: bool,
-    /// Whether roundings may differ, and everything is equal as real numbers.
-    pub equal_as_reals: bool,
+    /// What the numbers of execution are worth.
+    pub clear: Clear,
 }
 
 /// What is proved of rewired references.
@@ -173,16 +169,13 @@ impl ValueEvidence {
             let reals = first.policies.reassociation;
             let question = Question { open, both: asked.both, agree: asked.agree, reals };
             let (results, clear) = executed::execute(first, asked.element_limit, question);
-            let Clear { believed: clear, equal } = clear;
-            first.values.numbers_clear = clear;
-            first.values.numbers_equal = equal;
-            others.iter_mut().for_each(|other| other.values.numbers_equal = equal);
-            first.values.equal_as_reals =
-                reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-            others.iter_mut().for_each(|other| other.values.numbers_clear = clear);
             // All ranks were executed, each with its own graph.
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
-            others.iter_mut().for_each(|other| other.values.results.extend(equal().cloned()));
+            for other in others {
+                other.values.clear = clear;
+                other.values.results.extend(equal().cloned());
+            }
+            first.values.clear = clear;
             first.values.results.extend(results);
         }
         if !asked.agree {
@@ -252,9 +245,9 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 elsewhere |= own().count() < differences.len();
                 let is_vetoed = |difference: &&ValueDifference| {
                     let is_proof = *method == ValueMethod::Extents && difference.about == About::Values;
-                    (values.numbers_clear || values.numbers_equal) && is_proof
+                    (values.clear.believed || values.clear.equal) && is_proof
                 };
-                if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.equal_as_reals) {
+                if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
                     doubt = true;
                     unknown.push(format!("{method}: {}, but numbers are equal in all trials", vetoed.found));
                 }

@@ -41,6 +41,7 @@ mod program;
 mod promote;
 mod rank;
 mod run;
+mod smooth;
 mod terms;
 mod trials;
 

@@ -50,9 +50,9 @@ use super::numbers::{Numbers, Scalar, decode, is_finite};
 use super::polynomials::Polynomials;
 use super::program::Program;
 use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
+use super::smooth::is_smooth;
 use super::terms::Terms;
-use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value, World};
-use crate::ops::{Kind, Ops, Unary};
+use crate::graph::{Dtype, Graph, NodeId, Op, Out, World};
 use std::borrow::Cow;
 
 /// Trials made at most.
@@ -669,29 +669,6 @@ fn sized_by_symbol(graph: &Graph) -> Option<&str> {
         is_number || graph.tensor_of(*id).is_some_and(|tensor| graph.sizes(tensor.shape).is_none())
     };
     graph.ids().find(is_symbolic).map(|id| graph.name(id))
-}
-
-/// Whether nothing in a graph tells roundings of floats apart, no integers are computed that may wrap, and all constants
-/// are finite: then what is equal as real numbers differs by roundings.
-fn is_smooth(graph: &Graph) -> bool {
-    let ops = Ops::of(graph);
-    let is_float =
-        |id: NodeId| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype.class() >= DtypeClass::Float);
-    let is_finite = |value: Value| !matches!(value, Value::Float(x) if !x.is_finite());
-    graph.ids().filter(|&id| graph.node(id).op == Op::Call).all(|id| {
-        let Some(info) = ops.call(graph, id) else { return false };
-        let constants =
-            graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value)).all(is_finite);
-        let takes_floats = graph.inputs(id).into_iter().any(is_float);
-        let steps = matches!(
-            info.kind,
-            Kind::Unary(Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
-        );
-        let gives_other = graph.tensor_of(id).is_some_and(|tensor| tensor.dtype.class() < DtypeClass::Float);
-        let computes = info.kind.is_elementwise()
-            || matches!(info.kind, Kind::Reduce(_) | Kind::Matmul(_) | Kind::Cumsum);
-        constants && !steps && !(gives_other && (takes_floats || computes))
-    })
 }
 
 /// How many of the outputs and written inputs of a run hold numbers that are not finite, and how many there are.

@@ -75,7 +75,7 @@ fn no_recorded_tensor_lies_in_the_storage_of_other_memory() {
         let storages = Storages::new(graph, &ops, &Edges::new(graph), &collectives, Mode::Physical);
         let found = recorded_elsewhere(graph, &storages);
         let told: Vec<_> =
-            found.iter().map(|&(a, b)| (graph.name(a), graph.target(a), graph.name(b))).collect();
+            found.iter().map(|&(a, b)| (graph.name(a), graph.target(a), graph.name(b.other))).collect();
         assert_eq!(told, [], "{}", graph.name);
     }
 }

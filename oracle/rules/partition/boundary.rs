@@ -4,7 +4,7 @@ use super::super::comm::faults_of_waiting;
 use super::super::{Checked, Finding};
 use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
-use crate::analysis::disagreements::{recorded_elsewhere, resized};
+use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
@@ -635,9 +635,9 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
     };
     let foreign = |side: &Side, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
         let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
-        let found = found.filter(|&(id, other)| !is_known(id, other));
+        let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
         found
-            .map(|(id, other)| (id, format!("recorded in the storage of {}", side.graph.name(other))))
+            .map(|(id, Elsewhere { other, .. })| (id, format!("recorded in the storage of {}", side.graph.name(other))))
             .collect()
     };
     let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());

@@ -308,6 +308,8 @@ impl Judge<'_> {
             (Family::Other, Family::Other) => Relation::Different,
             // Constants may be computed of constants.
             _ if ![a, b].iter().any(|at| self.arena.depends_on_inputs(at.source)) => Relation::Unknown,
+            // A product of matrices may be a part of the other.
+            _ if self.is_elementwise(a.source) && self.is_elementwise(b.source) => self.compare_leaves(a, b),
             // One may be what the other one is made of: times 1, or the larger of what is positive and 0.
             _ => self.compare_with_parts(a, b),
         }

@@ -133,6 +133,24 @@ impl Judge<'_> {
         Some(found)
     }
 
+    /// Two functions of elements of different families: they may be one in another way of writing (`m * x + (1 - m) * y` is
+    /// `where(m, x, y)`, and of booleans `*` is `and`) where they are made of the same elements. They differ if one is made of
+    /// an element that is none of the other's.
+    pub(super) fn compare_leaves(&mut self, a: Element, b: Element) -> Relation {
+        let (Some(left), Some(right)) = (self.leaves(a), self.leaves(b)) else { return Relation::Unknown };
+        if left.len().max(right.len()) > TERMS {
+            return Relation::Unknown;
+        }
+        let row = |of: Element, all: &[Element]| all.iter().map(|&other| Pair::Elements(of, other)).collect();
+        let mut rows = Vec::new();
+        for (all, others) in [(&left, &right), (&right, &left)] {
+            // Constants may be written into a call.
+            let varied = all.iter().filter(|of| self.arena.depends_on_inputs(of.source));
+            rows.extend(varied.map(|&of| row(of, others)));
+        }
+        Relation::Unmatched(rows)
+    }
+
     /// A function of elements and another element: they differ if that is none of those that the function is made of,
     /// nor the function one of those that it is made of itself.
     pub(super) fn compare_with_parts(&mut self, a: Element, b: Element) -> Relation {
