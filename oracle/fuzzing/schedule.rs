@@ -9,6 +9,7 @@ use crate::judge::schedule::{judge_ranks, judge_scheduler, promises};
 use crate::judge::{Judgement, Verdict, input_faults};
 use crate::passes::schedule::{Config, Pass, Reference};
 use crate::rules::PassKind;
+use crate::rules::schedule::Promises;
 
 /// The passes of list scheduling.
 const SCORED: &[Pass] = &[Pass::SinkWaits, Pass::RaiseComms, Pass::ReorderComputeForOverlap];
@@ -57,7 +58,7 @@ fn check_text(data: &[u8], passes: &[Pass]) {
     for &pass in passes {
         for runtime_mode in [false, true] {
             let config = Config { runtime_mode, ..Config::new(pass) };
-            if let Ok(judgement) = judge_scheduler(&graph, &config, &Reference, promises(&config, true), true)
+            if let Ok(judgement) = judge_scheduler(&graph, &config, &Reference, Promises { exact: true, ..promises(&config, true) })
             {
                 is_right(&judgement, &graph, pass);
             }
@@ -76,7 +77,7 @@ pub fn check_case(case: &ScheduleCase, passes: &[Pass]) {
         };
         let promised = promises(&config, true);
         if let [graph] = &case.graphs[..] {
-            if let Ok(judgement) = judge_scheduler(graph, &config, &Reference, promised, true) {
+            if let Ok(judgement) = judge_scheduler(graph, &config, &Reference, Promises { exact: true, ..promised }) {
                 is_right(&judgement, graph, pass);
             }
             continue;

@@ -50,7 +50,7 @@ pub(super) fn judge_candidate(
     let config = config_of(pass).map_err(CannotJudge::Pass)?;
     let promised = promised(pass, &config, candidate.keeps_promises())?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
-    let judgement = judge_on_ranks(case, pass, &config, &scheduler, promised)?;
+    let judgement = judge_on_ranks(case, &config, &scheduler, promised)?;
     Ok(match scheduler.failure.get() {
         Some(failure) => failed(failure),
         None => judgement,
@@ -59,13 +59,12 @@ pub(super) fn judge_candidate(
 
 fn judge_on_ranks(
     case: &Case,
-    pass: &PassConfig,
     config: &Config,
     scheduler: &WithOptions,
     promised: Promises,
 ) -> Result<Judgement, CannotJudge> {
     if case.programs.is_empty() {
-        return judge_scheduler(&case.graph, config, scheduler, promised, is_exact(pass)?);
+        return judge_scheduler(&case.graph, config, scheduler, promised);
     }
     let of_rank = graphs_of_ranks(&case.graph, &case.programs)?;
     // Figures go to ranks in turn, so ranks that have the same graph and the same figures are run once.
@@ -158,10 +157,20 @@ pub(super) fn judge_recorded(
     if !programs.is_empty() {
         check_programs(&evidence)?;
     }
-    if is_exact(pass)? && programs.is_empty() {
+    if evidence.promises.exact && programs.is_empty() {
         evidence.expected_order = expected(graph, &config);
     }
+    if evidence.promises.one_order {
+        evidence.noisy = other_orders(&evidence);
+    }
     Ok(judgement(&evidence))
+}
+
+/// The orders of ranks whose graph before is the first rank's: the first rank of each outcome.
+fn other_orders(evidence: &Evidence) -> Vec<(u32, Vec<String>)> {
+    let Some((first, others)) = evidence.outcomes.split_first() else { return Vec::new() };
+    let alike = others.iter().filter(|other| other.before == first.before);
+    alike.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
 }
 
 /// Ranks (none: all of them), the graph that they had and the one that they have now.
@@ -255,11 +264,6 @@ fn stated(pass: &PassConfig) -> Result<Vec<&str>, CannotJudge> {
     }
 }
 
-/// Whether the order is to be exactly the reference's.
-fn is_exact(pass: &PassConfig) -> Result<bool, CannotJudge> {
-    Ok(stated(pass)?.contains(&"order"))
-}
-
 /// What a pass promises: by its configuration where it keeps all promises, and what its options state.
 fn promised(pass: &PassConfig, config: &Config, all: bool) -> Result<Promises, CannotJudge> {
     let stated = stated(pass)?;
@@ -283,6 +287,7 @@ fn promised(pass: &PassConfig, config: &Config, all: bool) -> Result<Promises, C
         fsdp_in_flight: own.fsdp_in_flight.or(Some(1).filter(|_| stated.contains(&"fsdp"))),
         progress: own.progress || stated.contains(&"progress"),
         one_order: own.one_order || stated.contains(&"ranks"),
+        exact: stated.iter().any(|&name| name == "order" || name == "all"),
         in_flight,
         exposed: budget(pass, "exposed_budget").map_err(CannotJudge::Pass)?,
         exposed_gather: share("exposed_gather_budget")?,
@@ -298,7 +303,7 @@ fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
     let heeds_budget = pass.get("method").is_none() || config.pass.keeps_peak();
     let peak = pass.get("budget").filter(|_| heeds_budget).map(|_| config.budget());
     let promised = promised(pass, &config, false)?;
-    Ok(Promises { peak: peak.or(promised.peak), ..promised })
+    Ok(Promises { peak: peak.or(promised.peak), of_given: true, ..promised })
 }
 
 /// Judges what a scheduler gave for a graph: one outcome for all ranks, or one for each.
@@ -360,18 +365,19 @@ pub fn promises(config: &Config, all: bool) -> Promises {
         displacement: None,
         progress: all && config.pass == Pass::SinkWaitsIterative && config.runtime_mode,
         one_order: all,
+        exact: false,
+        of_given: false,
         estimates: Estimates::agreed(&config.estimates).unwrap_or_default(),
     }
 }
 
 /// Runs a scheduler and judges what it gives: as every rank that has estimates or limits of its own, again, and under
-/// other names. With `exact` the order must be the reference's.
+/// other names.
 pub fn judge_scheduler(
     graph: &Graph,
     config: &Config,
     scheduler: &dyn Scheduler,
     promises: Promises,
-    exact: bool,
 ) -> Result<Judgement, CannotJudge> {
     check_input(graph)?;
     let ranks = (figures(config) as u32).min(graph.world.ranks.unwrap_or(1).max(1));
@@ -416,7 +422,7 @@ pub fn judge_scheduler(
             };
         evidence.again.push(("under other names".into(), names(&other).into_iter().map(original).collect()));
     }
-    if exact {
+    if evidence.promises.exact {
         evidence.expected_order = expected(graph, config);
     }
     Ok(judgement(&evidence))

@@ -27,7 +27,7 @@ fn config(case: &ScheduleCase, pass: Pass) -> Config {
 fn judged(case: &ScheduleCase, pass: Pass, scheduler: &dyn Scheduler, exact: bool) -> Judgement {
     let config = config(case, pass);
     if let [graph] = &case.graphs[..] {
-        return judge_scheduler(graph, &config, scheduler, promises(&config, true), exact).unwrap();
+        return judge_scheduler(graph, &config, scheduler, Promises { exact, ..promises(&config, true) }).unwrap();
     }
     let mut after = Vec::new();
     for (rank, &graph) in case.of_rank.iter().enumerate() {
@@ -107,7 +107,7 @@ fn the_reference_is_sound_on_graphs_made_for_bucketing() {
         for &pass in Pass::ALL {
             let config = Config { runtime_mode: index % 2 == 0, ..Config::new(pass) };
             let judgement =
-                judge_scheduler(&graph, &config, &Reference, promises(&config, true), true).unwrap();
+                judge_scheduler(&graph, &config, &Reference, Promises { exact: true, ..promises(&config, true) }).unwrap();
             let word = match &judgement.verdict {
                 Verdict::Sound => "sound",
                 Verdict::Refused(_) => "refused",
@@ -163,7 +163,7 @@ fn waits_are_moved_as_far_as_it_is_worth() {
         for (scheduler, is_right) in
             [(&Reference as &dyn Scheduler, true), (&mutants::all().pop().unwrap(), false)]
         {
-            let judgement = judge_scheduler(graph, &config, scheduler, promised.clone(), false).unwrap();
+            let judgement = judge_scheduler(graph, &config, scheduler, promised.clone()).unwrap();
             let rules = judgement.violated_rules();
             idle += usize::from(!is_right && rules == ["schedule/progress"]);
             assert!(

@@ -26,6 +26,10 @@ pub struct Promises {
     pub progress: bool,
     /// Whether all ranks give one order of all nodes, whatever each of them estimates.
     pub one_order: bool,
+    /// Whether the order is exactly the reference's.
+    pub exact: bool,
+    /// Whether the outcomes were given, so that a promise which they do not show leaves the question open.
+    pub of_given: bool,
     /// How long nodes take.
     pub estimates: Estimates,
 }
@@ -152,12 +156,16 @@ impl<'a> Evidence<'a> {
         self.reports().first().map_or(Vec::new(), |(_, _, after)| after.warnings.clone())
     }
 
+    /// How many ranks the world has; 1 where it does not say.
+    pub(super) fn world_ranks(&self) -> u32 {
+        self.before.first().and_then(|side| side.graph.world.assume_mesh()?.ranks).unwrap_or(1)
+    }
+
     /// The programs of all ranks.
     pub(super) fn programs(&self, graph: &dyn Fn(&Outcome<'a>) -> &'a Graph) -> Programs {
         let graphs: Vec<&Graph> = self.outcomes.iter().map(graph).collect();
         // A rank that the world does not have is the business of whoever asks for a judgement.
-        let world = self.before.first().and_then(|side| side.graph.world.assume_mesh()?.ranks).unwrap_or(1);
-        let mut of_rank = vec![0; world as usize];
+        let mut of_rank = vec![0; self.world_ranks() as usize];
         for (i, outcome) in self.outcomes.iter().enumerate() {
             for &rank in &outcome.ranks {
                 if let Some(of) = of_rank.get_mut(rank as usize) {

@@ -356,6 +356,9 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
 /// The reference's order.
 pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
     match &evidence.expected_order {
+        None if evidence.promises.exact => Checked::Undecided(
+            "the reference's order is promised, and is not known: it refuses, or ranks have graphs of their own".into(),
+        ),
         None => Checked::NotChecked("the exact order was not asked for".into()),
         Some(names) => Checked::Findings(
             super::ranks::differs_from(evidence, names, "schedule/position-equal-reference")

@@ -232,7 +232,7 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
 /// Every rank launches the same, whatever it measures.
 pub(super) fn rank_noise(evidence: &Evidence) -> Checked {
     let Some(outcome) = evidence.outcomes.first() else { return Checked::Findings(Vec::new()) };
-    if evidence.noisy.is_empty() {
+    if evidence.noisy.is_empty() || evidence.promises.of_given {
         return Checked::NotChecked(NOT_RUN_AS_SEVERAL.into());
     }
     let findings = evidence.noisy.iter().filter_map(|(rank, names)| {
@@ -287,14 +287,23 @@ pub(super) fn rank_order(evidence: &Evidence) -> Checked {
     }
     let Some(outcome) = evidence.outcomes.first() else { return Checked::Findings(Vec::new()) };
     if evidence.noisy.is_empty() {
-        return Checked::NotChecked(NOT_RUN_AS_SEVERAL.into());
+        let given = outcome.ranks.len();
+        return match evidence.promises.of_given {
+            true if given == evidence.world_ranks() as usize => Checked::Findings(Vec::new()),
+            true => Checked::Undecided(format!(
+                "one order of all nodes on all {} ranks is promised, and the outcomes of {given} were given",
+                evidence.world_ranks()
+            )),
+            false => Checked::NotChecked(NOT_RUN_AS_SEVERAL.into()),
+        };
     }
     let graph = outcome.after.graph;
     // Launches in another order are told as such.
     let alike = evidence.noisy.iter().filter(|(_, names)| other_launch(evidence, outcome, names).is_none());
     let findings = alike.filter_map(|(rank, names)| {
         let at = first_difference(graph, names)?;
-        let title = format!("rank {rank}, which estimates otherwise, decides on another order");
+        let whose = if evidence.promises.of_given { "" } else { ", which estimates otherwise," };
+        let title = format!("rank {rank}{whose} decides on another order");
         Some(told_order(
             evidence,
             outcome,

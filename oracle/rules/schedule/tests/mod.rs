@@ -67,10 +67,8 @@ fn a_graph_is_a_schedule_of_itself() {
         displacement: Some(0.0),
         in_flight: Some(1),
         fsdp_in_flight: Some(1),
-        progress: false,
-        peaks: Vec::new(),
         one_order: true,
-        estimates: Estimates::default(),
+        ..Promises::default()
     };
     let (findings, statuses) = check_all(&Evidence::new(&graph, &graph, promises));
     assert_eq!(findings, []);
