@@ -12,11 +12,11 @@ mod program;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::generate::Layers;
-use graph_oracle::passes::memory::profile::{not_placeholder, recorded_ledger};
-use graph_oracle::passes::memory::replay::{Options, replay};
-use graph_oracle::passes::memory::scheduler::orders::{bfs, dfs, lpmf};
-use graph_oracle::passes::memory::scheduler::{Planning, Timeline};
-use graph_oracle::passes::memory::{Devices, profile};
+use graph_oracle::memory::profile::{not_placeholder, recorded_ledger};
+use graph_oracle::memory::replay::{Options, replay};
+use graph_oracle::memory::scheduler::orders::{bfs, dfs, lpmf};
+use graph_oracle::memory::scheduler::{Planning, Timeline};
+use graph_oracle::memory::{Devices, profile};
 use program::program;
 use std::hint::black_box;
 use std::time::Duration;

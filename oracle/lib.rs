@@ -7,6 +7,7 @@ pub mod campaign;
 pub mod candidates;
 pub mod case;
 pub mod cli;
+pub mod config;
 pub mod edits;
 pub mod format;
 pub mod fuzzing;
@@ -16,6 +17,7 @@ pub mod graph;
 pub mod judge;
 pub mod lifecycle;
 pub mod limits;
+pub mod memory;
 pub mod ops;
 pub mod passes;
 #[cfg(test)]

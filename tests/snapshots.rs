@@ -6,7 +6,7 @@ use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::format::{json, text};
 use graph_oracle::graph::{Graph, NodeId};
 use graph_oracle::judge::{self, Options};
-use graph_oracle::passes::memory::{Devices, replay};
+use graph_oracle::memory::{Devices, replay};
 use graph_oracle::passes::schedule::{self, Config, Pass};
 use graph_oracle::report::memory::MemoryReport;
 use graph_oracle::rules::{Correspondence, Side};

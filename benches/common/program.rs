@@ -1,6 +1,6 @@
 //! Programs of the scheduler of a chosen length.
 
-use graph_oracle::passes::memory::scheduler::{Buffer, Dependency, Kind, Node, Program};
+use graph_oracle::memory::scheduler::{Buffer, Dependency, Kind, Node, Program};
 
 /// A program of so many nodes, the same each time: nodes of one output that read at most three others within a distance
 /// of 60.

@@ -10,11 +10,11 @@ use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Kind, View};
-use crate::passes::memory::policy::{Policy, Reference as ReferencePolicy};
-use crate::passes::memory::replay::{Facts, Options, replay_ledger};
-use crate::passes::memory::scheduler::lower::LowerFault;
-use crate::passes::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
-use crate::passes::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
+use crate::memory::policy::{Policy, Reference as ReferencePolicy};
+use crate::memory::replay::{Facts, Options, replay_ledger};
+use crate::memory::scheduler::lower::LowerFault;
+use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
+use crate::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 use std::cmp::Reverse;
@@ -532,7 +532,7 @@ fn free_at_start(facts: &Facts, replay: &Replay, lives: &mut [Life]) {
 fn keep_dead(replay: &Replay, lives: &mut [Life]) {
     let last = (replay.steps.steps.len() as u32).saturating_sub(1);
     for (life, held) in lives.iter_mut().zip(&replay.held) {
-        if *held == crate::passes::memory::Held::Nobody && life.start.is_some() {
+        if *held == crate::memory::Held::Nobody && life.start.is_some() {
             life.end = Some(last);
         }
     }

@@ -10,7 +10,7 @@ use crate::generate::{Seeded, Source};
 use crate::gpu;
 use crate::judge::{self, Options, Values, input_faults};
 use crate::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
-use crate::passes::memory::replay::{self, Facts, replay_facts};
+use crate::memory::replay::{self, Facts, replay_facts};
 use crate::report::memory::{self, MemoryReport};
 use crate::rules::PassKind;
 use crate::simulate::{self, Estimates, Programs};

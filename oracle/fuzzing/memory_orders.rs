@@ -4,10 +4,10 @@ use crate::format::text;
 use crate::generate::Bytes;
 use crate::generate::memory::MemoryCases;
 use crate::graph::Graph;
-use crate::passes::memory::Devices;
-use crate::passes::memory::replay::Facts;
-use crate::passes::memory::scheduler::orders::{bfs, dfs, lpmf};
-use crate::passes::memory::scheduler::{
+use crate::memory::Devices;
+use crate::memory::replay::Facts;
+use crate::memory::scheduler::orders::{bfs, dfs, lpmf};
+use crate::memory::scheduler::{
     Method, Planning, Program, Timeline, estimate_region, lower, reorder_for_peak_memory, steps_of,
 };
 

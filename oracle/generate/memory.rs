@@ -12,7 +12,7 @@ use super::{Seeded, Source};
 use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::graph::Graph;
-use crate::passes::memory::METHODS;
+use crate::memory::METHODS;
 use std::fmt::Write;
 
 /// What may occur.
@@ -372,7 +372,7 @@ mod tests {
     use crate::analysis::in_flight::in_flight;
     use crate::analysis::validate::validate;
     use crate::generate::Seeded;
-    use crate::passes::memory::replay::Facts;
+    use crate::memory::replay::Facts;
 
     #[test]
     fn cases_draw_every_method() {

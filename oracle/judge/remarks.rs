@@ -5,7 +5,7 @@ use super::Judgement;
 use crate::case::{Case, PassConfig};
 use crate::format::Spot;
 use crate::graph::{Expr, Graph, bound_of};
-use crate::passes::memory::expression::evaluate;
+use crate::memory::expression::evaluate;
 use crate::rules::partition::RECOMPUTE_TAGS;
 use std::fmt;
 

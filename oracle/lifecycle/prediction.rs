@@ -4,8 +4,8 @@ use super::event::{Event, Range, Touched};
 use crate::analysis::Touch;
 use crate::analysis::storages::{Access, StorageIndex};
 use crate::graph::{Graph, NodeId};
-use crate::passes::memory::Life;
-use crate::passes::memory::replay::{Facts, Replay};
+use crate::memory::Life;
+use crate::memory::replay::{Facts, Replay};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What should happen in one step.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::format::text;
 use crate::graph::Graph;
-use crate::passes::memory::replay::{Facts, Options, replay_facts};
+use crate::memory::replay::{Facts, Options, replay_facts};
 
 fn graph(lines: &str) -> Graph {
     text::parse(lines).unwrap_or_else(|e| panic!("{}", e.render(None))).graph

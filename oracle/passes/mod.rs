@@ -2,7 +2,6 @@
 //! matched. A pass takes a graph and gives back another one; it never changes its input and never judges.
 
 pub mod bucketing;
-pub mod memory;
 pub mod partition;
 pub mod repair;
 pub mod schedule;

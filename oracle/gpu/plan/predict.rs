@@ -1,12 +1,12 @@
-//! Predicted memory: what the replay of [`passes::memory`](crate::passes::memory) says of the graph, for all ranks.
+//! Predicted memory: what the replay of [`memory`](crate::memory) says of the graph, for all ranks.
 //!
 //! The plan's own allocations come from an execution, storage by storage; the prediction comes from the graph without
 //! executing anything. That the two agree at every step is the statement that is checked.
 
 use super::Plan;
 use crate::graph::{Graph, NodeId};
-use crate::passes::memory::replay::{Options, replay};
-use crate::passes::memory::steps::Devices;
+use crate::memory::replay::{Options, replay};
+use crate::memory::steps::Devices;
 use std::collections::BTreeMap;
 
 /// Sizes of storages that a node allocates, and of those that are freed when it is over.

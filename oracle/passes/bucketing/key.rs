@@ -1,6 +1,6 @@
 //! What the members of a bucket have in common.
 
-use super::config::Mode;
+use crate::config::bucketing::Mode;
 use super::member::{Group, Member};
 use crate::graph::{Dtype, Graph, Str};
 use crate::ops::Collective;

@@ -28,8 +28,6 @@
 //! in merged bodies: such collectives are declined. Coalesced, in-place and all-to-all collectives are no
 //! candidates.
 
-pub mod cap;
-pub mod config;
 pub mod facts;
 pub mod fsdp;
 pub mod key;
@@ -42,8 +40,8 @@ mod positions;
 pub mod select;
 mod waits;
 
-pub use cap::{Cap, Interconnect};
-pub use config::{Config, Filter, Mode, Ranks, Selection};
+pub use crate::config::bucketing::{Config, Filter, Mode, Ranks, Selection};
+pub use crate::config::cap::{Cap, Interconnect};
 pub use facts::Facts;
 pub use key::Key;
 pub use legality::Legality;

@@ -1,7 +1,7 @@
 //! The ingredients of the pass that another algorithm would choose differently, one method each. The defaults are
 //! the reference; whoever wants another algorithm, or a broken one, replaces a method.
 
-use super::config::{Config, Mode};
+use crate::config::bucketing::{Config, Mode};
 use super::facts::Facts;
 use super::key::Key;
 use super::legality::Legality;

@@ -7,7 +7,7 @@
 //! `torch._inductor.fx_passes.bucketing`; the spanning selection replaces it in AutoParallel
 //! (`autoparallel/graph_passes/auto_bucketing.py`).
 
-use super::config::{Config, Mode, Selection};
+use crate::config::bucketing::{Config, Mode, Selection};
 use super::key::Key;
 use super::legality::Legality;
 use super::member::Member;

@@ -4,7 +4,7 @@
 //! Source: `autoparallel.graph_passes.activation_checkpointing.ac_joint_pass`.
 
 use super::classes::{FAR, distances};
-use super::config::PartitionConfig;
+use crate::config::partition::{PartitionConfig, Stage};
 use super::error::PartitionError;
 use super::fsdp::REGION;
 use super::joint::{Joint, Role};
@@ -15,23 +15,6 @@ use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
 const GIB: f64 = (1u64 << 30) as f64;
-
-/// How much memory a stage holds before its cheapest place is saved.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Stage {
-    /// No stages and no tags but those of expensive operators.
-    None,
-    /// The square root of all of it, counted in GiB.
-    Auto,
-    /// So many GiB.
-    Gib(f64),
-}
-
-impl Default for Stage {
-    fn default() -> Stage {
-        Stage::Gib(2.0)
-    }
-}
 
 /// Tags the joint graph.
 pub fn checkpoint(graph: &Graph, stage: Stage) -> Result<Graph, PartitionError> {

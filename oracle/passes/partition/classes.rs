@@ -2,7 +2,7 @@
 //!
 //! Source: `torch._functorch.partitioners.classify_nodes` of PyTorch 2.15.
 
-use super::config::PartitionConfig;
+use crate::config::partition::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, nodes_of};

@@ -4,7 +4,7 @@
 //! Source: `torch._functorch._aot_autograd.utils` (placeholders), `torch._functorch.partitioners._size_of`,
 //! `torch._library.utils.is_impure`.
 
-use super::config::PartitionConfig;
+use crate::config::partition::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::marks::{MarkTable, Marks, Placement};
 use super::targets::{Target, Targets};
@@ -370,12 +370,6 @@ impl Joint {
 /// A number that the graph's file states about the graph.
 fn recorded(graph: &Graph, key: &str) -> Option<usize> {
     graph.extra.iter().find(|(k, _)| k == key)?.1.trim().parse().ok()
-}
-
-/// The positions of static inputs that the graph's file states.
-pub(super) fn recorded_static_inputs(graph: &Graph) -> Vec<usize> {
-    let text = graph.extra.iter().find(|(key, _)| key == "static_lifetime_input_indices");
-    text.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// The leaves of nested lists and mappings, in order.

@@ -31,7 +31,6 @@ pub mod activation_checkpointing;
 pub mod build;
 pub mod classes;
 pub mod common_subexpressions;
-pub mod config;
 pub mod dead_code;
 pub mod default;
 pub mod error;
@@ -58,7 +57,7 @@ pub mod targets;
 pub mod two_stages;
 pub mod within_budget;
 
-pub use config::{Bans, Method, PartitionConfig, Runtime, Solver, StaticInputs};
+pub use crate::config::partition::{Bans, Method, PartitionConfig, Runtime, Solver, Stage, StaticInputs};
 pub use error::{Constraint, PartitionError, Problem};
 pub use joint::Joint;
 pub use policy::{Policy, Reference};

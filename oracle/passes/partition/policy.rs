@@ -3,7 +3,7 @@
 
 use super::classes::Classes;
 use super::common_subexpressions::{self, Distinct, Key};
-use super::config::{Bans, Method, Solver};
+use crate::config::partition::{Bans, Method, Solver};
 use super::error::PartitionError;
 use super::extract::Piece;
 use super::joint::{Joint, Role};

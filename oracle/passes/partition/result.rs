@@ -1,6 +1,6 @@
 //! What a partitioner gives back.
 
-use super::config::{Method, PartitionConfig};
+use crate::config::partition::{Method, PartitionConfig};
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role, nodes_of};
 use super::max_flow::Network;

@@ -5,7 +5,7 @@
 //! be more than the budget, which was promised to hold. Then the steps are taken again with smaller and smaller parts of
 //! the budget, at last with none.
 
-use super::config::PartitionConfig;
+use crate::config::partition::PartitionConfig;
 use super::error::PartitionError;
 use super::joint::{Joint, Role};
 use super::result::Partition;

@@ -7,10 +7,10 @@ pub use svg::svg;
 pub use trace::trace;
 
 use crate::graph::{Graph, NodeId};
-use crate::passes::memory::difference::{Difference, first_difference};
-use crate::passes::memory::profile::{Profile, Releasable, not_placeholder, profile_of, recorded_ledger};
-use crate::passes::memory::replay::{Facts, Options, contents, replay_facts};
-use crate::passes::memory::{Devices, Ledger, Life, MemoryFault, PYTORCH_UNBACKED, Replay, Steps};
+use crate::memory::difference::{Difference, first_difference};
+use crate::memory::profile::{Profile, Releasable, not_placeholder, profile_of, recorded_ledger};
+use crate::memory::replay::{Facts, Options, contents, replay_facts};
+use crate::memory::{Devices, Ledger, Life, MemoryFault, PYTORCH_UNBACKED, Replay, Steps};
 use std::fmt::Write;
 
 /// Both counts of one graph.

@@ -2,7 +2,7 @@
 //! contents of the true peak listed beside. The same graph gives the same picture, byte for byte.
 
 use super::MemoryReport;
-use crate::passes::memory::Steps;
+use crate::memory::Steps;
 use std::fmt::Write;
 
 const LEFT: f64 = 84.0;

@@ -2,10 +2,10 @@
 
 use crate::case::{Claim, ClaimedLife};
 use crate::graph::{Graph, NodeId};
-use crate::passes::memory::policy::Reference;
-use crate::passes::memory::profile::{not_placeholder, recorded_ledger};
-use crate::passes::memory::replay::{Facts, Options, replay_ledger};
-use crate::passes::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
+use crate::memory::policy::Reference;
+use crate::memory::profile::{not_placeholder, recorded_ledger};
+use crate::memory::replay::{Facts, Options, replay_ledger};
+use crate::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
 use crate::rules::{Checked, Finding, NodeMention, Severity, Stage};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
@@ -66,7 +66,7 @@ impl<'a> MemoryEvidence<'a> {
     /// Gathers the evidence.
     pub fn new(graph: &'a Graph, claim: &'a Claim, config: &'a MemoryConfig) -> MemoryEvidence<'a> {
         let facts = Facts::new(graph);
-        let sizes = crate::passes::memory::Sizes::new(graph, config.unbacked);
+        let sizes = crate::memory::Sizes::new(graph, config.unbacked);
         let ledger = Ledger::derived(graph, &sizes, &facts.storages);
         let devices = config.devices.unwrap_or_else(|| Devices::of(graph, &ledger));
         let donated = |graph: &Graph, id: NodeId| config.donated.iter().any(|name| name == graph.name(id));

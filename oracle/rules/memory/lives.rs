@@ -4,7 +4,7 @@ use super::evidence::{MemoryEvidence, Resolved, found};
 use crate::analysis::Edges;
 use crate::analysis::topological::violations;
 use crate::case::ClaimedLife;
-use crate::passes::memory::Held;
+use crate::memory::Held;
 use crate::rules::{Checked, Finding};
 use rustc_hash::FxHashMap;
 

@@ -4,10 +4,10 @@ use super::evidence::{Counting, MemoryEvidence, not_claimed};
 use super::order::reordered;
 use crate::case::{ClaimedLife, Increment};
 use crate::graph::Graph;
-use crate::passes::memory::difference::first_difference;
-use crate::passes::memory::profile::{not_placeholder, recorded_ledger};
-use crate::passes::memory::replay::{Options, replay};
-use crate::passes::memory::{Ledger, StepBytes, Steps, Tracker};
+use crate::memory::difference::first_difference;
+use crate::memory::profile::{not_placeholder, recorded_ledger};
+use crate::memory::replay::{Options, replay};
+use crate::memory::{Ledger, StepBytes, Steps, Tracker};
 use crate::rules::{Checked, Finding};
 
 /// Live bytes by a list of lives: before the first step, and after the allocations and the frees of each.
@@ -188,11 +188,11 @@ fn causes(evidence: &MemoryEvidence, claimed: &[(i64, i64)], truth: &Steps) -> V
     let mut own = Vec::new();
     for life in lives {
         let Some(resolved) = evidence.resolve(&life.name) else { return Vec::new() };
-        ledger.entries.push(crate::passes::memory::Entry {
+        ledger.entries.push(crate::memory::Entry {
             by: resolved.node,
             ..replay.ledger.entries[resolved.storage]
         });
-        own.push(crate::passes::memory::Life {
+        own.push(crate::memory::Life {
             by: resolved.node,
             bytes: life.bytes,
             start: life.alloc,

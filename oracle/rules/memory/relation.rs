@@ -3,7 +3,7 @@
 use super::evidence::{MemoryEvidence, not_claimed};
 use crate::analysis::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::passes::memory::replay::Facts;
+use crate::memory::replay::Facts;
 use crate::rules::{Checked, Finding};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@ use crate::format::text;
 use crate::graph::Graph;
 use crate::judge::Verdict;
 use crate::judge::judge_memory;
-use crate::passes::memory::replay::{Facts, Options, replay_facts};
+use crate::memory::replay::{Facts, Options, replay_facts};
 
 fn graph(lines: &str) -> Graph {
     text::parse(lines).unwrap_or_else(|e| panic!("{}", e.render(None))).graph

@@ -31,7 +31,7 @@ pub use emit::{Emitter, Piece};
 pub use layout::{Layout, MOST};
 pub use moved::Moved;
 
-use super::config::{Config, Mode};
+use crate::config::bucketing::{Config, Mode};
 use super::facts::Facts;
 use super::member::{Group, Member, Targets};
 use super::plan::{Bucket, Refusal};

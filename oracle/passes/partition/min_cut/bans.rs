@@ -1,7 +1,7 @@
 //! What is not computed again, and why.
 
 use super::super::classes::FAR;
-use super::super::config::Bans;
+use crate::config::partition::Bans;
 use super::super::error::{Origin, PartitionError};
 use super::super::joint::{Role, Sort};
 use super::context::Context;

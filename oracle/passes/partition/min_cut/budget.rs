@@ -6,7 +6,7 @@
 //! values that must not be computed again are saved.
 
 use super::super::classes::FAR;
-use super::super::config::{Bans, Runtime};
+use crate::config::partition::{Bans, Runtime};
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::result::Proof;

@@ -1,7 +1,7 @@
 //! What the decisions of one run may look at.
 
 use super::super::classes::{Classes, distances};
-use super::super::config::PartitionConfig;
+use crate::config::partition::PartitionConfig;
 use super::super::error::PartitionError;
 use super::super::hazards::Hazards;
 use super::super::joint::{Joint, Role, Sort};

@@ -2,7 +2,7 @@
 //!
 //! Vertex 0 is the source, 1 the sink; node `i` enters at `2 + 2i` and leaves at `3 + 2i`.
 
-use super::super::config::Bans;
+use crate::config::partition::Bans;
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::max_flow::{INFINITE, Network};

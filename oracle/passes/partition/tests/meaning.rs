@@ -157,7 +157,7 @@ fn nothing_panics() {
             }
             let _ = fsdp::mark(&graph, true);
             let _ = fsdp::mark(&graph, false);
-            let _ = activation_checkpointing::checkpoint(&graph, activation_checkpointing::Stage::Auto);
+            let _ = activation_checkpointing::checkpoint(&graph, Stage::Auto);
         }
     }
 }

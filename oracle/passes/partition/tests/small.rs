@@ -198,10 +198,10 @@ fn stages_of_a_checkpointed_chain() {
         output (g)",
     );
     let marked =
-        activation_checkpointing::checkpoint(&gib, activation_checkpointing::Stage::Gib(2.0)).unwrap();
+        activation_checkpointing::checkpoint(&gib, Stage::Gib(2.0)).unwrap();
     let prefer = "PREFER_RECOMPUTE";
     assert_eq!(tagged(&marked), [("a", "MUST_SAVE"), ("b", prefer), ("c", prefer), ("d", prefer)]);
-    let none = activation_checkpointing::checkpoint(&gib, activation_checkpointing::Stage::None).unwrap();
+    let none = activation_checkpointing::checkpoint(&gib, Stage::None).unwrap();
     assert!(tagged(&none).is_empty());
 }
 

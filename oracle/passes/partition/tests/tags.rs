@@ -2,7 +2,8 @@
 
 use super::recorded::read;
 use super::*;
-use crate::passes::partition::activation_checkpointing::{Stage, checkpoint};
+use crate::passes::partition::Stage;
+use crate::passes::partition::activation_checkpointing::checkpoint;
 
 /// Names, `recompute` tags and regions.
 fn policies(graph: &Graph) -> Vec<(&str, Option<&str>, Option<i64>)> {

@@ -1,7 +1,5 @@
 //! What a partitioner is asked to do.
 
-use super::activation_checkpointing::Stage;
-use super::joint::recorded_static_inputs;
 use crate::case::{PassConfig, Setting, covered};
 use crate::graph::Graph;
 
@@ -378,6 +376,29 @@ fn positions(key: &str, value: &str) -> Result<StaticInputs, String> {
         Ok((number(key, first.trim())?, number(key, last.trim())?))
     };
     value.split(',').map(|part| range(part.trim())).collect::<Result<_, String>>().map(StaticInputs::At)
+}
+
+/// The positions of static inputs that the graph's file states.
+fn recorded_static_inputs(graph: &Graph) -> Vec<usize> {
+    let text = graph.extra.iter().find(|(key, _)| key == "static_lifetime_input_indices");
+    text.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// How much memory a stage holds before its cheapest place is saved.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Stage {
+    /// No stages and no tags but those of expensive operators.
+    None,
+    /// The square root of all of it, counted in GiB.
+    Auto,
+    /// So many GiB.
+    Gib(f64),
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        Stage::Gib(2.0)
+    }
 }
 
 #[cfg(test)]

@@ -120,4 +120,4 @@ fn windows(p: &Program, planning: &Planning, timeline: &Timeline) {
     }
 }
 
-const FIXTURE: &str = include_str!("../../../../../tests/peer/memory_orders.jsonl");
+const FIXTURE: &str = include_str!("../../../../tests/peer/memory_orders.jsonl");
