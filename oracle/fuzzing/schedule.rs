@@ -58,8 +58,12 @@ fn check_text(data: &[u8], passes: &[Pass]) {
     for &pass in passes {
         for runtime_mode in [false, true] {
             let config = Config { runtime_mode, ..Config::new(pass) };
-            if let Ok(judgement) = judge_scheduler(&graph, &config, &Reference, Promises { exact: true, ..promises(&config, true) })
-            {
+            if let Ok(judgement) = judge_scheduler(
+                &graph,
+                &config,
+                &Reference,
+                Promises { exact: true, ..promises(&config, true) },
+            ) {
                 is_right(&judgement, &graph, pass);
             }
         }
@@ -77,7 +81,9 @@ pub fn check_case(case: &ScheduleCase, passes: &[Pass]) {
         };
         let promised = promises(&config, true);
         if let [graph] = &case.graphs[..] {
-            if let Ok(judgement) = judge_scheduler(graph, &config, &Reference, Promises { exact: true, ..promised }) {
+            if let Ok(judgement) =
+                judge_scheduler(graph, &config, &Reference, Promises { exact: true, ..promised })
+            {
                 is_right(&judgement, graph, pass);
             }
             continue;

@@ -27,7 +27,8 @@ fn config(case: &ScheduleCase, pass: Pass) -> Config {
 fn judged(case: &ScheduleCase, pass: Pass, scheduler: &dyn Scheduler, exact: bool) -> Judgement {
     let config = config(case, pass);
     if let [graph] = &case.graphs[..] {
-        return judge_scheduler(graph, &config, scheduler, Promises { exact, ..promises(&config, true) }).unwrap();
+        return judge_scheduler(graph, &config, scheduler, Promises { exact, ..promises(&config, true) })
+            .unwrap();
     }
     let mut after = Vec::new();
     for (rank, &graph) in case.of_rank.iter().enumerate() {
@@ -106,8 +107,13 @@ fn the_reference_is_sound_on_graphs_made_for_bucketing() {
         }
         for &pass in Pass::ALL {
             let config = Config { runtime_mode: index % 2 == 0, ..Config::new(pass) };
-            let judgement =
-                judge_scheduler(&graph, &config, &Reference, Promises { exact: true, ..promises(&config, true) }).unwrap();
+            let judgement = judge_scheduler(
+                &graph,
+                &config,
+                &Reference,
+                Promises { exact: true, ..promises(&config, true) },
+            )
+            .unwrap();
             let word = match &judgement.verdict {
                 Verdict::Sound => "sound",
                 Verdict::Refused(_) => "refused",

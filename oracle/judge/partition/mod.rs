@@ -118,14 +118,23 @@ pub fn judge_partition_with(
         return Err(CannotJudge::Pass(missing.into()));
     };
     let graph = joint.graph;
-    // What is known beyond one pair is held against that of the first rank.
     let pairs = distinct((forward, backward), &further.ranks);
+    let named: Vec<_> = pairs
+        .iter()
+        .map(|(_, forward, backward)| partition::parts_named_as(graph, forward, backward, forward_outputs))
+        .collect();
+    let pairs: Vec<(Vec<u32>, &Graph, &Graph)> = pairs
+        .into_iter()
+        .zip(&named)
+        .map(|((ranks, f, b), named)| (ranks, named.0.as_ref().unwrap_or(f), named.1.as_ref().unwrap_or(b)))
+        .collect();
+    // What is known beyond one pair is held against that of the first rank.
+    let of_ranks = pairs.iter().flat_map(|(ranks, f, b)| ranks.iter().map(|&rank| (rank, *f, *b)));
+    let further = Further { ranks: of_ranks.filter(|(rank, ..)| *rank > 0).collect(), ..further };
     let mut first = Some((joint, further));
     let mut judged = Vec::new();
     for (ranks, forward, backward) in pairs {
         let (joint, further) = first.take().unwrap_or_else(|| (Side::new(graph), Further::default()));
-        let named = partition::parts_named_as(joint.graph, forward, backward, forward_outputs);
-        let (forward, backward) = (named.0.as_ref().unwrap_or(forward), named.1.as_ref().unwrap_or(backward));
         let composition = compose(joint.graph, forward, backward, forward_outputs);
         let mut evidence =
             PartitionEvidence::of_joint(joint, forward, backward, &composition, config.clone());

@@ -1,7 +1,7 @@
 //! What the members of a bucket have in common.
 
-use crate::config::bucketing::Mode;
 use super::member::{Group, Member};
+use crate::config::bucketing::Mode;
 use crate::graph::{Dtype, Graph, Str};
 use crate::ops::Collective;
 

@@ -1,7 +1,6 @@
 //! The ingredients of the pass that another algorithm would choose differently, one method each. The defaults are
 //! the reference; whoever wants another algorithm, or a broken one, replaces a method.
 
-use crate::config::bucketing::{Config, Mode};
 use super::facts::Facts;
 use super::key::Key;
 use super::legality::Legality;
@@ -9,6 +8,7 @@ use super::member::{self, Member, Targets};
 use super::merge::{self, Body};
 use super::plan::{Reason, Refusal};
 use super::select::Open;
+use crate::config::bucketing::{Config, Mode};
 use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
 use crate::ops::Collective;
 use crate::passes::repair;

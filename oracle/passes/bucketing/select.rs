@@ -7,13 +7,13 @@
 //! `torch._inductor.fx_passes.bucketing`; the spanning selection replaces it in AutoParallel
 //! (`autoparallel/graph_passes/auto_bucketing.py`).
 
-use crate::config::bucketing::{Config, Mode, Selection};
 use super::key::Key;
 use super::legality::Legality;
 use super::member::Member;
 use super::merge::MOST;
 use super::plan::{Declined, Reason, Refusal};
 use super::policy::{AfterConflict, Context, Policy, Run};
+use crate::config::bucketing::{Config, Mode, Selection};
 use crate::graph::NodeId;
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;

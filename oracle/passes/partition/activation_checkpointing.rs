@@ -4,12 +4,12 @@
 //! Source: `autoparallel.graph_passes.activation_checkpointing.ac_joint_pass`.
 
 use super::classes::{FAR, distances};
-use crate::config::partition::{PartitionConfig, Stage};
 use super::error::PartitionError;
 use super::fsdp::REGION;
 use super::joint::{Joint, Role};
 use super::marks::{Placement, Recompute, retag, set_recompute};
 use super::policy::{Policy, Reference};
+use crate::config::partition::{PartitionConfig, Stage};
 use crate::graph::{Graph, NodeId};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;

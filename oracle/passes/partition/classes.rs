@@ -2,12 +2,12 @@
 //!
 //! Source: `torch._functorch.partitioners.classify_nodes` of PyTorch 2.15.
 
-use crate::config::partition::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, nodes_of};
 use super::marks::Placement;
 use super::policy::Policy;
+use crate::config::partition::PartitionConfig;
 use crate::graph::NodeId;
 use fixedbitset::FixedBitSet;
 

@@ -4,11 +4,11 @@
 //! Source: `torch._functorch._aot_autograd.utils` (placeholders), `torch._functorch.partitioners._size_of`,
 //! `torch._library.utils.is_impure`.
 
-use crate::config::partition::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::marks::{MarkTable, Marks, Placement};
 use super::targets::{Target, Targets};
 use crate::analysis::{Collectives, Edges};
+use crate::config::partition::PartitionConfig;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Symbol, Value};
 use crate::ops::Ops;
 use rustc_hash::FxHashMap;

@@ -3,8 +3,8 @@
 //! Source: `torch._functorch._activation_checkpointing.knapsack` of PyTorch 2.15. All solvers take memories and
 //! runtimes of the items and say which are kept, so that the runtime of what is kept is as large as can be.
 
-use crate::config::partition::Solver;
 use super::error::{PartitionError, Problem};
+use crate::config::partition::Solver;
 use fixedbitset::FixedBitSet;
 
 /// Items that the exact solver takes.

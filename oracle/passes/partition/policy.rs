@@ -3,7 +3,6 @@
 
 use super::classes::Classes;
 use super::common_subexpressions::{self, Distinct, Key};
-use crate::config::partition::{Bans, Method, Solver};
 use super::error::PartitionError;
 use super::extract::Piece;
 use super::joint::{Joint, Role};
@@ -13,6 +12,7 @@ use super::min_cut::context::Weight;
 use super::min_cut::{Ban, Context, bans, budget, context};
 use super::modules::Saved;
 use super::replay::Decision;
+use crate::config::partition::{Bans, Method, Solver};
 use crate::graph::{NodeId, Tags};
 use fixedbitset::FixedBitSet;
 

@@ -4,10 +4,10 @@
 //! Source: `torch._functorch.partitioners.cleanup_recompute_tags`, `force_save_collectives`,
 //! `force_save_effectful_ops`, `force_save_bw_mutation_src` of PyTorch 2.15.
 
-use crate::config::partition::PartitionConfig;
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role, Sort};
 use super::marks::{Placement, Recompute};
+use crate::config::partition::PartitionConfig;
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
 

@@ -1,10 +1,10 @@
 //! What a partitioner gives back.
 
-use crate::config::partition::{Method, PartitionConfig};
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role, nodes_of};
 use super::max_flow::Network;
 use super::modules::Modules;
+use crate::config::partition::{Method, PartitionConfig};
 use crate::graph::{Graph, NodeId};
 use rustc_hash::FxHashMap;
 

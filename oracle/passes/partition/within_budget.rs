@@ -5,11 +5,11 @@
 //! be more than the budget, which was promised to hold. Then the steps are taken again with smaller and smaller parts of
 //! the budget, at last with none.
 
-use crate::config::partition::PartitionConfig;
 use super::error::PartitionError;
 use super::joint::{Joint, Role};
 use super::result::Partition;
 use super::storage::storages;
+use crate::config::partition::PartitionConfig;
 use crate::graph::{Graph, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -188,10 +188,9 @@ fn causes(evidence: &MemoryEvidence, claimed: &[(i64, i64)], truth: &Steps) -> V
     let mut own = Vec::new();
     for life in lives {
         let Some(resolved) = evidence.resolve(&life.name) else { return Vec::new() };
-        ledger.entries.push(crate::memory::Entry {
-            by: resolved.node,
-            ..replay.ledger.entries[resolved.storage]
-        });
+        ledger
+            .entries
+            .push(crate::memory::Entry { by: resolved.node, ..replay.ledger.entries[resolved.storage] });
         own.push(crate::memory::Life {
             by: resolved.node,
             bytes: life.bytes,

@@ -7,7 +7,8 @@ use crate::analysis::sequences::{Launch, Sequences};
 use crate::graph::Graph;
 use crate::ops::Ops;
 
-/// All ranks save the same values and communicate in the same order.
+/// All ranks save the same values, in whatever order, and communicate in the same order. Launches that meet stand for one
+/// launch of the joint graph, or for equal ones: what two gathers of one size send is not mixed up.
 pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "comm/spmd-same-decision";
     if evidence.further.ranks.is_empty() {
@@ -21,11 +22,11 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for &(rank, forward, backward) in &evidence.further.ranks {
         let saved = saved_names(forward, evidence.forward_outputs);
-        if saved != own_saved {
-            let differ = |a: &[&str], b: &[&str]| -> Vec<String> {
-                a.iter().filter(|name| !b.contains(name)).map(|name| name.to_string()).collect()
-            };
-            let (lacks, adds) = (differ(&own_saved, &saved), differ(&saved, &own_saved));
+        let differ = |a: &[&str], b: &[&str]| -> Vec<String> {
+            a.iter().filter(|name| !b.contains(name)).map(|name| name.to_string()).collect()
+        };
+        let (lacks, adds) = (differ(&own_saved, &saved), differ(&saved, &own_saved));
+        if !lacks.is_empty() || !adds.is_empty() {
             let names: Vec<&str> = lacks.iter().chain(&adds).map(String::as_str).collect();
             let title = format!("rank {rank} saves other values than the first rank");
             findings.push(evidence.finding(RULE, title).nodes(evidence, names.iter().copied()).however(
@@ -36,7 +37,7 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
         for ((part, own), graph) in own.iter().zip([forward, backward]) {
             let ops = Ops::of(graph);
             let other = Sequences::new(graph, &Collectives::new(graph, &ops));
-            if let Some(text) = first_mismatch(own, &other) {
+            if let Some(text) = first_mismatch(evidence, own, &other) {
                 let title = format!("{part} on rank {rank} communicates differently");
                 findings.push(
                     evidence
@@ -60,12 +61,18 @@ pub fn returned_names(forward: &Graph, forward_outputs: usize) -> Vec<String> {
 }
 
 /// Where two sequences part. Sizes may differ from rank to rank.
-fn first_mismatch(a: &Sequences, b: &Sequences) -> Option<String> {
+fn first_mismatch(evidence: &PartitionEvidence, a: &Sequences, b: &Sequences) -> Option<String> {
+    let joint = evidence.joint.graph;
+    let stand_for_one = |x: &Launch, y: &Launch| {
+        let pair = joint.find(&x.name).zip(joint.find(&y.name));
+        x.name == y.name || pair.is_none_or(|(a, b)| evidence.equal_nodes(a).contains(&b))
+    };
     let groups = a.groups.iter().chain(&b.groups).map(|sequence| sequence.group.as_str());
     for group in groups {
         let (x, y) = (a.of(group), b.of(group));
         let same = |x: &Launch, y: &Launch| {
             (x.kind, &x.reduce_op, x.dtype, x.root) == (y.kind, &y.reduce_op, y.dtype, y.root)
+                && stand_for_one(x, y)
         };
         let at = x
             .iter()

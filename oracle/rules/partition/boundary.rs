@@ -637,7 +637,9 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
         let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
         found
-            .map(|(id, Elsewhere { other, .. })| (id, format!("recorded in the storage of {}", side.graph.name(other))))
+            .map(|(id, Elsewhere { other, .. })| {
+                (id, format!("recorded in the storage of {}", side.graph.name(other)))
+            })
             .collect()
     };
     let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());

@@ -342,6 +342,28 @@ impl<'a> PartitionEvidence<'a> {
         [(&self.forward, "forward"), (&self.backward, "backward")]
     }
 
+    /// The node of the joint graph whose bytes a saved value holds, whole or in part: its own, or, where forward adds views,
+    /// casts, copies or pieces, the one that they are made of. And whether nothing but its shape is another.
+    pub(super) fn shown(&self, saved: &Saved) -> Option<(NodeId, bool)> {
+        let side = &self.forward;
+        let (mut at, mut is_whole) = (saved.forward, true);
+        if saved.class == ValueClass::Generator {
+            return None;
+        }
+        loop {
+            if let Some(twin) = self.of_forward[at.index()] {
+                return Some((twin, is_whole));
+            }
+            let info = side.ops.call(side.graph, at)?;
+            let passes_on = info.is_view()
+                || matches!(info.kind, Kind::GetItem | Kind::Cast | Kind::Move(_) | Kind::Wait);
+            let (Value::Node(input), true) = (side.graph.arg(at, 0)?, passes_on) else { return None };
+            let same = |id| side.graph.tensor_of(id).map(|tensor| (tensor.dtype, side.graph.numel(tensor)));
+            is_whole &= same(at) == same(input);
+            at = input;
+        }
+    }
+
     /// The calls that both graphs have: the recomputed nodes, in joint order.
     pub fn recomputed(&self) -> impl Iterator<Item = (NodeId, NodeId, NodeId)> {
         let calls = self.joint.graph.ids().filter(|&id| self.joint.graph.node(id).op == Op::Call);

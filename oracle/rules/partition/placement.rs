@@ -1,8 +1,8 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
-use super::super::Checked;
-use super::compose::{Origin, Wrapper, added_wrapper};
-use super::evidence::{PartitionEvidence, live, tangent_dependent};
+use super::super::{Checked, Finding};
+use super::compose::{Origin, Wrapper, added_wrapper, is_generator_input, item_of};
+use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
 use super::mutation::misreads;
 use crate::analysis::storages::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
@@ -153,7 +153,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         }
         let name = joint.name(id);
         let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
-        let to_forward = writes && evidence.belongs_to_forward(id);
+        let to_forward = evidence.belongs_to_forward(id);
         let to_backward = (writes && !evidence.belongs_to_forward(id)) || evidence.needs_tangent[id.index()];
         let (title, then, however) = match (forward, backward) {
             (None, None) if is_observable(evidence, id) => {
@@ -170,7 +170,10 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             (None, Some(_)) if to_forward && is_observable(evidence, id) => (
                 format!("{name} runs in backward"),
                 "it belongs to the forward part",
-                "after forward its result would not be there",
+                match writes {
+                    true => "after forward its result would not be there",
+                    false => "forward's results are used before it happens",
+                },
             ),
             _ => continue,
         };
@@ -354,6 +357,7 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
     findings.extend(replays.iter().skip(saves.len()).map(|id| {
         told(&evidence.backward, id, "replays nothing", "backward draws from a state", "forward kept none")
     }));
+    findings.extend(states_of_other_draws(evidence));
     for (side, kind) in [(&evidence.forward, Wrapper::Replay), (&evidence.backward, Wrapper::Save)] {
         findings.extend(wrappers(side, kind).iter().map(|id| {
             told(
@@ -366,6 +370,111 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
         }));
     }
     Checked::Findings(findings)
+}
+
+/// Replays from a state that is not the one that their own draw left: what backward takes is bound by position, so its
+/// n-th state is the n-th that forward keeps, and its n-th generator is at the state that forward's n-th had.
+fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
+    const RULE: &str = "partition/rng-paired";
+    let Ok(composition) = evidence.composition.as_ref() else { return Vec::new() };
+    let joint = evidence.joint.graph;
+    let key = |node: Option<NodeId>| {
+        let node = node?;
+        composition.draws.iter().find(|draw| draw.node == node).map(|draw| draw.key.as_str())
+    };
+    let of_forward = |id: NodeId| key(composition.of_forward[id.index()]);
+    let of_backward = |id: NodeId| key(composition.of_backward[id.index()]);
+    let kept: Vec<Option<&str>> = evidence
+        .saved
+        .iter()
+        .filter(|saved| saved.class == ValueClass::Generator)
+        .map(|saved| of_forward(item_of(evidence.forward.graph, saved.forward)?.0))
+        .collect();
+    let forward = generators(&evidence.forward);
+    let drawn: Vec<Option<&str>> = forward
+        .iter()
+        .map(|&input| of_forward(wrappers_of(joint, &evidence.forward, Wrapper::Generator, input).next()?))
+        .collect();
+    let mut findings = Vec::new();
+    let graph = evidence.backward.graph;
+    let mut taken = |input: NodeId, replay: NodeId, state: Option<&str>| {
+        let Some(own) = of_backward(replay).filter(|own| state != Some(own)) else { return };
+        let (name, input) = (graph.name(replay), graph.name(input));
+        let state = state.map_or("none that forward kept".to_string(), |of| format!("that of {of}"));
+        findings.push(
+            evidence
+                .finding(RULE, format!("{name} draws from the state of another draw"))
+                .nodes(evidence, [name, own])
+                .fact(format!("{name} repeats {own}, from the state {input}"))
+                .however(
+                    format!("it takes the state of {own}"),
+                    format!("by its position {input} is {state}"),
+                ),
+        );
+    };
+    let inputs = |wanted: Wrapper| {
+        let all = graph.ids().filter(move |&id| graph.node(id).op == Op::Placeholder);
+        all.map(move |input| {
+            (input, wrappers_of(joint, &evidence.backward, wanted, input).collect::<Vec<_>>())
+        })
+    };
+    let mut states = kept.iter();
+    for (input, replays) in inputs(Wrapper::Replay) {
+        let is_state = is_generator_input(graph.target(input));
+        let state =
+            if is_state && !generators(&evidence.backward).contains(&input) { states.next() } else { None };
+        replays.into_iter().for_each(|replay| taken(input, replay, state.copied().flatten()));
+    }
+    let generators = generators(&evidence.backward);
+    for (input, replays) in inputs(Wrapper::Generator) {
+        let place = generators.iter().position(|&one| one == input);
+        let state = place.and_then(|place| drawn.get(place)).copied().flatten();
+        replays.into_iter().for_each(|replay| taken(input, replay, state));
+    }
+    for (at, &input) in forward.iter().enumerate() {
+        let name = evidence.forward.graph.name(input);
+        for second in wrappers_of(joint, &evidence.forward, Wrapper::Generator, input).skip(1) {
+            let second = evidence.forward.graph.name(second);
+            findings.push(
+                evidence
+                    .finding(RULE, format!("{second} draws from a generator that another draw uses"))
+                    .nodes(evidence, [second])
+                    .fact(format!("{name} is given to {} too", drawn[at].unwrap_or("another")))
+                    .however(
+                        "each draw has a generator of its own",
+                        "the second starts where the first ends",
+                    ),
+            );
+        }
+    }
+    findings
+}
+
+/// The generators that the runtime gives to a part, in their order.
+fn generators(side: &Side) -> Vec<NodeId> {
+    let is_generator = |id: &NodeId| {
+        let target = side.graph.target(*id);
+        side.graph.node(*id).op == Op::Placeholder
+            && (target.contains("fwd_rng_state_") || target.contains("bwd_rng_state_"))
+    };
+    side.graph.ids().filter(is_generator).collect()
+}
+
+/// The wrappers of a kind that a partition added and that take `state` for theirs, in list order.
+fn wrappers_of<'a>(
+    joint: &'a Graph,
+    side: &'a Side<'a>,
+    kind: Wrapper,
+    state: NodeId,
+) -> impl Iterator<Item = NodeId> + 'a {
+    let graph = side.graph;
+    let takes = move |id: NodeId| match kind {
+        Wrapper::Generator => {
+            graph.kwargs(id).any(|(key, value)| key == "rng_state" && value == Value::Node(state))
+        }
+        _ => graph.arg(id, 0) == Some(Value::Node(state)),
+    };
+    graph.ids().filter(move |&id| added_wrapper(joint, graph, id) == Some(kind) && takes(id))
 }
 
 /// Effects do not run again.

@@ -218,16 +218,18 @@ pub(super) fn distinct(evidence: &PartitionEvidence) -> Checked {
     if !evidence.config.promises.distinct {
         return Checked::NotChecked("distinct is not promised".into());
     }
-    let side = &evidence.joint;
+    let forward = &evidence.forward;
     let mut findings = Vec::new();
     let mut by_memory: FxHashMap<(StorageIndex, i64), &str> = FxHashMap::default();
     let mut by_term: FxHashMap<super::terms::Term, &str> = FxHashMap::default();
     let terms = evidence.terms();
     for saved in evidence.saved.iter().filter(|saved| saved.class == ValueClass::Tensor) {
-        let Some(id) = saved.joint else { continue };
+        let whole = || evidence.shown(saved).filter(|(_, is_whole)| *is_whole);
+        let Some(id) = saved.joint.or_else(|| Some(whole()?.0)) else { continue };
         let name = saved.name.as_str();
-        let bytes = side.graph.tensor_of(id).and_then(|tensor| side.graph.bytes(tensor));
-        let memory = side.storages().storage_of(id).zip(bytes).and_then(|key| by_memory.insert(key, name));
+        let bytes = forward.graph.tensor_of(saved.forward).and_then(|tensor| forward.graph.bytes(tensor));
+        let storage = forward.storages().storage_of(saved.forward);
+        let memory = storage.zip(bytes).and_then(|key| by_memory.insert(key, name));
         let term = terms.and_then(|(joint, _)| by_term.insert(joint.of[id.index()], name));
         let (twin, why) = match (memory, term) {
             (Some(twin), _) => (twin, "they are the same memory"),
@@ -302,6 +304,16 @@ fn unknown_network(evidence: &PartitionEvidence) -> Checked {
     }
 }
 
+/// Why a network does not tell what is saved costs: forward saves a tensor that the joint graph does not have.
+fn added_to_saved(evidence: &PartitionEvidence) -> Option<String> {
+    let is_added = |saved: &&Saved| saved.joint.is_none() && saved.class == ValueClass::Tensor;
+    let added = evidence.saved.iter().find(is_added)?;
+    Some(format!(
+        "forward saves {}, which the joint graph does not have: the network that is cut does not weigh it",
+        added.name
+    ))
+}
+
 /// The saved set is a minimum cut of the network that it is said to cut.
 pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/cut-certificate";
@@ -311,6 +323,9 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     let Some(closest) = Closest::of(given) else {
         return Checked::Undecided("the network has no finite cut".into());
     };
+    if let Some(added) = added_to_saved(evidence) {
+        return Checked::Undecided(added);
+    }
     let saved = saved_values(evidence, &closest);
     let is_taken = |name: &str| {
         saved.contains(name) || (closest.saves.contains(name) && !is_computed_instead(evidence, name))

@@ -31,13 +31,13 @@ pub use emit::{Emitter, Piece};
 pub use layout::{Layout, MOST};
 pub use moved::Moved;
 
-use crate::config::bucketing::{Config, Mode};
 use super::facts::Facts;
 use super::member::{Group, Member, Targets};
 use super::plan::{Bucket, Refusal};
 use super::policy::{Context, Policy};
 use super::positions::Positions;
 use super::select::Chosen;
+use crate::config::bucketing::{Config, Mode};
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Tensor, Value};
 use crate::ops::{Collective, Ops};
 use crate::passes::repair::{self, Sorter};

@@ -1,10 +1,10 @@
 //! What is not computed again, and why.
 
 use super::super::classes::FAR;
-use crate::config::partition::Bans;
 use super::super::error::{Origin, PartitionError};
 use super::super::joint::{Role, Sort};
 use super::context::Context;
+use crate::config::partition::Bans;
 use crate::graph::{NodeId, Value};
 
 /// Why a value is not computed again.

@@ -6,13 +6,13 @@
 //! values that must not be computed again are saved.
 
 use super::super::classes::FAR;
-use crate::config::partition::{Bans, Runtime};
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::result::Proof;
 use super::bans::Ban;
 use super::context::Context;
 use super::network::{Cut, solve};
+use crate::config::partition::{Bans, Runtime};
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;

@@ -1,7 +1,6 @@
 //! What the decisions of one run may look at.
 
 use super::super::classes::{Classes, distances};
-use crate::config::partition::PartitionConfig;
 use super::super::error::PartitionError;
 use super::super::hazards::Hazards;
 use super::super::joint::{Joint, Role, Sort};
@@ -9,6 +8,7 @@ use super::super::marks::{MarkTable, Recompute};
 use super::super::max_flow::INFINITE;
 use super::super::policy::Policy;
 use super::fusion::Fusion;
+use crate::config::partition::PartitionConfig;
 use crate::graph::NodeId;
 use fixedbitset::FixedBitSet;
 

@@ -2,7 +2,6 @@
 //!
 //! Vertex 0 is the source, 1 the sink; node `i` enters at `2 + 2i` and leaves at `3 + 2i`.
 
-use crate::config::partition::Bans;
 use super::super::error::{Origin, PartitionError, Problem};
 use super::super::joint::Role;
 use super::super::max_flow::{INFINITE, Network};
@@ -10,6 +9,7 @@ use super::super::result::{Certificate, Proof};
 use super::bans::Ban;
 use super::context::{Context, Weight};
 use super::heuristics;
+use crate::config::partition::Bans;
 use crate::graph::NodeId;
 use fixedbitset::FixedBitSet;
 

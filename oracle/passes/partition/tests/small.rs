@@ -197,8 +197,7 @@ fn stages_of_a_checkpointed_chain() {
         g = mul(tangents_1, d) : f32[268435456] {partitioner_tag: is_backward}
         output (g)",
     );
-    let marked =
-        activation_checkpointing::checkpoint(&gib, Stage::Gib(2.0)).unwrap();
+    let marked = activation_checkpointing::checkpoint(&gib, Stage::Gib(2.0)).unwrap();
     let prefer = "PREFER_RECOMPUTE";
     assert_eq!(tagged(&marked), [("a", "MUST_SAVE"), ("b", prefer), ("c", prefer), ("d", prefer)]);
     let none = activation_checkpointing::checkpoint(&gib, Stage::None).unwrap();

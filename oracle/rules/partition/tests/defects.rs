@@ -383,6 +383,40 @@ fn ranks_decide_alike() {
     assert_eq!(violated(&texts, Method::Default, differs), ["comm/spmd-same-decision"]);
 }
 
+/// Two gathers of one size: only what they send tells them apart.
+#[test]
+fn ranks_gather_in_one_order() {
+    let text = |lines: &str, outputs: &str| {
+        graph(&format!(
+            "world 2 ranks, groups dp = [0 1]\nprimals_1 = input : f32[4]\nprimals_2 = input : f32[4]\n{lines}output ({outputs})\n"
+        ))
+    };
+    let tangent = "tangents_1 = input : f32[8]\n";
+    let (one, other) =
+        ("g = all_gather(primals_1, dp)\nw = wait(g)\n", "h = all_gather(primals_2, dp)\nv = wait(h)\n");
+    let product = "y = mul(w, v)\n";
+    let gradients = "p = mul(tangents_1, v)\nq = mul(tangents_1, w)\n";
+    let joint = text(&format!("{tangent}{one}{other}{product}{gradients}"), "y, p, q");
+    let forward = text(&format!("{one}{other}{product}"), "y, w, v");
+    let exchanged = text(&format!("{other}{one}{product}"), "y, w, v");
+    let backward =
+        graph(&format!("w = input : f32[8]\nv = input : f32[8]\n{tangent}{gradients}output (p, q)\n"));
+    let in_another_order = text(&format!("{one}{other}{product}"), "y, v, w");
+    let takes_it_so =
+        graph(&format!("v = input : f32[8]\nw = input : f32[8]\n{tangent}{gradients}output (p, q)\n"));
+    let violated = |of_rank_1: (&Graph, &Graph)| {
+        let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::new(Method::Default) };
+        let further = Further { ranks: vec![(1, of_rank_1.0, of_rank_1.1)], ..Further::default() };
+        let options = Options::default();
+        judge_partition_with(&joint, &forward, &backward, &config, further, &options)
+            .unwrap()
+            .violated_rules()
+    };
+    assert_eq!(violated((&forward, &backward)), [""; 0]);
+    assert_eq!(violated((&exchanged, &backward)), ["comm/spmd-same-decision"]);
+    assert_eq!(violated((&in_another_order, &takes_it_so)), [""; 0]);
+}
+
 #[test]
 fn the_parts_of_each_rank_are_judged() {
     let texts = triple();
