@@ -53,6 +53,7 @@ use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
 use super::smooth::is_smooth;
 use super::terms::Terms;
 use crate::graph::{Dtype, Graph, NodeId, Op, Out, World};
+use crate::ops::{Kind, Ops};
 use std::borrow::Cow;
 
 /// Trials made at most.
@@ -411,6 +412,10 @@ impl<'a> Pair<'a> {
                 "the size of {name} is symbolic, and graphs are executed for its hint alone"
             ));
         }
+        // Execution takes it that such a call writes nothing.
+        if let Some(name) = self.before.iter().chain(self.after).find_map(|program| may_write(program.graph)) {
+            return Some(format!("nothing is known of {name}, which may write what it takes"));
+        }
         let (before, _) = numbers.as_ref().ok()?;
         let unwritten = |leaf: &Leaf| matches!(leaf, Leaf::Tensor(tensor) if tensor.poison.contains(&true));
         let leaves = before.ranks.iter().flat_map(|rank| {
@@ -671,6 +676,14 @@ fn sized_by_symbol(graph: &Graph) -> Option<&str> {
     graph.ids().find(is_symbolic).map(|id| graph.name(id))
 }
 
+/// A call of which nothing is known, and that takes a tensor.
+fn may_write(graph: &Graph) -> Option<&str> {
+    let ops = Ops::of(graph);
+    let takes_tensors = |id: NodeId| graph.inputs(id).into_iter().any(|input| graph.tensor_of(input).is_some());
+    let is_unknown = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Unknown);
+    graph.ids().find(|id| is_unknown(id) && takes_tensors(*id)).map(|id| graph.name(id))
+}
+
 /// How many of the outputs and written inputs of a run hold numbers that are not finite, and how many there are.
 fn degenerate(run: &Run) -> (usize, usize) {
     let leaves = |rank: usize| {
@@ -755,8 +768,6 @@ impl<'r> Cells<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Graph;
-    use crate::ops::Ops;
 
     fn resolve(before: &str, after: &str) -> Found {
         let graph = |text: &str| crate::format::text::parse(text.as_bytes()).unwrap().graph;
