@@ -201,7 +201,10 @@ pub(super) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String
 pub(super) fn bucketing_config(pass: &PassConfig, rank: Option<(&Graph, u32)>) -> Result<Config, String> {
     let mut options: Vec<(String, String)> = Vec::new();
     if let Some((graph, rank)) = rank {
-        for group in &graph.world.groups {
+        // Where files give sizes only, a rank other than the one that they were recorded on is found on the mesh that
+        // the judge assumes too.
+        let mesh = if rank > 0 { graph.world.assume_mesh() } else { None };
+        for group in &mesh.as_ref().unwrap_or(&graph.world).groups {
             if let Some((_, index)) = group.instance_of(rank) {
                 options.push((format!("rank.{}", group.name), index.to_string()));
             }

@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{Budget, PassKind, budget, named_as};
+use crate::rules::{Budget, PassKind, Side, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -157,8 +157,8 @@ pub(super) fn judge_recorded(
     if !programs.is_empty() {
         check_programs(&evidence)?;
     }
-    if evidence.promises.exact && programs.is_empty() {
-        evidence.expected_order = expected(graph, &config);
+    if evidence.promises.exact {
+        evidence.expected_orders = expected(&evidence, &config);
     }
     if evidence.promises.one_order {
         evidence.noisy = other_orders(&evidence);
@@ -240,9 +240,11 @@ pub(crate) fn outcomes_of(
     Some(outcomes)
 }
 
-/// The names in the reference's order.
-fn expected(graph: &Graph, config: &Config) -> Option<Vec<String>> {
-    crate::passes::schedule::schedule(graph, config).ok().map(|scheduled| names(&scheduled.graph))
+/// The names in the reference's order of each graph before; none where it refuses one.
+fn expected(evidence: &Evidence, config: &Config) -> Vec<Vec<String>> {
+    let scheduled = |side: &Side| crate::passes::schedule::schedule(side.graph, config);
+    let orders = evidence.before.iter().map(|side| Ok(names(&scheduled(side)?.graph)));
+    orders.collect::<Result<_, crate::passes::schedule::Refusal>>().unwrap_or_default()
 }
 
 fn names(graph: &Graph) -> Vec<String> {
@@ -423,7 +425,7 @@ pub fn judge_scheduler(
         evidence.again.push(("under other names".into(), names(&other).into_iter().map(original).collect()));
     }
     if evidence.promises.exact {
-        evidence.expected_order = expected(graph, config);
+        evidence.expected_orders = expected(&evidence, config);
     }
     Ok(judgement(&evidence))
 }

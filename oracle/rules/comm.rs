@@ -3,8 +3,10 @@
 use super::proved::{self, Packing, is_padded};
 use super::values::ValueResult;
 use super::{Checked, Evidence, Finding, Merge, Side, Stage};
+use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
-use crate::analysis::{CollectiveCall, Computed, GroupName, computed};
+use crate::analysis::storages::Touch;
+use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::{Collective, Kind};
 use crate::semantics::extents::Member;
@@ -326,7 +328,12 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             let Some((&(first, first_graph), others)) = present.split_first() else { continue };
             let first = &evidence.ranks[first];
             let expected = launches(first_graph, &group.name);
+            // Ranks with one graph are told of once.
+            let mut told: Vec<usize> = Vec::new();
             for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
+                if told.contains(&graph) {
+                    continue;
+                }
                 let other = &evidence.ranks[other];
                 let found = launches(graph, &group.name);
                 let mut parts = (0..expected.len().max(found.len()))
@@ -379,8 +386,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                         ),
                     });
                 if let Some((node, ..)) = expected.get(at) {
-                    finding = finding.after_nodes(evidence, [*node]);
+                    finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
                 }
+                told.push(graph);
                 findings.push(finding);
             }
         }
@@ -620,6 +628,7 @@ pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
             });
         }
     }
+    faults.extend(writes_into_what_is_sent(side));
     for id in graph.ids() {
         let is_wait = side.is_wait(id);
         let is_getitem = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::GetItem));
@@ -651,6 +660,36 @@ pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
             then: "a wait makes the value of one collective usable".into(),
             however: "what it receives is no collective's value".into(),
         });
+    }
+    faults
+}
+
+/// Writes into what a launch sends, before anybody has waited for it.
+fn writes_into_what_is_sent(side: &Side) -> Vec<WaitFault> {
+    let (graph, storages) = (side.graph, side.storages());
+    let mut faults = Vec::new();
+    for (launch, call) in side.collectives.calls.iter().enumerate() {
+        let Some(&wait) = side.collectives.waits[launch].iter().min() else { continue };
+        for part in
+            call.inputs.iter().flat_map(|&input| storages.all_parts(input)).filter(|part| part.certain)
+        {
+            let meanwhile =
+                storages.accesses_after(part.storage, call.node).take_while(|access| access.node < wait);
+            let is_over = |access: &&Access| {
+                let is_sent = access.part.bytes.overlap(part.bytes) == Overlap::Yes;
+                access.touch == Touch::Write && access.part.certain && is_sent
+            };
+            let Some(write) = meanwhile.into_iter().find(is_over) else { continue };
+            let [writer, start, end] = [write.node, call.node, wait].map(|id| graph.name(id));
+            faults.push(WaitFault {
+                node: write.node,
+                kind: "sent",
+                title: format!("{writer} writes into what {start} sends"),
+                nodes: vec![write.node, call.node, wait],
+                then: format!("what {start} sends stays as it is until {end}"),
+                however: format!("{writer} writes into it before {end}"),
+            });
+        }
     }
     faults
 }

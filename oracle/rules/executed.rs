@@ -90,7 +90,7 @@ impl<'e> Prepared<'e> {
             );
         }
         let program = |side: &'e Side| {
-            Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(side.graph, &failure))
+            Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(&|_| side.graph, &failure))
         };
         // One program serves ranks that run one graph.
         let sides = match sides.split_first() {
@@ -110,13 +110,16 @@ impl<'e> Prepared<'e> {
         answers: &Answers,
         runs: &Result<(Run, Run), Stopped>,
     ) -> ValueResult {
-        let after_graph = evidence.after.graph;
+        let after_of = |rank: u32| graph_on(evidence, rank);
         let (before, after) = match runs {
             Ok(runs) => runs,
             Err(Stopped::Before(failure)) => {
-                return ValueResult::Unknown(format!("before: {}", tell(evidence.before.graph, failure)));
+                return ValueResult::Unknown(format!(
+                    "before: {}",
+                    tell(&|_| evidence.before.graph, failure)
+                ));
             }
-            Err(Stopped::After(failure)) => return failed(after_graph, failure, self.after.len()),
+            Err(Stopped::After(failure)) => return failed(&after_of, failure, self.after.len()),
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
@@ -141,7 +144,7 @@ impl<'e> Prepared<'e> {
                 None => places.push((difference, 1)),
             }
         }
-        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_graph, d, *ranks)));
+        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
         if differences.is_empty() {
             return ValueResult::Equal(answers.words(after));
         }
@@ -165,17 +168,30 @@ pub(super) fn bakes_rank(evidence: &Evidence) -> bool {
         })
 }
 
+/// The graph after that a rank runs.
+fn graph_on<'a>(evidence: &Evidence<'a>, rank: u32) -> &'a Graph {
+    let own = evidence.ranks.iter().find(|outcome| outcome.rank == rank);
+    own.map_or(evidence.after.graph, |outcome| outcome.side.graph)
+}
+
+/// The graph of a rank.
+type GraphOf<'f, 'g> = &'f dyn Fn(u32) -> &'g Graph;
+
 /// A graph after, one of so many different ones, that cannot be executed: our limits are no fault of it, everything else is.
-fn failed(after: &Graph, failure: &Failure, graphs: usize) -> ValueResult {
-    let nodes: Vec<NodeId> = match failure {
+fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
+    let nodes: Vec<(u32, NodeId)> = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
             return ValueResult::Unknown(format!("after: {}", tell(after, failure)));
         }
-        Failure::Raises { node, .. } | Failure::Undefined { node, .. } => vec![*node],
-        Failure::Stuck(waiting) => waiting.iter().map(|w| w.node).collect(),
-        Failure::Mismatch(mismatch) => vec![mismatch.left.1],
+        Failure::Raises { rank, node, .. } => vec![(rank.unwrap_or(0), *node)],
+        Failure::Undefined { rank, node, .. } => vec![(*rank, *node)],
+        Failure::Stuck(waiting) => waiting.iter().map(|w| (w.rank, w.node)).collect(),
+        Failure::Mismatch(mismatch) => vec![(mismatch.left.0, mismatch.left.1)],
     };
-    let name = |id: NodeId| if id.index() < after.len() { after.name(id).to_string() } else { String::new() };
+    let name = |(rank, id): (u32, NodeId)| {
+        let graph = after(rank);
+        if id.index() < graph.len() { graph.name(id).to_string() } else { String::new() }
+    };
     ValueResult::Different(vec![ValueDifference {
         title: "the graph after cannot be executed".to_string(),
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
@@ -192,24 +208,27 @@ fn failed(after: &Graph, failure: &Failure, graphs: usize) -> ValueResult {
 }
 
 /// A failure with the names of nodes.
-fn tell(graph: &Graph, failure: &Failure) -> String {
-    let name = |id: NodeId| if id.index() < graph.len() { graph.name(id) } else { "?" };
+fn tell(graph: GraphOf, failure: &Failure) -> String {
+    let name =
+        |rank: u32, id: NodeId| if id.index() < graph(rank).len() { graph(rank).name(id) } else { "?" };
     match failure {
-        Failure::Refused { rank, node, reason } => format!("{} on rank {rank}: {reason}", name(*node)),
-        Failure::Raises { node, reason, .. } => format!("{} raises an error: {reason}", name(*node)),
+        Failure::Refused { rank, node, reason } => format!("{} on rank {rank}: {reason}", name(*rank, *node)),
+        Failure::Raises { rank, node, reason } => {
+            format!("{} raises an error: {reason}", name(rank.unwrap_or(0), *node))
+        }
         Failure::Undefined { rank, node, input } => {
             let what = input.map_or("a value that no node gives".to_string(), |i| {
-                format!("{} before it exists", name(i))
+                format!("{} before it exists", name(*rank, i))
             });
-            format!("{} on rank {rank} takes {what}", name(*node))
+            format!("{} on rank {rank} takes {what}", name(*rank, *node))
         }
         Failure::Stuck(waiting) => {
             let each = waiting.iter().map(|w| {
                 format!(
                     "rank {} waits at {} for {} on group {}, which ranks {:?} have not started",
                     w.rank,
-                    name(w.node),
-                    name(w.collective),
+                    name(w.rank, w.node),
+                    name(w.rank, w.collective),
                     w.group,
                     w.missing
                 )
@@ -222,10 +241,10 @@ fn tell(graph: &Graph, failure: &Failure) -> String {
             m.group,
             m.left.0,
             m.left.2,
-            name(m.left.1),
+            name(m.left.0, m.left.1),
             m.right.0,
             m.right.2,
-            name(m.right.1),
+            name(m.right.0, m.right.1),
             m.reason
         ),
         Failure::TooLarge { .. } | Failure::World { .. } => failure.to_string(),
@@ -238,10 +257,11 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
         let hazard = Hazard { rank: 0, ..*hazard };
         hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
     };
-    let (p, q) = (evidence.before.graph, evidence.after.graph);
+    let p = evidence.before.graph;
     let excused: Vec<String> = before.hazards.iter().map(|hazard| words(p, hazard)).collect();
     let mut told: Vec<ValueDifference> = Vec::new();
     for hazard in &after.hazards {
+        let q = graph_on(evidence, hazard.rank);
         if hazard.node.index() >= q.len() {
             continue;
         }

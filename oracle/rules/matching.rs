@@ -167,13 +167,16 @@ impl<'g> Both<'g> {
         if self.after.ids().any(|id| self.after.find(self.after.name(id)) != Some(id)) {
             return None;
         }
-        let by_name = self.by_name();
+        // The caller hands over inputs by position, whatever they are called.
+        let is_rebound = self.whole == Whole::Yes
+            && self.bound.iter().any(|&(old, new)| self.before.name(old) != self.after.name(new));
+        let by_name = if is_rebound { self.by_name_and_place() } else { self.by_name() };
         let told = self.changes(&by_name);
-        if told.count == 0 {
+        if told.count == 0 && !is_rebound {
             return None;
         }
         let found = self.better(&by_name, told);
-        let is_other = found.is_some();
+        let is_other = is_rebound || found.is_some();
         let mut twins = found.unwrap_or(by_name);
         let reused = self.reused(&twins);
         for &new in &reused {

@@ -371,8 +371,9 @@ pub static CATALOGUE: &[Rule] = &[
         id: "rewrite/in-flight",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: "Every collective is waited for exactly once, before any use of its value.",
-        reason: "Its value is undefined until then.",
+        statement: "Every collective is waited for exactly once, before any use of its value, and what it sends is not \
+                    written until then.",
+        reason: "Its value is undefined until then, and so is what it sends.",
         check: comm::wait_before_use,
     },
     Rule {

@@ -413,7 +413,8 @@ impl<'a> Pair<'a> {
             ));
         }
         // Execution takes it that such a call writes nothing.
-        if let Some(name) = self.before.iter().chain(self.after).find_map(|program| may_write(program.graph)) {
+        if let Some(name) = self.before.iter().chain(self.after).find_map(|program| may_write(program.graph))
+        {
             return Some(format!("nothing is known of {name}, which may write what it takes"));
         }
         let (before, _) = numbers.as_ref().ok()?;
@@ -679,7 +680,8 @@ fn sized_by_symbol(graph: &Graph) -> Option<&str> {
 /// A call of which nothing is known, and that takes a tensor.
 fn may_write(graph: &Graph) -> Option<&str> {
     let ops = Ops::of(graph);
-    let takes_tensors = |id: NodeId| graph.inputs(id).into_iter().any(|input| graph.tensor_of(input).is_some());
+    let takes_tensors =
+        |id: NodeId| graph.inputs(id).into_iter().any(|input| graph.tensor_of(input).is_some());
     let is_unknown = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Unknown);
     graph.ids().find(|id| is_unknown(id) && takes_tensors(*id)).map(|id| graph.name(id))
 }

@@ -121,7 +121,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
         let name = graph.name(id);
         findings.push(
             evidence
-                .finding(RULE, format!("{name} is saved now and was not"))
+                .finding(RULE, format!("{name} is saved, and no tag asks for it"))
                 .nodes(evidence, [name])
                 .however("no tag says that the first partition saved it", "forward saves it"),
         );

@@ -97,9 +97,9 @@ pub fn saved_bytes(evidence: &PartitionEvidence) -> Option<SavedBytes> {
     Some(total)
 }
 
-/// What no partition can do without: a minimum cut between what cannot be computed again (inputs, random draws) and
-/// what backward reads, where keeping a storage costs its bytes. Everything else may be recomputed, which is more than
-/// any partition does; so this is a bound from below.
+/// What no partition can do without: a minimum cut between the inputs and what backward reads, where keeping a storage
+/// costs its bytes. Everything else may be recomputed, random draws too (from a generator's state, which no count
+/// includes), which is more than any partition does; so this is a bound from below.
 fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Option<i64> {
     let side = &evidence.joint;
     let (graph, storages) = (side.graph, side.storages());
@@ -117,7 +117,7 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
         let bytes = info.bytes.unwrap_or(0);
         let capacity = if fixed.contains(&by) { 0 } else { u64::try_from(bytes).unwrap_or(0) };
         network.edge(2 * storage.index(), 2 * storage.index() + 1, capacity);
-        if info.external || side.ops.draws(graph, by) {
+        if info.external {
             network.edge(source, 2 * storage.index(), UNLIMITED);
         }
     }

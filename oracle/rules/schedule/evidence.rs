@@ -59,8 +59,8 @@ pub struct Evidence<'a> {
     pub again: Vec<(String, Vec<String>)>,
     /// What the pass gave on other ranks, each with estimates and limits of its own: the order of names.
     pub noisy: Vec<(u32, Vec<String>)>,
-    /// The reference's order.
-    pub expected_order: Option<Vec<String>>,
+    /// The reference's order of each graph before; empty where it is not asked for or not known.
+    pub expected_orders: Vec<Vec<String>>,
     buffers: OnceCell<Vec<Buffers>>,
     reports: OnceCell<Vec<(Options, Report, Report)>>,
 }
@@ -79,7 +79,7 @@ impl<'a> Evidence<'a> {
             promises,
             again: Vec::new(),
             noisy: Vec::new(),
-            expected_order: None,
+            expected_orders: Vec::new(),
             buffers: OnceCell::new(),
             reports: OnceCell::new(),
         };

@@ -280,7 +280,7 @@ pub(super) fn displacement(evidence: &Evidence) -> Checked {
 /// before, so what was worth a move then has been moved; of the others this cannot be said.
 pub(super) fn progress(evidence: &Evidence) -> Checked {
     if !evidence.promises.progress {
-        return Checked::NotChecked("it was not promised that waits are moved where it is worth it".into());
+        return Checked::NotChecked("that waits are moved where it is worth it is promised by sink_waits_iterative in runtime mode, and by promises=[progress]".into());
     }
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
@@ -353,17 +353,17 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The reference's order.
+/// The reference's order, on every rank.
 pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
-    match &evidence.expected_order {
-        None if evidence.promises.exact => Checked::Undecided(
-            "the reference's order is promised, and is not known: it refuses, or ranks have graphs of their own".into(),
-        ),
-        None => Checked::NotChecked("the exact order was not asked for".into()),
-        Some(names) => Checked::Findings(
-            super::ranks::differs_from(evidence, names, "schedule/position-equal-reference")
-                .into_iter()
-                .collect(),
-        ),
+    if evidence.expected_orders.is_empty() {
+        return match evidence.promises.exact {
+            true => Checked::Undecided("the reference's order is promised, and the reference refuses".into()),
+            false => Checked::NotChecked("the exact order was not asked for".into()),
+        };
     }
+    let differs = |outcome: &Outcome| {
+        let expected = evidence.expected_orders.get(outcome.before)?;
+        super::ranks::differs_from(evidence, outcome, expected, "schedule/position-equal-reference")
+    };
+    Checked::Findings(evidence.outcomes.iter().filter_map(differs).collect())
 }

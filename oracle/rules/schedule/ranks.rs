@@ -349,8 +349,12 @@ fn told_order(
 }
 
 /// The reference's order, where it is asked for.
-pub(super) fn differs_from(evidence: &Evidence, names: &[String], rule: &'static str) -> Option<Finding> {
-    let outcome = evidence.outcomes.first()?;
+pub(super) fn differs_from(
+    evidence: &Evidence,
+    outcome: &Outcome,
+    names: &[String],
+    rule: &'static str,
+) -> Option<Finding> {
     let graph = outcome.after.graph;
     let at = first_difference(graph, names)?;
     let found = if at < graph.len() { graph.name(NodeId(at as u32)) } else { "the end" };

@@ -468,17 +468,19 @@ impl Comparer<'_> {
                 continue;
             }
             // Reading what nobody has written shows in the values where it matters; a race does not.
-            let certain = match hazard.kind {
+            let (is_race, certain) = match hazard.kind {
                 HazardKind::ReadsInFlight { .. }
                 | HazardKind::WritesInFlight { .. }
                 | HazardKind::NeverAwaited
-                | HazardKind::SlotMisplaced { .. } => true,
+                | HazardKind::SlotMisplaced { .. } => (true, true),
                 HazardKind::InputChanged { values: Some((now, sent)), .. } => {
-                    self.judge.values(now, sent) == Verdict::Different
+                    let verdict = self.judge.values(now, sent);
+                    (verdict != Verdict::Same, verdict == Verdict::Different)
                 }
-                _ => false,
+                HazardKind::InputChanged { values: None, .. } => (true, false),
+                _ => (false, false),
             };
-            if certain == races {
+            if is_race == races {
                 let text = hazard.tell(after.graph);
                 self.note(What::Hazard(hazard.clone()), text, certain);
             }

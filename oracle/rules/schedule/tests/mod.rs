@@ -235,7 +235,7 @@ fn ranks_that_disagree() {
     let mut evidence = Evidence::new(&before, &before, Promises::default());
     evidence.noisy = vec![(1, other.ids().map(|id| other.name(id).to_string()).collect())];
     evidence.again = vec![("run again".into(), other.ids().map(|id| other.name(id).to_string()).collect())];
-    evidence.expected_order = Some(other.ids().map(|id| other.name(id).to_string()).collect());
+    evidence.expected_orders = vec![other.ids().map(|id| other.name(id).to_string()).collect()];
     let (findings, _) = check_all(&evidence);
     let rules: Vec<&str> = findings.iter().flat_map(Finding::all).map(|finding| finding.rule).collect();
     assert_eq!(rules, ["schedule/deterministic", "schedule/rank-noise", "schedule/position-equal-reference"]);
