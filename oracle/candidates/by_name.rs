@@ -3,10 +3,11 @@
 //! Everything else is the reference's. Names differ between ranks and between runs of a tracer, so what it chooses does
 //! too: the rule `bucket/policy-deterministic` must convict it where the cap cuts a run.
 
-use super::reference::{bucketing_config, run_bucketing};
+use super::reference::run_bucketing;
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::options::bucketing_config;
 use crate::passes::bucketing::{Context, Key, Member, Policy, Run, select};
 use crate::rules::PassKind;
 

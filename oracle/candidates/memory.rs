@@ -9,11 +9,12 @@ use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
+use crate::judge::options::check_memory_options;
 use crate::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::scheduler::lower::LowerFault;
 use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
-use crate::memory::{Devices, Ledger, Life, METHODS, Replay, Sizes};
+use crate::memory::{Devices, Ledger, Life, Replay, Sizes};
 use crate::ops::{Kind, View};
 use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
@@ -240,7 +241,7 @@ impl Candidate for MemoryMutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        check_options(pass)
+        check_memory_options(pass)
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
@@ -249,16 +250,6 @@ impl Candidate for MemoryMutant {
 
     fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
         self.0.claim(graph).map_err(Refusal::new)
-    }
-}
-
-/// Whether the options of a pass can be understood. What is stated is the same for every method: all of it.
-pub(super) fn check_options(pass: &PassConfig) -> Result<(), String> {
-    match pass.word("method").map_err(|error| error.to_string())? {
-        Some(method) if !METHODS.contains(&method) => {
-            Err(format!("memory has no method {method:?}; there are: {}", METHODS.join(", ")))
-        }
-        _ => super::reference::no_options(pass, &["method"]),
     }
 }
 

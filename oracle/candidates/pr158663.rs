@@ -12,10 +12,11 @@
 //! All-gather buckets stand right after their first member, reduce-scatter buckets after their last; one
 //! topological sort follows. All-reduces are left alone, and only `convert_element_type` is folded.
 
-use super::reference::{bucketing_config, run_bucketing, run_bucketing_on};
+use super::reference::{run_bucketing, run_bucketing_on};
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::{Dtype, Graph, NodeId, OrderingEdge, Out, Value};
+use crate::judge::options::bucketing_config;
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
 use crate::passes::bucketing::{

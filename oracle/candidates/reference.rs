@@ -2,15 +2,16 @@
 
 use super::memory::reference_claim;
 use super::rewrite::rewrite;
-use super::schedule::{config_of, run_options};
+use super::schedule::run_options;
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
-use crate::case::{PassConfig, Setting};
+use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::options::{bucketing_config, check_options, partition_config};
 use crate::ops::{Collective, Ops};
 use crate::passes::bucketing::{self, Config};
 use crate::passes::{partition, repair, schedule};
+use crate::rules::PassKind;
 use crate::rules::memory::Claim;
-use crate::rules::{self, JUDGE_OPTIONS, PassKind};
 use crate::semantics::{
     self, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Numbers, Program, TensorValue,
 };
@@ -32,29 +33,8 @@ impl Candidate for Reference {
         true
     }
 
-    /// The options of a pass and of its judge: all that there are.
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        let Some(kind) = PassKind::parse(&pass.name) else { return Ok(()) };
-        let of_judge = rules::judge_options(kind);
-        let checked = match kind {
-            PassKind::Bucketing => bucketing_config(pass, None).map(|_| ()),
-            PassKind::Rewrite | PassKind::Repair | PassKind::Execute => no_options(pass, of_judge),
-            PassKind::Memory => super::memory::check_options(pass),
-            PassKind::Partition => partition_config(pass).map(|_| ()),
-            PassKind::Schedule => config_of(pass).map(|_| ()),
-        };
-        checked.map_err(|why| {
-            let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));
-            if of_judge.is_empty() || !pass.options.iter().any(|(key, _)| is_unknown(key)) {
-                return why;
-            }
-            let of_judge = of_judge.join(", ");
-            // A pass without options of its own lists none.
-            match why.contains("; it has") {
-                true => format!("{why}\nand, for the judge: {of_judge}"),
-                false => format!("{why}; it has {of_judge}"),
-            }
-        })
+        check_options(pass)
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
@@ -180,41 +160,4 @@ pub(super) fn run_repair(
         Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
         Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
     }
-}
-
-/// The partitioner's options of a pass; those for the judge are left out.
-pub(crate) fn partition_config(pass: &PassConfig) -> Result<partition::PartitionConfig, String> {
-    let mut pass = pass.clone();
-    pass.options.retain(|(key, _)| !rules::partition::JUDGE_OPTIONS.contains(&key.as_str()));
-    partition::PartitionConfig::from_pass(&pass)
-}
-
-/// A pass without options, but for those in `known`.
-pub(super) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String> {
-    match pass.unknown(known).first() {
-        None => Ok(()),
-        Some(key) => Err(format!("{} has no option {key:?}", pass.name)),
-    }
-}
-
-/// The bucketing options of a pass; for a rank, with its index in each group whose ranks are known.
-pub(super) fn bucketing_config(pass: &PassConfig, rank: Option<(&Graph, u32)>) -> Result<Config, String> {
-    let mut options: Vec<(String, String)> = Vec::new();
-    if let Some((graph, rank)) = rank {
-        // Where files give sizes only, a rank other than the one that they were recorded on is found on the mesh that
-        // the judge assumes too.
-        let mesh = if rank > 0 { graph.world.assume_mesh() } else { None };
-        for group in &mesh.as_ref().unwrap_or(&graph.world).groups {
-            if let Some((_, index)) = group.instance_of(rank) {
-                options.push((format!("rank.{}", group.name), index.to_string()));
-            }
-        }
-    }
-    for (key, setting) in &pass.options {
-        if !JUDGE_OPTIONS.contains(&key.as_str()) {
-            let words: Vec<&str> = setting.items().iter().filter_map(Setting::word).collect();
-            options.push((key.clone(), words.join(",")));
-        }
-    }
-    Config::from_options(&options)
 }

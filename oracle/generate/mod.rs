@@ -54,6 +54,7 @@ mod window;
 mod without;
 mod world;
 
+pub use crate::judge::Without;
 pub use config::{Config, Knob, Swarm};
 pub(crate) use edits::intrusions;
 pub use edits::{Edit, edit};
@@ -69,7 +70,6 @@ pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Longest, Seeded, Source};
 pub use survey::Survey;
 pub use window::window;
-pub use without::Without;
 
 use crate::case::Case;
 use crate::graph::{Graph, Value};

@@ -1,56 +1,6 @@
-//! What is left out of generated cases, because who is judged does not take it.
-//!
-//! A refusal says nothing about a pass, so what a candidate is known to refuse is not made in the first place.
+//! A generator's configuration without what a candidate does not take.
 
-/// Something that a candidate may not take.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Without {
-    /// Barriers between ranks.
-    Barriers,
-    /// Messages from rank to rank, and what else gives ranks different graphs.
-    Messages,
-    /// Ordering edges.
-    OrderingEdges,
-    /// Ordering edges from a launch, or to a wait.
-    OrderingEdgesInFlight,
-    /// Random draws.
-    RandomDraws,
-    /// Operators that the oracle does not compute.
-    Uninterpreted,
-    /// Operators that write to an argument, but for copies into inputs at the end.
-    Writes,
-}
-
-impl Without {
-    /// All of them, by name.
-    pub const ALL: &'static [Without] = &[
-        Without::Barriers,
-        Without::Messages,
-        Without::OrderingEdges,
-        Without::OrderingEdgesInFlight,
-        Without::RandomDraws,
-        Without::Uninterpreted,
-        Without::Writes,
-    ];
-
-    /// The name, as workers say it (docs/protocol.md).
-    pub fn name(self) -> &'static str {
-        match self {
-            Without::Barriers => "barriers",
-            Without::Messages => "messages",
-            Without::OrderingEdges => "ordering-edges",
-            Without::OrderingEdgesInFlight => "ordering-edges-in-flight",
-            Without::RandomDraws => "random-draws",
-            Without::Uninterpreted => "uninterpreted",
-            Without::Writes => "writes",
-        }
-    }
-
-    /// The inverse of [`Without::name`].
-    pub fn parse(name: &str) -> Option<Without> {
-        Without::ALL.iter().copied().find(|one| one.name() == name)
-    }
-}
+use crate::judge::Without;
 
 impl super::Config {
     /// The same with none of what is named.

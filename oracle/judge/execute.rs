@@ -4,9 +4,9 @@
 //! [`rules::eager`] compares. What the interpreter cannot compute is undecided.
 
 use super::{CannotJudge, Judgement, Options, Verdict, declined};
-use crate::candidates::Candidate;
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::candidate::Candidate;
 use crate::ops::Ops;
 use crate::rules::eager::{self, Executions};
 use crate::semantics::{self, ExecutionInputs, Failure, Leaf, Numbers, Program};

@@ -3,18 +3,20 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+pub mod candidate;
 mod execute;
 mod memory;
+pub mod options;
 pub mod partition;
 mod remarks;
 pub mod schedule;
+mod without;
 
 use crate::analysis::Edges;
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
-use crate::candidates::{Candidate, Outcome, Reference, Refusal};
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
@@ -25,11 +27,13 @@ use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
 use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
+use candidate::{Candidate, Outcome, Refusal};
 pub use memory::judge_memory;
 use rayon::prelude::*;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
 use std::sync::Arc;
+pub use without::Without;
 
 /// What the oracle says about an outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -420,9 +424,9 @@ fn only_schedules_have_programs(case: &Case, pass: PassKind) -> Result<(), Canno
     }
 }
 
-/// Whether a pass has these options, and they may have these values: nobody else looks where an outcome is given.
+/// Nobody else looks at options where an outcome is given.
 fn check_options(config: &PassConfig) -> Result<(), CannotJudge> {
-    Reference.check_options(config).map_err(CannotJudge::Pass)
+    options::check_options(config).map_err(CannotJudge::Pass)
 }
 
 fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {

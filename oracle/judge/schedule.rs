@@ -1,16 +1,25 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
+use super::candidate::{Candidate, Outcome};
+use super::options::schedule_config;
 use super::{CannotJudge, Judgement, failed, input_faults, refused, undecided, verdict};
-use crate::candidates::schedule::{Scheduler, config_of};
-use crate::candidates::{Candidate, Outcome};
 use crate::case::{Case, PassConfig, Program};
+use crate::config::schedule::{Config, Pass};
 use crate::graph::Graph;
-use crate::passes::schedule::{Config, Pass};
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
 use crate::rules::{Budget, PassKind, Side, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
+
+/// An implementation of the scheduling passes.
+pub trait Scheduler: Sync {
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The graph in its new order, as global rank `rank`; its reason, if it declines.
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String>;
+}
 
 /// A candidate as one rank after another runs it, with the options of one pass.
 struct WithOptions<'a> {
@@ -47,7 +56,7 @@ pub(super) fn judge_candidate(
     pass: &PassConfig,
     candidate: &dyn Candidate,
 ) -> Result<Judgement, CannotJudge> {
-    let config = config_of(pass).map_err(CannotJudge::Pass)?;
+    let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promised = promised(pass, &config, candidate.keeps_promises())?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
     let judgement = judge_on_ranks(case, &config, &scheduler, promised)?;
@@ -145,7 +154,7 @@ pub(super) fn judge_recorded(
     pass: &PassConfig,
     outcomes: &[(Option<u32>, Outcome)],
 ) -> Result<Judgement, CannotJudge> {
-    let config = config_of(pass).map_err(CannotJudge::Pass)?;
+    let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
     let mut ranks = ranks_recorded(graph, programs, outcomes)?;
     let named: Vec<Option<Graph>> = ranks.iter().map(|(_, before, after)| named_as(before, after)).collect();
@@ -221,7 +230,7 @@ pub(crate) fn outcomes_of(
     pass: &PassConfig,
     candidate: &dyn Candidate,
 ) -> Option<Vec<(Option<u32>, Outcome)>> {
-    let tables = figures(&config_of(pass).ok()?);
+    let tables = figures(&schedule_config(pass).ok()?);
     let run = |rank: usize, graph| candidate.run(graph, pass, rank as u32).ok();
     if case.programs.is_empty() && tables == 1 {
         return Some(vec![(None, run(0, &case.graph)?)]);
@@ -300,7 +309,7 @@ fn promised(pass: &PassConfig, config: &Config, all: bool) -> Result<Promises, C
 
 /// What the options of a pass promise.
 fn promises_of(pass: &PassConfig) -> Result<Promises, CannotJudge> {
-    let config = config_of(pass).map_err(CannotJudge::Pass)?;
+    let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     // A budget is promised by whoever states one, except for a method that does not look at it.
     let heeds_budget = pass.get("method").is_none() || config.pass.keeps_peak();
     let peak = pass.get("budget").filter(|_| heeds_budget).map(|_| config.budget());
@@ -405,8 +414,8 @@ pub fn judge_scheduler(
         evidence.again.push(("run again".into(), names(&again)));
     }
     let renamed = graph.with_names(|id| format!("renamed_{}", id.0));
-    let mut config_of_names = config.clone();
-    for table in &mut config_of_names.estimates {
+    let mut renamed_config = config.clone();
+    for table in &mut renamed_config.estimates {
         let by_name = std::mem::take(&mut table.seconds);
         let moved = by_name
             .into_iter()
@@ -415,7 +424,7 @@ pub fn judge_scheduler(
     }
     // Names say which inputs the caller keeps, so they may decide where memory does.
     if !config.pass.keeps_peak()
-        && let Ok(other) = scheduler.run(&renamed, &config_of_names, 0)
+        && let Ok(other) = scheduler.run(&renamed, &renamed_config, 0)
     {
         let original =
             |name: String| match name.strip_prefix("renamed_").and_then(|n| n.parse::<usize>().ok()) {

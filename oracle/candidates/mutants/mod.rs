@@ -16,10 +16,11 @@ mod legality;
 mod outcome;
 mod place;
 
-use super::reference::{bucketing_config, run_bucketing_on, run_repair};
+use super::reference::{run_bucketing_on, run_repair};
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::options::bucketing_config;
 use crate::passes::bucketing::{Config, Policy, Reference};
 use crate::rules::PassKind;
 

@@ -18,6 +18,7 @@ mod tests;
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::options::partition_config;
 use crate::passes::partition::two_stages::{TracedAgain, trace_again_with};
 use crate::passes::partition::{self, Partition, PartitionConfig, PartitionError, Policy, Reference};
 use crate::rules::PassKind;
@@ -172,7 +173,7 @@ impl Candidate for &'static PartitionMutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        super::reference::partition_config(pass).map(|_| ())
+        partition_config(pass).map(|_| ())
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
@@ -180,7 +181,7 @@ impl Candidate for &'static PartitionMutant {
     }
 
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
-        let config = super::reference::partition_config(pass).map_err(Refusal::new)?;
+        let config = partition_config(pass).map_err(Refusal::new)?;
         let parts = self.cut(joint, &config, place).map_err(|error| Refusal::new(error.to_string()))?;
         Ok((parts.forward, parts.backward))
     }

@@ -22,7 +22,7 @@ fn differs(case: &Case, mutant: &'static PartitionMutant) -> bool {
     if budgeted || pass.word("first").ok().flatten().is_some() {
         return true;
     }
-    let config = super::super::reference::partition_config(pass).unwrap();
+    let config = crate::judge::options::partition_config(pass).unwrap();
     let place = Place { rank: 1, turn: 1 };
     let text = |parts: Partition| (print_graph(&parts.forward), print_graph(&parts.backward));
     let own = mutant.cut(&case.graph, &config, place).map(text).ok();

@@ -5,17 +5,9 @@ pub mod mutants;
 use super::{Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::options::schedule_config;
+pub use crate::judge::schedule::Scheduler;
 use crate::passes::schedule::{Config, Policy, Reference, schedule_with};
-use crate::rules::schedule::JUDGE_OPTIONS;
-
-/// An implementation of the scheduling passes.
-pub trait Scheduler: Sync {
-    /// Its name.
-    fn name(&self) -> &str;
-
-    /// The graph in its new order, as global rank `rank`; its reason, if it declines.
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String>;
-}
 
 /// The reference.
 impl Scheduler for Reference {
@@ -35,11 +27,6 @@ fn run_with(graph: &Graph, config: &Config, rank: u32, policy: &dyn Policy) -> R
         .map_err(|refusal| refusal.to_string())
 }
 
-/// What a pass of a case asks for; options for the judge are left out.
-pub(crate) fn config_of(pass: &PassConfig) -> Result<Config, String> {
-    Config::from_pass(&pass.clone().without(JUDGE_OPTIONS))
-}
-
 /// The passes with other ingredients, by the options of a case.
 pub(super) fn run_options(
     graph: &Graph,
@@ -47,7 +34,7 @@ pub(super) fn run_options(
     rank: u32,
     policy: &dyn Policy,
 ) -> Result<Outcome, Refusal> {
-    let config = config_of(pass).map_err(Refusal::new)?;
+    let config = schedule_config(pass).map_err(Refusal::new)?;
     let repaired = run_with(graph, &config, rank, policy).map_err(Refusal::new)?;
     Ok(Outcome { unrepaired: None, repaired })
 }

@@ -5,6 +5,7 @@ use crate::analysis::origin::{Hazard, Origin};
 use crate::candidates::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op};
+use crate::judge::options::schedule_config;
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Policy};
 use crate::rules::PassKind;
@@ -57,7 +58,7 @@ impl Candidate for Mutant {
     }
 
     fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        super::config_of(pass).map(|_| ())
+        schedule_config(pass).map(|_| ())
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {

@@ -8,9 +8,11 @@ use super::super::{CannotJudge, Judgement, Options, Ranks, refused};
 use super::failure::without_parts;
 use super::replay::{StageGraphs, judge_replay, next_round};
 use super::{config, cut_network, judge_partition_with};
-use crate::candidates::{Candidate, Place, Reference, Refusal, partition_config};
+use crate::candidates::Reference;
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::candidate::{Candidate, Place, Refusal};
+use crate::judge::options::partition_config;
 use crate::passes::partition::activation_checkpointing::checkpoint;
 use crate::passes::partition::run;
 use crate::rules::partition::{

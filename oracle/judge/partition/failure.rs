@@ -1,9 +1,9 @@
 //! A candidate that raises on a joint graph: it has failed, unless nobody could have cut the graph.
 
 use super::super::{Judgement, declined, refused};
-use crate::candidates::Refusal;
 use crate::graph::Graph;
 use crate::judge::Verdict;
+use crate::judge::candidate::Refusal;
 use crate::rules::Side;
 use crate::rules::partition::{Feasible, PartitionConfig, feasible};
 use crate::rules::worker::Class;

@@ -1,9 +1,9 @@
 //! The network that a minimum cut has to cut, as evidence: PyTorch's, as the reference builds it.
 
 use super::super::CannotJudge;
-use crate::candidates::partition_config;
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId};
+use crate::judge::options::partition_config;
 use crate::passes::partition::max_flow::INFINITE;
 use crate::passes::partition::{Partition, run};
 use crate::rules::partition::{CutEdge, CutNetwork};

@@ -12,9 +12,9 @@
 use super::super::{CannotJudge, Judgement, Options, Verdict};
 use super::candidate::Cut;
 use super::config;
-use crate::candidates::{Candidate, Place};
 use crate::case::PassConfig;
 use crate::graph::Graph;
+use crate::judge::candidate::{Candidate, Place};
 use crate::passes::partition::two_stages::TracedAgain;
 use crate::rules::RuleStatus;
 use crate::rules::partition::{Earlier, Further, Method, PartitionConfig, returned_names};
