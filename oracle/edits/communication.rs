@@ -18,7 +18,9 @@ fn waits<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Vec<
         let readers = reading.edges.users(wait).iter().copied();
         let live = |&reader: &NodeId| reading.graph.node(reader).op == Op::Output || reading.is_live(reader);
         let readers: Vec<NodeId> = readers.filter(live).collect();
-        (!readers.is_empty()).then_some((wait, value, readers))
+        // A second wait, of what is there already, would be the only one.
+        let is_wait = |&reader: &NodeId| reading.call(reader).is_some_and(|info| info.kind == Kind::Wait);
+        (!readers.is_empty() && !readers.iter().any(is_wait)).then_some((wait, value, readers))
     })
 }
 
