@@ -60,7 +60,7 @@ pub enum Solver {
     Dp,
     /// By runtime per memory.
     Greedy,
-    /// The exact optimum, on at most [`EXACT_LIMIT`](super::knapsack::EXACT_LIMIT) items.
+    /// The exact optimum, on at most [`EXACT_LIMIT`](crate::passes::partition::knapsack::EXACT_LIMIT) items.
     Ilp,
     /// As `dp`, in linear memory.
     Hirschberg,

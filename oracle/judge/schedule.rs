@@ -157,7 +157,7 @@ pub(super) fn judge_recorded(
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
     let mut ranks = ranks_recorded(graph, programs, outcomes)?;
-    let named: Vec<Option<Graph>> = ranks.iter().map(|(_, before, after)| named(before, after)).collect();
+    let named: Vec<Option<Graph>> = ranks.iter().map(|(_, before, after)| named_as(before, after)).collect();
     for ((_, _, after), named) in ranks.iter_mut().zip(&named) {
         *after = named.as_ref().unwrap_or(*after);
     }
@@ -180,13 +180,6 @@ fn other_orders(evidence: &Evidence) -> Vec<(u32, Vec<String>)> {
     let Some((first, others)) = evidence.outcomes.split_first() else { return Vec::new() };
     let alike = others.iter().filter(|other| other.before == first.before);
     alike.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
-}
-
-/// The graph after with the names of before, unless it is made of the same names: then it is told as a permutation of them.
-fn named(before: &Graph, after: &Graph) -> Option<Graph> {
-    let has_same_names =
-        before.len() == after.len() && before.ids().all(|id| after.find(before.name(id)).is_some());
-    if has_same_names { None } else { named_as(before, after) }
 }
 
 /// Ranks (none: all of them), the graph that they had and the one that they have now.
