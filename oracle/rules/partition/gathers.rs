@@ -238,8 +238,10 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
     let graph = evidence.joint.graph;
     let mut findings = Vec::new();
     for saved in &evidence.saved {
-        let shown = evidence.shown(saved).filter(|_| saved.class != ValueClass::Symbol);
-        let Some(id) = saved.joint.or(shown.map(|(id, _)| id)) else { continue };
+        if saved.class == ValueClass::Symbol {
+            continue;
+        }
+        let Some(id) = saved.joint.or_else(|| Some(evidence.shown(saved)?.0)) else { continue };
         let name = saved.name.as_str();
         if let Some(gather) = roots[id.index()] {
             let gather_name = graph.name(gather);
