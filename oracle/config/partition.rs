@@ -24,6 +24,11 @@ impl Method {
     pub fn name(self) -> &'static str {
         Method::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
+
+    /// The method with this name.
+    pub fn parse(name: &str) -> Option<Method> {
+        Method::ALL.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)
+    }
 }
 
 /// What keeps the min-cut partitioner from computing a forward value again in backward.

@@ -556,17 +556,18 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
         .collect();
     let mut findings = Vec::new();
     for (side, stage) in evidence.stages() {
-        for fault in faults_of_waiting(side) {
+        // A list that is still to be sorted does not say what runs meanwhile.
+        let faults = match std::ptr::eq(side, &*evidence.after) {
+            true => faults_of_waiting(side),
+            false => faults_of_waits(side),
+        };
+        for fault in faults {
             let name = side.graph.name(fault.node);
             // To wait for what is there already does nothing.
             if evidence.policies.waits_again && ["twice", "idle"].contains(&fault.kind) {
                 continue;
             }
             if excused.iter().any(|(n, k)| n == name && k == fault.kind) {
-                continue;
-            }
-            // A list that is still to be sorted does not say what runs meanwhile.
-            if fault.kind == "sent" && !std::ptr::eq(side, &*evidence.after) {
                 continue;
             }
             let finding = evidence
@@ -593,8 +594,15 @@ pub(super) struct WaitFault {
     pub(super) however: String,
 }
 
-/// What is wrong with the waits of one graph.
+/// What is wrong with the waits of one graph, and with what runs before them.
 pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
+    let mut faults = faults_of_waits(side);
+    faults.extend(writes_into_what_is_sent(side));
+    faults
+}
+
+/// What is wrong with the waits of one graph, in whatever order its list is.
+fn faults_of_waits(side: &Side) -> Vec<WaitFault> {
     let (graph, collectives) = (side.graph, &side.collectives);
     let mut faults = Vec::new();
     for (launch, call) in collectives.calls.iter().enumerate() {
@@ -632,7 +640,6 @@ pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
             });
         }
     }
-    faults.extend(writes_into_what_is_sent(side));
     for id in graph.ids() {
         let is_wait = side.is_wait(id);
         let is_getitem = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::GetItem));

@@ -1,41 +1,9 @@
 //! How a partition was asked for, and what is promised beyond being right.
 
 use crate::case::PassConfig;
+pub use crate::config::partition::Method;
 use crate::graph::Graph;
 use std::ops::RangeInclusive;
-
-/// How the saved values were chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Method {
-    /// Everything that the forward region has and the backward part uses.
-    #[default]
-    Default,
-    /// A minimum cut.
-    MinCut,
-    /// What tags say of an earlier partition.
-    Replay,
-}
-
-impl Method {
-    /// The name in options.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Default => "default",
-            Method::MinCut => "min-cut",
-            Method::Replay => "replay",
-        }
-    }
-
-    /// The method with this name.
-    pub fn parse(name: &str) -> Option<Method> {
-        match name {
-            "default" => Some(Method::Default),
-            "min-cut" => Some(Method::MinCut),
-            "replay" => Some(Method::Replay),
-            _ => None,
-        }
-    }
-}
 
 /// What is promised beyond being right. A promise that was not made cannot be broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
 use super::super::{Checked, Finding};
-use super::compose::{Origin, Wrapper, added_wrapper, is_generator_input, item_of};
+use super::compose::{Origin, Wrapper, added_wrapper, item_of};
 use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
 use super::mutation::misreads;
 use crate::analysis::storages::Touch;
@@ -390,91 +390,83 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
         .filter(|saved| saved.class == ValueClass::Generator)
         .map(|saved| of_forward(item_of(evidence.forward.graph, saved.forward)?.0))
         .collect();
-    let forward = generators(&evidence.forward);
-    let drawn: Vec<Option<&str>> = forward
+    let own_generators = inputs_named(&evidence.forward, &GENERATORS);
+    let own_draws: Vec<(NodeId, NodeId)> = with_states(joint, &evidence.forward, Wrapper::Generator)
+        .into_iter()
+        .filter(|(state, _)| own_generators.contains(state))
+        .collect();
+    let drawn: Vec<Option<&str>> = own_generators
         .iter()
-        .map(|&input| of_forward(wrappers_of(joint, &evidence.forward, Wrapper::Generator, input).next()?))
+        .map(|input| of_forward(own_draws.iter().find(|(state, _)| state == input)?.1))
         .collect();
     let mut findings = Vec::new();
     let graph = evidence.backward.graph;
-    let mut taken = |input: NodeId, replay: NodeId, state: Option<&str>| {
-        let Some(own) = of_backward(replay).filter(|own| state != Some(own)) else { return };
-        let (name, input) = (graph.name(replay), graph.name(input));
-        let state = state.map_or("none that forward kept".to_string(), |of| format!("that of {of}"));
-        findings.push(
-            evidence
-                .finding(RULE, format!("{name} draws from the state of another draw"))
-                .nodes(evidence, [name, own])
-                .fact(format!("{name} repeats {own}, from the state {input}"))
-                .however(
-                    format!("it takes the state of {own}"),
-                    format!("by its position {input} is {state}"),
-                ),
-        );
-    };
-    let inputs = |wanted: Wrapper| {
-        let all = graph.ids().filter(move |&id| graph.node(id).op == Op::Placeholder);
-        all.map(move |input| {
-            (input, wrappers_of(joint, &evidence.backward, wanted, input).collect::<Vec<_>>())
-        })
-    };
-    let mut states = kept.iter();
-    for (input, replays) in inputs(Wrapper::Replay) {
-        let is_state = is_generator_input(graph.target(input));
-        let state =
-            if is_state && !generators(&evidence.backward).contains(&input) { states.next() } else { None };
-        replays.into_iter().for_each(|replay| taken(input, replay, state.copied().flatten()));
-    }
-    let generators = generators(&evidence.backward);
-    for (input, replays) in inputs(Wrapper::Generator) {
-        let place = generators.iter().position(|&one| one == input);
-        let state = place.and_then(|place| drawn.get(place)).copied().flatten();
-        replays.into_iter().for_each(|replay| taken(input, replay, state));
-    }
-    for (at, &input) in forward.iter().enumerate() {
-        let name = evidence.forward.graph.name(input);
-        for second in wrappers_of(joint, &evidence.forward, Wrapper::Generator, input).skip(1) {
-            let second = evidence.forward.graph.name(second);
+    let taken = [
+        (Wrapper::Replay, inputs_named(&evidence.backward, &["rng_state_output_"]), &kept),
+        (Wrapper::Generator, inputs_named(&evidence.backward, &GENERATORS), &drawn),
+    ];
+    for (kind, inputs, left) in taken {
+        for (input, replay) in with_states(joint, &evidence.backward, kind) {
+            let place = inputs.iter().position(|&one| one == input);
+            let state = place.and_then(|place| left.get(place)).copied().flatten();
+            let Some(own) = of_backward(replay).filter(|own| state != Some(own)) else { continue };
+            let (name, input) = (graph.name(replay), graph.name(input));
+            let state = state.map_or("none that forward kept".to_string(), |of| format!("that of {of}"));
             findings.push(
                 evidence
-                    .finding(RULE, format!("{second} draws from a generator that another draw uses"))
-                    .nodes(evidence, [second])
-                    .fact(format!("{name} is given to {} too", drawn[at].unwrap_or("another")))
+                    .finding(RULE, format!("{name} draws from the state of another draw"))
+                    .nodes(evidence, [name, own])
+                    .fact(format!("{name} repeats {own}, from the state {input}"))
                     .however(
-                        "each draw has a generator of its own",
-                        "the second starts where the first ends",
+                        format!("it takes the state of {own}"),
+                        format!("by its position {input} is {state}"),
                     ),
             );
         }
     }
+    for pair in own_draws.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        let [input, second] = [pair[1].0, pair[1].1].map(|id| evidence.forward.graph.name(id));
+        let first = own_draws.iter().find(|(state, _)| *state == pair[1].0);
+        let first = first.and_then(|&(_, id)| of_forward(id)).unwrap_or("another");
+        findings.push(
+            evidence
+                .finding(RULE, format!("{second} draws from a generator that another draw uses"))
+                .nodes(evidence, [second])
+                .fact(format!("{input} is given to {first} too"))
+                .however("each draw has a generator of its own", "the second starts where the first ends"),
+        );
+    }
     findings
 }
 
-/// The generators that the runtime gives to a part, in their order.
-fn generators(side: &Side) -> Vec<NodeId> {
-    let is_generator = |id: &NodeId| {
+/// What the inputs are called that the runtime gives a part as generators.
+const GENERATORS: [&str; 2] = ["fwd_rng_state_", "bwd_rng_state_"];
+
+/// The inputs of a part with one of these in their names, in their order.
+fn inputs_named(side: &Side, names: &[&str]) -> Vec<NodeId> {
+    let is_named = |id: &NodeId| {
         let target = side.graph.target(*id);
-        side.graph.node(*id).op == Op::Placeholder
-            && (target.contains("fwd_rng_state_") || target.contains("bwd_rng_state_"))
+        side.graph.node(*id).op == Op::Placeholder && names.iter().any(|name| target.contains(name))
     };
-    side.graph.ids().filter(is_generator).collect()
+    side.graph.ids().filter(is_named).collect()
 }
 
-/// The wrappers of a kind that a partition added and that take `state` for theirs, in list order.
-fn wrappers_of<'a>(
-    joint: &'a Graph,
-    side: &'a Side<'a>,
-    kind: Wrapper,
-    state: NodeId,
-) -> impl Iterator<Item = NodeId> + 'a {
+/// The wrappers of a kind that a partition added, each behind what it takes for its state, in the order of these.
+fn with_states(joint: &Graph, side: &Side, kind: Wrapper) -> Vec<(NodeId, NodeId)> {
     let graph = side.graph;
-    let takes = move |id: NodeId| match kind {
-        Wrapper::Generator => {
-            graph.kwargs(id).any(|(key, value)| key == "rng_state" && value == Value::Node(state))
-        }
-        _ => graph.arg(id, 0) == Some(Value::Node(state)),
+    let state = |id: NodeId| match kind {
+        Wrapper::Generator => Some(graph.kwargs(id).find(|(key, _)| *key == "rng_state")?.1),
+        _ => graph.arg(id, 0),
     };
-    graph.ids().filter(move |&id| added_wrapper(joint, graph, id) == Some(kind) && takes(id))
+    let added = graph.ids().filter(|&id| added_wrapper(joint, graph, id) == Some(kind));
+    let mut found: Vec<(NodeId, NodeId)> = added
+        .filter_map(|id| match state(id)? {
+            Value::Node(state) if state.index() < graph.len() => Some((state, id)),
+            _ => None,
+        })
+        .collect();
+    found.sort_unstable();
+    found
 }
 
 /// Effects do not run again.
