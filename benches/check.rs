@@ -6,7 +6,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use graph_oracle::candidates::{Candidate, Outcome, Reference};
+use graph_oracle::candidates::{Candidate, Outcome, Reference, judging};
 use graph_oracle::case::PassConfig;
 use graph_oracle::format::json;
 use graph_oracle::graph::Graph;
@@ -47,7 +47,7 @@ fn check(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("check/{name}"));
         group.sample_size(20);
         for (what, values) in [("rules", Values::Off), ("rules and extents", Values::Extents)] {
-            let options = Options { values, ..Options::default() };
+            let options = Options { values, ..judging() };
             group.bench_function(what, |b| {
                 b.iter(|| black_box(judge::judge_outcomes(&before, &config, &outcomes, &options)));
             });

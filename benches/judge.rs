@@ -8,7 +8,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use graph_oracle::candidates::{Outcome, Reference};
+use graph_oracle::candidates::{Outcome, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::json;
 use graph_oracle::generate::{Config, case};
@@ -32,7 +32,7 @@ fn generated(c: &mut Criterion) {
             ("rules and execution with numbers and terms", Values::Execute),
             ("rules and extents", Values::Extents),
         ] {
-            let options = Options { values, ..Options::default() };
+            let options = Options { values, ..judging() };
             group.bench_function(format!("{pass}, {what}"), |b| {
                 b.iter(|| {
                     cases.iter().filter(|case| judge::judge(case, &Reference, &options).is_ok()).count()
@@ -68,7 +68,7 @@ fn check(before: &Path, after: &Path) -> bool {
         (read(before), after.join().ok().flatten())
     });
     let (Some(before), Some(repaired)) = (before, after) else { return false };
-    let options = Options { values: Values::Off, ..Options::default() };
+    let options = Options { values: Values::Off, ..judging() };
     let outcomes = [(None, Outcome { unrepaired: None, repaired })];
     black_box(judge::judge_outcomes(&before, &PassConfig::new("bucketing"), &outcomes, &options)).is_ok()
 }

@@ -12,7 +12,7 @@
 mod long;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use graph_oracle::candidates::{Candidate, Place, Reference};
+use graph_oracle::candidates::{Candidate, Place, Reference, judging};
 use graph_oracle::case::Case;
 use graph_oracle::generate::joint::{self, Config};
 use graph_oracle::judge::partition::judge_partition;
@@ -52,7 +52,7 @@ fn judged(c: &mut Criterion) {
         let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();
         let config = PartitionConfig::from_pass(&pass).unwrap();
         for (what, values) in [("rules", Values::Off), ("rules and proof", Values::Extents)] {
-            let options = Options { values, ..Options::default() };
+            let options = Options { values, ..judging() };
             group.bench_function(format!("{method}, {} nodes, {what}", joint.len()), |b| {
                 b.iter(|| {
                     black_box(judge_partition(&joint, &forward, &backward, &config, &options).unwrap())
@@ -64,7 +64,7 @@ fn judged(c: &mut Criterion) {
     let cases: Vec<Case> = (0..CASES).map(|index| joint::case(&Config::default(), 1, index)).collect();
     group.throughput(Throughput::Elements(CASES));
     for (what, values) in [("rules", Values::Off), ("rules and values", Values::Auto)] {
-        let options = Options { values, ..Options::default() };
+        let options = Options { values, ..judging() };
         group.bench_function(format!("generated cases, {what}"), |b| {
             b.iter(|| cases.iter().filter(|case| judge::judge(case, &Reference, &options).is_ok()).count());
         });

@@ -22,7 +22,7 @@ mod joint;
 mod program;
 
 use graph_oracle::analysis::validate::validate;
-use graph_oracle::candidates::{Candidate, Place, Reference};
+use graph_oracle::candidates::{Candidate, Place, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::{json, text};
 use graph_oracle::generate::Layers;
@@ -191,7 +191,7 @@ fn bucketing(spec: &Layers) {
     let outcome = part("bucketing and repair", || Reference.run(&graph, &config, 0)).expect("an outcome");
     let outcomes = [(None, outcome)];
     for (name, values) in [("all rules", Values::Off), ("all rules and extents", Values::Extents)] {
-        let options = Options { values, ..Options::default() };
+        let options = Options { values, ..judging() };
         let judged = part(name, || judge::judge_outcomes(&graph, &config, &outcomes, &options));
         assert_sound(judged.expect("a pass that exists").verdict);
     }
@@ -222,7 +222,7 @@ fn cut(method: &str, joint: &Graph, pass: &PassConfig) {
     let (forward, backward) = parts.unwrap_or_else(|refusal| panic!("{method}: {}", refusal.reason));
     let config = PartitionConfig::from_pass(pass).expect("options of the generator");
     for (what, values) in [("all rules", Values::Off), ("all rules and extents", Values::Extents)] {
-        let options = Options { values, ..Options::default() };
+        let options = Options { values, ..judging() };
         let judged = part(&format!("{method}: {what}"), || {
             judge_partition(joint, &forward, &backward, &config, &options)
         });

@@ -6,8 +6,10 @@
 //! print it.
 
 mod claim;
+mod traced;
 
 pub use claim::{Claim, ClaimedLife, Increment, Offset};
+pub use traced::TracedAgain;
 
 use crate::graph::Graph;
 

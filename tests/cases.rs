@@ -3,7 +3,7 @@
 //! Each case is first put through identity checks, so that a false alarm is caught before anything else: its graph,
 //! taken as its own outcome, is sound, and its text survives printing and parsing.
 
-use graph_oracle::candidates::{self, Outcome};
+use graph_oracle::candidates::{self, Outcome, judging};
 use graph_oracle::case::{Case, Expectation, Expected, Program, Recorded, RecordedGraphs, Subject};
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
@@ -41,7 +41,7 @@ fn read(path: &Path) -> Case {
 }
 
 fn options() -> Options {
-    Options { run_again: true, ..Options::default() }
+    Options { run_again: true, ..judging() }
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn judge_subject(case: &Case, of: &Subject, options: &Options) -> Result<Judgeme
 /// Numbers, terms, extents and structure do not contradict each other, whether the case is sound or not.
 #[test]
 fn the_ways_of_knowing_agree_on_every_case() {
-    let options = Options { values: Values::Agree, ..Options::default() };
+    let options = Options { values: Values::Agree, ..judging() };
     let mut failures = Vec::new();
     let mut asked = 0;
     for path in case_files() {
@@ -163,8 +163,7 @@ fn every_graph_is_its_own_sound_outcome() {
         }
         let same = |graph: &Graph| Outcome { unrepaired: Some(graph.clone()), repaired: graph.clone() };
         let judgement =
-            judge::judge_outcomes(&case.graph, pass, &[(None, same(&case.graph))], &Options::default())
-                .unwrap();
+            judge::judge_outcomes(&case.graph, pass, &[(None, same(&case.graph))], &judging()).unwrap();
         let report = graph_oracle::report::text(&judgement, "identity", None, false);
         assert_eq!(judgement.verdict, Verdict::Sound, "{}:\n{report}", path.display());
         judged += 1;
@@ -231,7 +230,7 @@ fn nothing_done_is_sound() {
         };
         let pass = case.pass.clone().map(|pass| pass.without(schedule::JUDGE_OPTIONS));
         let same = Case { pass, outcome: Some(outcome), claim: None, ..case };
-        let judgement = judge::judge_recorded(&same, &Options::default()).unwrap();
+        let judgement = judge::judge_recorded(&same, &judging()).unwrap();
         let report = graph_oracle::report::text(&judgement, "identity", None, false);
         assert_eq!(judgement.verdict, Verdict::Sound, "{}:\n{report}", path.display());
         judged += 1;

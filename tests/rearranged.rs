@@ -5,7 +5,7 @@
 //! chains large numbers overflow on both sides, and NaN equals NaN: that is no evidence.
 
 use graph_oracle::analysis::Collectives;
-use graph_oracle::candidates::Outcome;
+use graph_oracle::candidates::{Outcome, judging};
 use graph_oracle::case::PassConfig;
 use graph_oracle::format::json;
 use graph_oracle::graph::{Editor, Graph, NodeId, Value};
@@ -25,7 +25,7 @@ fn judged(before: &Graph, pass: &str, after: &[&Graph], values: Values) -> Judge
     let config = PassConfig { name: pass.to_string(), options: Vec::new(), estimates: Vec::new() };
     let outcome = |graph: &&Graph| (None, Outcome { unrepaired: None, repaired: (*graph).clone() });
     let outcomes: Vec<(Option<u32>, Outcome)> = after.iter().map(outcome).collect();
-    judge::judge_outcomes(before, &config, &outcomes, &Options { values, ..Options::default() }).unwrap()
+    judge::judge_outcomes(before, &config, &outcomes, &Options { values, ..judging() }).unwrap()
 }
 
 /// What is done to the first dimension of a tensor, or to both.

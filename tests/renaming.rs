@@ -3,7 +3,7 @@
 //! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among the
 //! calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
 
-use graph_oracle::candidates::{self, Outcome};
+use graph_oracle::candidates::{self, Outcome, judging};
 use graph_oracle::case::{PassConfig, Recorded};
 use graph_oracle::format::text;
 use graph_oracle::generate;
@@ -76,7 +76,7 @@ struct Sweep {
 impl Sweep {
     fn outcome(&mut self, what: &str, before: &Graph, pass: &PassConfig, graphs: &[&Graph]) {
         // A proof says most, and takes least; the order that the reference gives is a matter of names.
-        let options = Options { values: Values::ProofFirst, ..Options::default() };
+        let options = Options { values: Values::ProofFirst, ..judging() };
         let rank = |pass: &PassConfig| (pass.name == "bucketing").then_some(0);
         let judged = |graphs: Vec<Graph>| {
             let outcome = |repaired| (rank(pass), Outcome { unrepaired: None, repaired });
@@ -204,7 +204,7 @@ output (wp, wq)
     sweep.outcome("both", &gathered.graph, &either, &[&both.repaired]);
     sweep.check(WAYS.len());
     let outcome = Outcome { unrepaired: None, repaired: exchanged(&both.repaired, 1) };
-    let judged = judge::judge_outcomes(&gathered.graph, &either, &[(Some(0), outcome)], &Options::default());
+    let judged = judge::judge_outcomes(&gathered.graph, &either, &[(Some(0), outcome)], &judging());
     let judged = judged.unwrap();
     assert!(!matches!(judged.verdict, Verdict::Violated(_)), "{:?}", judged.violated_rules());
 }

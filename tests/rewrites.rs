@@ -1,6 +1,6 @@
 //! Rewrites of no particular pass: composed right edits are sound, and one wrong edit among them is not.
 
-use graph_oracle::candidates::{self, Candidate, Reference};
+use graph_oracle::candidates::{self, Candidate, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
@@ -12,7 +12,7 @@ fn case(number: u64) -> Case {
 }
 
 fn verdict(number: u64, candidate: &dyn Candidate) -> Verdict {
-    let options = Options { values: Values::ProofFirst, ..Options::default() };
+    let options = Options { values: Values::ProofFirst, ..judging() };
     judge::judge(&case(number), candidate, &options).expect("the case can be judged").verdict
 }
 

@@ -1,7 +1,7 @@
 //! What the references decide on the corpus, and how findings are told: read a difference before you accept it.
 //! `INSTA_UPDATE=always cargo test snapshots` rewrites snapshots/.
 
-use graph_oracle::candidates::{self, Candidate, Place, Reference};
+use graph_oracle::candidates::{self, Candidate, Place, Reference, judging};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::format::{json, text};
 use graph_oracle::graph::{Graph, NodeId};
@@ -136,7 +136,7 @@ fn explanations() {
             let case: Case = text::parse(std::fs::read(&path).unwrap()).unwrap();
             for expectation in &case.expectations {
                 let Expectation::Verdict { of, is: Expected::Violates(_) } = expectation else { continue };
-                let options = Options { run_again: true, ..Options::default() };
+                let options = Options { run_again: true, ..judging() };
                 let judgement = match of {
                     Subject::Outcome => judge::judge_recorded(&case, &options),
                     Subject::Reference => judge::judge(&case, &Reference, &options),

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 use graph_oracle::campaign::{Campaign, KnownList, Limit, RankPlan, Summary};
 use graph_oracle::candidates::worker::{Limits, Worker, conformance};
-use graph_oracle::candidates::{self, Candidate, Capabilities, Outcome, Reference, Refusal};
+use graph_oracle::candidates::{self, Candidate, Capabilities, Outcome, Reference, Refusal, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
@@ -38,7 +38,7 @@ fn limits() -> Limits {
 }
 
 fn options() -> Options {
-    Options { values: Values::Off, ..Options::default() }
+    Options { values: Values::Off, ..judging() }
 }
 
 fn campaign(candidate: &dyn Candidate, pass: PassKind, cases: u64) -> Campaign<'_> {

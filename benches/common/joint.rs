@@ -5,6 +5,7 @@ use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::generate::joint::{self, Config};
 use graph_oracle::generate::{Longest, Seeded};
 use graph_oracle::graph::Graph;
+use graph_oracle::judge::References;
 use graph_oracle::judge::partition::stages;
 use graph_oracle::rules::partition::PartitionConfig;
 
@@ -47,5 +48,5 @@ pub fn replayed(joint: &Graph, pass: &PassConfig) -> (Graph, PassConfig) {
     let (first, second) = stages(&two).unwrap().unwrap();
     let (forward, backward) = Reference.partition(joint, &first, Default::default()).unwrap();
     let outputs = PartitionConfig::from_pass(pass).unwrap().forward_outputs.unwrap();
-    (Reference.trace_again(joint, &forward, &backward, outputs).unwrap().second, second)
+    (Reference.traced_again(joint, &forward, &backward, outputs).unwrap().second, second)
 }

@@ -45,7 +45,7 @@ pub use store::{GraphId, Header, Store, StoreError};
 pub use summary::{Batch, Ending, Summary};
 
 use crate::candidates::worker::panic_message;
-use crate::candidates::{Candidate, Reference};
+use crate::candidates::{Candidate, Reference, judging};
 use crate::case::{Case, PassConfig, Setting};
 use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
 use crate::graph::Graph;
@@ -300,7 +300,7 @@ impl Campaign<'_> {
     fn acts_of_reference(&self, config: &Config, cases: u64) -> (u64, u64) {
         let numbers = (0..cases.min(FIRST)).into_par_iter();
         let acts = numbers.filter(|&number| {
-            let options = Options { values: Values::Off, ..Options::default() };
+            let options = Options { values: Values::Off, ..judging() };
             let judged = catch_unwind(AssertUnwindSafe(|| {
                 judge::judge(&self.case_by(config, number), &Reference, &options)
             }));

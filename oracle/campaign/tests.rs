@@ -1,7 +1,7 @@
 //! Campaigns: the same findings however they are run, stores that survive, and stores that are refused.
 
 use super::{BATCH, Batch, Campaign, Ending, KnownList, Limit, RankPlan, Summary, merge};
-use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal};
+use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal, judging};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::{Options, Values};
@@ -24,7 +24,7 @@ fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
         shard: (0, 1),
         out: None,
         known: KnownList::default(),
-        options: Options { values: Values::Off, ..Options::default() },
+        options: Options { values: Values::Off, ..judging() },
         reduction: Budget { questions: 40, ..Budget::default() },
         graphs: Vec::new(),
         set: Vec::new(),
@@ -546,6 +546,6 @@ fn a_campaign_in_which_nothing_was_done_judged_nothing() {
         diff.acted.0 == 0 && diff.acted.1 > 0 && diff.text().contains("nothing was judged of nothing"),
         "{diff:?}"
     );
-    let score = super::score(&Nothing, 2, 10, &Options::default());
+    let score = super::score(&Nothing, 2, 10, &judging());
     assert_eq!((score.acted, score.worst()), (0, None));
 }

@@ -11,7 +11,7 @@ pub mod schedule;
 pub mod worker;
 
 pub use crate::judge::candidate::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
-pub use reference::Reference;
+pub use reference::{Reference, judging};
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {

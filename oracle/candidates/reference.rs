@@ -1,17 +1,24 @@
 //! The reference implementations, as a candidate.
 
 use super::memory::reference_claim;
+use super::partition::cut_network;
 use super::rewrite::rewrite;
 use super::schedule::run_options;
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
-use crate::case::PassConfig;
-use crate::graph::Graph;
+use crate::case::{PassConfig, TracedAgain};
+use crate::config::partition::Stage;
+use crate::config::schedule::Config as ScheduleConfig;
+use crate::graph::{Graph, NodeId};
 use crate::judge::options::{bucketing_config, check_options, partition_config};
+use crate::judge::{self, References};
 use crate::ops::{Collective, Ops};
 use crate::passes::bucketing::{self, Config};
+use crate::passes::partition::activation_checkpointing::checkpoint;
+use crate::passes::partition::two_stages::trace_again;
 use crate::passes::{partition, repair, schedule};
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
+use crate::rules::partition::CutNetwork;
 use crate::semantics::{
     self, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Numbers, Program, TensorValue,
 };
@@ -75,6 +82,42 @@ impl Candidate for Reference {
             _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
         }
     }
+}
+
+impl References for Reference {
+    fn stable_order(&self, graph: &Graph) -> Option<Vec<NodeId>> {
+        repair::stable_order(graph).ok()
+    }
+
+    fn scheduled(&self, graph: &Graph, config: &ScheduleConfig) -> Option<Graph> {
+        Some(schedule::schedule(graph, config).ok()?.graph)
+    }
+
+    fn checkpointed(&self, joint: &Graph, stage: Stage) -> Result<Graph, Refusal> {
+        checkpoint(joint, stage).map_err(|error| Refusal::new(error.to_string()))
+    }
+
+    fn cut_network(&self, joint: &Graph, pass: &PassConfig) -> Result<Option<CutNetwork>, Refusal> {
+        let config = partition_config(pass).map_err(Refusal::new)?;
+        let parts = partition::run(joint, &config).map_err(|error| Refusal::new(error.to_string()))?;
+        Ok(cut_network(&parts))
+    }
+
+    fn traced_again(
+        &self,
+        joint: &Graph,
+        forward: &Graph,
+        backward: &Graph,
+        forward_outputs: usize,
+    ) -> Result<TracedAgain, Refusal> {
+        trace_again(joint, forward, backward, forward_outputs)
+            .map_err(|error| Refusal::new(error.to_string()))
+    }
+}
+
+/// How to judge, where nothing else is asked: as [`judge::Options::new`] says, by these references.
+pub fn judging() -> judge::Options {
+    judge::Options::new(&Reference)
 }
 
 /// Executes a graph with the interpreter.

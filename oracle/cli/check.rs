@@ -4,7 +4,7 @@ use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
-use crate::candidates::Outcome;
+use crate::candidates::{Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::format::Spot;
 use crate::graph::Graph;
@@ -332,7 +332,7 @@ impl Check {
         let values = self.values.values();
         let run_again = self.after.is_empty();
         let element_limit = self.element_limit.unwrap_or(limits.get(Limit::Elements));
-        Options { values, element_limit, run_again, ..Options::default() }
+        Options { values, element_limit, run_again, ..judging() }
     }
 
     /// A cyclic input is unusable for every pass, even for a repair that would refuse it.

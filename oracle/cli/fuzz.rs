@@ -4,7 +4,7 @@ use super::check::ValuesArgument;
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signals};
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
-use crate::candidates::{self, Candidate};
+use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
@@ -193,7 +193,7 @@ impl Fuzz {
                 options: Options {
                     values: self.values.values(),
                     element_limit: limits.get(crate::limits::Limit::Elements),
-                    ..Options::default()
+                    ..judging()
                 },
                 reduction: Budget { time: Duration::from_secs(self.reduce_seconds), ..Budget::default() },
                 graphs: graphs.clone(),

@@ -10,6 +10,7 @@ use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, Status, print, signals};
 use crate::campaign::{breaking, expecting};
+use crate::candidates::judging;
 use crate::case::{Case, Expectation, Subject};
 use crate::judge::{self, CannotJudge, Judgement, Options};
 use crate::limits::{Limit, Limits};
@@ -190,7 +191,7 @@ impl Reduce {
         let options = Options {
             values: self.values.unwrap_or(ValuesArgument::Auto).values(),
             element_limit,
-            ..Options::default()
+            ..judging()
         };
         let explain = |error: CannotJudge| CouldNotRun::judging(&self.case, error);
         let judgement = judge::judge(&case, candidate.as_ref(), &options).map_err(explain)?;

@@ -4,11 +4,11 @@ use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
-use crate::candidates::{Candidate, Place};
+use crate::candidates::{Candidate, Place, Reference};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::input_faults;
-use crate::judge::partition::{forward_outputs, stages};
+use crate::judge::partition::{forward_outputs, stages, trace_again};
 use crate::limits::Limits;
 use crate::report::partition::{self, SavedSet};
 use crate::rules::{Correspondence, PassKind, Side};
@@ -145,8 +145,7 @@ impl Run {
         write(&forward, "first_fw.json")?;
         write(&backward, "first_bw.json")?;
         let outputs = forward_outputs(joint, &first).map_err(CouldNotRun::new)?;
-        let traced = candidate
-            .trace_again(joint, &forward, &backward, outputs)
+        let traced = trace_again((candidate, &Reference), joint, (&forward, &backward), outputs)
             .map_err(|refusal| in_file(&refusal.reason))?;
         write(&traced.second, "joint.json")?;
         timing.tell("tracing again");

@@ -2,7 +2,7 @@
 
 use super::{CouldNotRun, Status, print};
 use crate::campaign::{Reduction, reductions, score};
-use crate::candidates::{self, Candidate, mutants, partition, pr158663::Pr158663};
+use crate::candidates::{self, Candidate, judging, mutants, partition, pr158663::Pr158663};
 use crate::judge::Options;
 use crate::limits::{Limit, Limits};
 use clap::Args;
@@ -46,7 +46,7 @@ impl Score {
             .collect::<Result<_, _>>()
             .map_err(CouldNotRun::new)?;
         let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
-        let options = Options { element_limit: limits.get(Limit::Elements), ..Options::default() };
+        let options = Options { element_limit: limits.get(Limit::Elements), ..judging() };
         if self.reductions {
             let chosen = all.iter().filter(|planted| wanted(planted.0)).map(|planted| planted.3);
             let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();

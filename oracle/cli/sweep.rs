@@ -3,7 +3,7 @@
 use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
-use crate::candidates::{Candidate, Outcome, Reference};
+use crate::candidates::{Candidate, Outcome, Reference, judging};
 use crate::case::Case;
 use crate::edits::{self, Edited, Given, Ranks};
 use crate::graph::Graph;
@@ -115,8 +115,7 @@ impl Sweep {
                 failed.get_or_insert(error);
             }
         };
-        let options =
-            Options { element_limit: limits.get(crate::limits::Limit::Elements), ..Options::default() };
+        let options = Options { element_limit: limits.get(crate::limits::Limit::Elements), ..judging() };
         let sweep = edits::sweep(&given, &options, &bounds, &keep)
             .map_err(|error| CouldNotRun::judging(Path::new(before), error))?;
         if let Some(error) = failed.into_inner().ok().flatten() {

@@ -3,7 +3,7 @@
 //! Most numbers in a graph stand for something that somebody could build: elements, pieces, ranks, bytes. A limit must
 //! stop that before it is built (docs/limits.md). A fuzzer, or the test that replays this, gives the process little memory.
 
-use crate::candidates::{Outcome, Reference};
+use crate::candidates::{Outcome, Reference, judging};
 use crate::case::{Case, PassConfig};
 use crate::format::{dot, json, svg, text};
 use crate::generate::{Seeded, Source};
@@ -29,7 +29,7 @@ pub fn check(data: &[u8]) {
         return;
     }
     formats(&case);
-    let options = Options { element_limit: 1 << 16, run_again: true, ..Options::default() };
+    let options = Options { element_limit: 1 << 16, run_again: true, ..judging() };
     for pass in PassKind::ALL {
         let config = case.pass.clone().filter(|config| config.name == pass.name());
         let config = config.unwrap_or_else(|| PassConfig::new(pass.name()));

@@ -96,13 +96,13 @@ fn case_of_choices(data: &[u8], repair: u8) -> Case {
 
 /// Panics unless the reference is right on a case. That it declines, or that values cannot be told, is an answer.
 fn reference_is_right(case: &Case, pass: PassKind) {
-    use crate::candidates::Reference;
+    use crate::candidates::{Reference, judging};
     use crate::case::PassConfig;
     use crate::judge::{Options, Verdict, judge};
     let config = case.pass.clone().filter(|config| config.name == pass.name());
     let config = config.unwrap_or_else(|| PassConfig::new(pass.name()));
     let case = Case { pass: Some(config), outcome: None, ..case.clone() };
-    let options = Options { element_limit: MOST_ELEMENTS, ..Options::default() };
+    let options = Options { element_limit: MOST_ELEMENTS, ..judging() };
     let Ok(judgement) = judge(&case, &Reference, &options) else { return };
     if let Verdict::Violated(_) = judgement.verdict {
         panic!("{}", crate::report::text(&judgement, &format!("\n{case}"), None, false));

@@ -5,7 +5,7 @@
 //! computes what it can, and everything that backward reads is saved) is not right is no joint graph, and no test.
 
 use super::{MOST_ELEMENTS, MOST_NODES, is_race_free};
-use crate::candidates::Reference;
+use crate::candidates::{Reference, judging};
 use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::generate::joint::{Config, generate, naive};
@@ -91,7 +91,7 @@ fn is_sound(judgement: &Judgement) -> bool {
 }
 
 fn options() -> Options {
-    Options { element_limit: MOST_ELEMENTS, ..Options::default() }
+    Options { element_limit: MOST_ELEMENTS, ..judging() }
 }
 
 fn case_of_choices(data: &[u8]) -> Case {

@@ -63,6 +63,7 @@ fn check_text(data: &[u8], passes: &[Pass]) {
                 &config,
                 &Reference,
                 Promises { exact: true, ..promises(&config, true) },
+                &crate::candidates::Reference,
             ) {
                 is_right(&judgement, &graph, pass);
             }
@@ -81,9 +82,13 @@ pub fn check_case(case: &ScheduleCase, passes: &[Pass]) {
         };
         let promised = promises(&config, true);
         if let [graph] = &case.graphs[..] {
-            if let Ok(judgement) =
-                judge_scheduler(graph, &config, &Reference, Promises { exact: true, ..promised })
-            {
+            if let Ok(judgement) = judge_scheduler(
+                graph,
+                &config,
+                &Reference,
+                Promises { exact: true, ..promised },
+                &crate::candidates::Reference,
+            ) {
                 is_right(&judgement, graph, pass);
             }
             continue;

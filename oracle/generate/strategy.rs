@@ -7,13 +7,13 @@
 //! ```
 //! # #[cfg(feature = "proptest")]
 //! # {
-//! use graph_oracle::candidates::Reference;
+//! use graph_oracle::candidates::{Reference, judging};
 //! use graph_oracle::generate::{Config, strategy};
 //! use graph_oracle::judge::{self, Options, Values, Verdict};
 //! use proptest::prelude::*;
 //!
 //! proptest!(ProptestConfig::with_cases(16), |(case in strategy::cases(Config::default()))| {
-//!     let options = Options { values: Values::Off, ..Options::default() };
+//!     let options = Options { values: Values::Off, ..judging() };
 //!     let judgement = judge::judge(&case, &Reference, &options).unwrap();
 //!     prop_assert!(!matches!(judgement.verdict, Verdict::Refused(_)));
 //! });

@@ -4,13 +4,13 @@
 //! # #[cfg(feature = "arbitrary")]
 //! # {
 //! use arbitrary::{Arbitrary, Unstructured};
-//! use graph_oracle::candidates::Reference;
+//! use graph_oracle::candidates::{Reference, judging};
 //! use graph_oracle::case::Case;
 //! use graph_oracle::judge::{self, Options, Values};
 //!
 //! let data: Vec<u8> = (0..2000u32).map(|i| (i * 31 % 251) as u8).collect();
 //! let case = Case::arbitrary(&mut Unstructured::new(&data)).unwrap();
-//! let options = Options { values: Values::Off, ..Options::default() };
+//! let options = Options { values: Values::Off, ..judging() };
 //! assert!(judge::judge(&case, &Reference, &options).is_ok());
 //! # }
 //! ```

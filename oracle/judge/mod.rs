@@ -8,6 +8,7 @@ mod execute;
 mod memory;
 pub mod options;
 pub mod partition;
+mod references;
 mod remarks;
 pub mod schedule;
 mod without;
@@ -21,7 +22,6 @@ use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
 use crate::ops::shape::complete;
-use crate::passes::repair;
 use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
@@ -30,6 +30,7 @@ use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
 use candidate::{Candidate, Outcome, Refusal};
 pub use memory::judge_memory;
 use rayon::prelude::*;
+pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
 use std::sync::Arc;
@@ -142,12 +143,15 @@ pub struct Options {
     pub run_again: bool,
     /// As which ranks a candidate runs that bakes the rank in.
     pub ranks: Ranks,
+    /// The reference passes.
+    pub references: &'static dyn References,
 }
 
-impl Default for Options {
+impl Options {
     /// Values as they apply, at most 4 million elements (a fraction of a second), no further runs.
-    fn default() -> Options {
+    pub fn new(references: &'static dyn References) -> Options {
         Options {
+            references,
             values: Values::Auto,
             element_limit: Limit::Elements.standard(),
             run_again: false,
@@ -184,7 +188,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     match pass {
         PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
         PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
-        PassKind::Schedule => return schedule::judge_candidate(case, config, candidate),
+        PassKind::Schedule => return schedule::judge_candidate(case, config, candidate, options.references),
         PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
         PassKind::Memory => {
             return match candidate.claim(&case.graph, config) {
@@ -282,7 +286,7 @@ fn judge_pair(
             return Err(CannotJudge::Pass(why));
         }
         (PassKind::Schedule, _) => {
-            return schedule::judge_recorded(before, &[], config, outcomes);
+            return schedule::judge_recorded(before, &[], config, outcomes, options.references);
         }
         (PassKind::Memory, _) => {
             return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
@@ -381,7 +385,9 @@ fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge
     }
     let outcomes = recorded_outcomes(recorded);
     match pass {
-        PassKind::Schedule => schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes),
+        PassKind::Schedule => {
+            schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes, options.references)
+        }
         _ => judge_pair(&case.graph, config, &outcomes, options),
     }
 }
@@ -627,7 +633,7 @@ fn judge_outcomes_with<'a>(
             || evaluated = asked.prove.then(|| Evaluated::new(side, after, &evidence.own)),
             || (side.dependences(), after.faults_given(side, nodes)),
         );
-        evidence.expected_order = expected_order(&evidence, pass, before_in_order);
+        evidence.expected_order = expected_order(&evidence, pass, before_in_order, options.references);
         rules::prove_values(&mut evidence, asked, evaluated);
         evidence
     };
@@ -664,6 +670,7 @@ fn expected_order<'a>(
     evidence: &Evidence<'a>,
     pass: PassKind,
     before_in_order: bool,
+    references: &dyn References,
 ) -> Option<Vec<&'a str>> {
     if !evidence.policies.exact_order {
         return None;
@@ -674,7 +681,7 @@ fn expected_order<'a>(
         (_, Some(unrepaired)) => (unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges)),
         _ => return None,
     };
-    let order = if in_order { graph.ids().collect() } else { repair::stable_order(graph).ok()? };
+    let order = if in_order { graph.ids().collect() } else { references.stable_order(graph)? };
     Some(order.into_iter().map(|id| graph.name(id)).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use super::candidate::{Candidate, Outcome};
 use super::options::schedule_config;
-use super::{CannotJudge, Judgement, failed, input_faults, refused, undecided, verdict};
+use super::{CannotJudge, Judgement, References, failed, input_faults, refused, undecided, verdict};
 use crate::case::{Case, PassConfig, Program};
 use crate::config::schedule::{Config, Pass};
 use crate::graph::Graph;
@@ -55,11 +55,12 @@ pub(super) fn judge_candidate(
     case: &Case,
     pass: &PassConfig,
     candidate: &dyn Candidate,
+    references: &dyn References,
 ) -> Result<Judgement, CannotJudge> {
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promised = promised(pass, &config, candidate.keeps_promises())?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
-    let judgement = judge_on_ranks(case, &config, &scheduler, promised)?;
+    let judgement = judge_on_ranks(case, &config, &scheduler, promised, references)?;
     Ok(match scheduler.failure.get() {
         Some(failure) => failed(failure),
         None => judgement,
@@ -71,9 +72,10 @@ fn judge_on_ranks(
     config: &Config,
     scheduler: &WithOptions,
     promised: Promises,
+    references: &dyn References,
 ) -> Result<Judgement, CannotJudge> {
     if case.programs.is_empty() {
-        return judge_scheduler(&case.graph, config, scheduler, promised);
+        return judge_scheduler(&case.graph, config, scheduler, promised, references);
     }
     let of_rank = graphs_of_ranks(&case.graph, &case.programs)?;
     // Figures go to ranks in turn, so ranks that have the same graph and the same figures are run once.
@@ -153,6 +155,7 @@ pub(super) fn judge_recorded(
     programs: &[Program],
     pass: &PassConfig,
     outcomes: &[(Option<u32>, Outcome)],
+    references: &dyn References,
 ) -> Result<Judgement, CannotJudge> {
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
@@ -167,7 +170,7 @@ pub(super) fn judge_recorded(
         check_programs(&evidence)?;
     }
     if evidence.promises.exact {
-        evidence.expected_orders = expected(&evidence, &config);
+        evidence.expected_orders = expected(&evidence, &config, references);
     }
     if evidence.promises.one_order {
         evidence.noisy = other_orders(&evidence);
@@ -250,10 +253,9 @@ pub(crate) fn outcomes_of(
 }
 
 /// The names in the reference's order of each graph before; none where it refuses one.
-fn expected(evidence: &Evidence, config: &Config) -> Vec<Vec<String>> {
-    let scheduled = |side: &Side| crate::passes::schedule::schedule(side.graph, config);
-    let orders = evidence.before.iter().map(|side| Ok(names(&scheduled(side)?.graph)));
-    orders.collect::<Result<_, crate::passes::schedule::Refusal>>().unwrap_or_default()
+fn expected(evidence: &Evidence, config: &Config, references: &dyn References) -> Vec<Vec<String>> {
+    let order = |side: &Side| Some(names(&references.scheduled(side.graph, config)?));
+    evidence.before.iter().map(order).collect::<Option<_>>().unwrap_or_default()
 }
 
 fn names(graph: &Graph) -> Vec<String> {
@@ -389,6 +391,7 @@ pub fn judge_scheduler(
     config: &Config,
     scheduler: &dyn Scheduler,
     promises: Promises,
+    references: &dyn References,
 ) -> Result<Judgement, CannotJudge> {
     check_input(graph)?;
     let ranks = (figures(config) as u32).min(graph.world.ranks.unwrap_or(1).max(1));
@@ -434,7 +437,7 @@ pub fn judge_scheduler(
         evidence.again.push(("under other names".into(), names(&other).into_iter().map(original).collect()));
     }
     if evidence.promises.exact {
-        evidence.expected_orders = expected(&evidence, config);
+        evidence.expected_orders = expected(&evidence, config, references);
     }
     Ok(judgement(&evidence))
 }

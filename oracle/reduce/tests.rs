@@ -2,9 +2,10 @@
 
 use super::{Budget, Guard, reduce, violates};
 use crate::candidates;
+use crate::candidates::judging;
 use crate::case::Case;
 use crate::generate::{Config, case};
-use crate::judge::{Options, Verdict, judge};
+use crate::judge::{Verdict, judge};
 
 /// Cases without repair.
 fn bucketing() -> Config {
@@ -13,7 +14,7 @@ fn bucketing() -> Config {
 
 /// The first cases on which `candidate` violates `rule`, reduced: node counts, sorted.
 fn reduced(candidate: &str, rule: &'static str, wanted: usize) -> Vec<usize> {
-    let (candidate, options) = (candidates::find(candidate).unwrap(), Options::default());
+    let (candidate, options) = (candidates::find(candidate).unwrap(), judging());
     let mut nodes = Vec::new();
     for index in 0..3000 {
         let case = case(&bucketing(), 7, index).into_case();
@@ -66,7 +67,7 @@ fn smaller_cases_are_cases() {
         let mut asked = 0;
         let mut shows = |case: &Case| {
             asked += 1;
-            let judged = judge(case, &candidates::Reference, &Options::default());
+            let judged = judge(case, &candidates::Reference, &judging());
             if let Ok(judgement) = judged {
                 assert!(!matches!(judgement.verdict, Verdict::Violated(_)), "{case}");
             }

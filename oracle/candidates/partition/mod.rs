@@ -11,21 +11,23 @@ mod budget;
 mod cut;
 mod effects;
 mod merging;
+mod network;
 mod tags;
 #[cfg(test)]
 mod tests;
 
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
-use crate::case::PassConfig;
+use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::judge::options::partition_config;
-use crate::passes::partition::two_stages::{TracedAgain, trace_again_with};
+use crate::passes::partition::two_stages::trace_again_with;
 use crate::passes::partition::{self, Partition, PartitionConfig, PartitionError, Policy, Reference};
 use crate::rules::PassKind;
 use budget::*;
 use cut::*;
 use effects::*;
 use merging::*;
+pub(super) use network::cut_network;
 use tags::*;
 
 /// A mutant of the partitioners.
@@ -203,9 +205,9 @@ impl Candidate for &'static PartitionMutant {
         forward: &Graph,
         backward: &Graph,
         forward_outputs: usize,
-    ) -> Result<TracedAgain, Refusal> {
+    ) -> Option<Result<TracedAgain, Refusal>> {
         let policy: &dyn Policy = if self.way == Way::Cut { self.policy } else { &Reference };
-        trace_again_with(joint, forward, backward, forward_outputs, policy)
-            .map_err(|error| Refusal::new(error.to_string()))
+        let traced = trace_again_with(joint, forward, backward, forward_outputs, policy);
+        Some(traced.map_err(|error| Refusal::new(error.to_string())))
     }
 }

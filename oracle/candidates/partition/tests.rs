@@ -2,17 +2,18 @@
 
 use super::*;
 use crate::candidates::Reference as ReferenceCandidate;
+use crate::candidates::judging;
 use crate::case::Case;
 use crate::format::text::print_graph;
 use crate::generate::joint;
-use crate::judge::{self, Judgement, Options, Verdict};
+use crate::judge::{self, Judgement, Verdict};
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 fn judged(case: &Case, candidate: &dyn Candidate) -> Option<Judgement> {
-    judge::judge(case, candidate, &Options::default()).ok()
+    judge::judge(case, candidate, &judging()).ok()
 }
 
 /// Whether a mutant does somewhere what the reference does not: only then a verdict is worth its time.

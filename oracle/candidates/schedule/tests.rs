@@ -27,8 +27,14 @@ fn config(case: &ScheduleCase, pass: Pass) -> Config {
 fn judged(case: &ScheduleCase, pass: Pass, scheduler: &dyn Scheduler, exact: bool) -> Judgement {
     let config = config(case, pass);
     if let [graph] = &case.graphs[..] {
-        return judge_scheduler(graph, &config, scheduler, Promises { exact, ..promises(&config, true) })
-            .unwrap();
+        return judge_scheduler(
+            graph,
+            &config,
+            scheduler,
+            Promises { exact, ..promises(&config, true) },
+            &crate::candidates::Reference,
+        )
+        .unwrap();
     }
     let mut after = Vec::new();
     for (rank, &graph) in case.of_rank.iter().enumerate() {
@@ -112,6 +118,7 @@ fn the_reference_is_sound_on_graphs_made_for_bucketing() {
                 &config,
                 &Reference,
                 Promises { exact: true, ..promises(&config, true) },
+                &crate::candidates::Reference,
             )
             .unwrap();
             let word = match &judgement.verdict {
@@ -169,7 +176,9 @@ fn waits_are_moved_as_far_as_it_is_worth() {
         for (scheduler, is_right) in
             [(&Reference as &dyn Scheduler, true), (&mutants::all().pop().unwrap(), false)]
         {
-            let judgement = judge_scheduler(graph, &config, scheduler, promised.clone()).unwrap();
+            let judgement =
+                judge_scheduler(graph, &config, scheduler, promised.clone(), &crate::candidates::Reference)
+                    .unwrap();
             let rules = judgement.violated_rules();
             idle += usize::from(!is_right && rules == ["schedule/progress"]);
             assert!(

@@ -5,6 +5,7 @@ use crate::analysis::in_flight::in_flight;
 use crate::analysis::storages::Mode;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages};
+use crate::candidates::judging;
 use crate::judge::partition::judge_partition;
 use crate::judge::{Options, Values, Verdict};
 use crate::ops::{Kind, Ops, shape};
@@ -88,10 +89,8 @@ fn a_naive_partition_is_sound() {
         // Nor does it keep a budget.
         let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
         let config = PartitionConfig { budget: None, ..config };
-        let options = Options {
-            values: if index % 4 == 0 { Values::Execute } else { Values::Auto },
-            ..Options::default()
-        };
+        let options =
+            Options { values: if index % 4 == 0 { Values::Execute } else { Values::Auto }, ..judging() };
         let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
         match &judgement.verdict {
             Verdict::Sound => sound += 1,
@@ -181,7 +180,7 @@ fn grafts_of_real_graphs_are_valid() {
             assert!(new.is_empty(), "{name} {index}: {}", new.join("\n"));
             let case = Case::of_graph(graph);
             let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
-            let options = Options { values: Values::Extents, ..Options::default() };
+            let options = Options { values: Values::Extents, ..judging() };
             let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
             assert_eq!(judgement.verdict, Verdict::Sound, "{name} {index}\n{case}");
         }
@@ -204,8 +203,7 @@ fn grafts_are_valid() {
         let case = Case { pass: case.pass, ..Case::of_graph(graph) };
         let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
         let config = PartitionConfig { forward_outputs: Some(nf), ..PartitionConfig::default() };
-        let judgement =
-            judge_partition(&case.graph, &forward, &backward, &config, &Options::default()).unwrap();
+        let judgement = judge_partition(&case.graph, &forward, &backward, &config, &judging()).unwrap();
         assert_eq!(judgement.verdict, Verdict::Sound, "graft {index}\n{case}");
     }
     assert!(kept > 150, "{kept}");

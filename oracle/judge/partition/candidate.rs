@@ -4,17 +4,14 @@
 //! says so, for two partitions one after the other ([`super::replay`]). A refusal is an answer only where the reference
 //! refuses too, or where the candidate is one that may decline.
 
-use super::super::{CannotJudge, Judgement, Options, Ranks, refused};
+use super::super::{CannotJudge, Judgement, Options, Ranks, References, refused};
 use super::failure::without_parts;
 use super::replay::{StageGraphs, judge_replay, next_round};
-use super::{config, cut_network, judge_partition_with};
-use crate::candidates::Reference;
+use super::{config, judge_partition_with};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::candidate::{Candidate, Place, Refusal};
 use crate::judge::options::partition_config;
-use crate::passes::partition::activation_checkpointing::checkpoint;
-use crate::passes::partition::run;
 use crate::rules::partition::{
     BudgetUse, Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
 };
@@ -39,11 +36,11 @@ pub(in super::super) fn judge_candidate(
         let first = StageGraphs { joint: joint.clone(), parts: None };
         return judge_replay(&first, None, candidate, pass, options);
     }
-    let cut = Cut::by(joint, pass, candidate)?;
+    let cut = Cut::by(joint, pass, candidate, options.references)?;
     let mut further = Further::default();
     if let (true, Method::Replay, Some((forward, backward))) = (options.run_again, config.method, cut.parts())
     {
-        further.again = next_round(joint, forward, backward, pass, candidate);
+        further.again = next_round(joint, forward, backward, pass, (candidate, options.references));
     }
     cut.judge(pass, candidate, &config, further, options)
 }
@@ -57,8 +54,8 @@ pub(in super::super) fn judge_given(
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
     let config = config(pass)?;
-    let cut = Cut { joint: checkpointed(joint, pass)?, ..Cut::given(joint, parts) };
-    cut.judge(pass, &Reference, &config, further, options)
+    let cut = Cut { joint: checkpointed(joint, pass, options.references)?, ..Cut::given(joint, parts) };
+    cut.judge(pass, options.references, &config, further, options)
 }
 
 /// A joint graph that a candidate has cut.
@@ -83,8 +80,9 @@ impl<'a> Cut<'a> {
         joint: &'a Graph,
         pass: &PassConfig,
         candidate: &dyn Candidate,
+        references: &dyn References,
     ) -> Result<Cut<'a>, CannotJudge> {
-        let tagged = checkpointed(joint, pass)?;
+        let tagged = checkpointed(joint, pass, references)?;
         let cut = |parts, refused, declined| Cut {
             given: joint,
             joint: tagged,
@@ -99,7 +97,7 @@ impl<'a> Cut<'a> {
                 cut(Cow::Owned(Vec::new()), None, Some(refusal))
             }
             Err(refusal) => {
-                let parts = Reference.partition(joint, pass, Place::default());
+                let parts = references.partition(joint, pass, Place::default());
                 cut(Cow::Owned(parts.into_iter().collect()), Some(refusal.reason), None)
             }
         })
@@ -156,9 +154,9 @@ impl<'a> Cut<'a> {
         {
             // Half a dozen further runs: too many for a candidate that is asked as one rank only because it is slow.
             further.budgets = match self.is_own && options.ranks == Ranks::All {
-                true => self.budgets(pass, candidate, &config, (budget, own)),
+                true => self.budgets(pass, (candidate, options.references), &config, (budget, own)),
                 false => {
-                    let at = |budget| self.at_budget(pass, &Reference, &config, budget);
+                    let at = |budget| self.at_budget(pass, options.references, &config, budget);
                     BudgetUse { range: at(0.0).zip(at(1.0)), ..BudgetUse::default() }
                 }
             };
@@ -166,8 +164,7 @@ impl<'a> Cut<'a> {
         // Under a budget too: which values it keeps is PyTorch's choice to the last tie.
         let is_promised = config.promises.minimum_cut || (self.is_own && candidate.keeps_promises());
         if is_promised && config.method == Method::MinCut && further.network.is_none() {
-            let asked = partition_config(pass).map_err(CannotJudge::Pass)?;
-            further.network = run(self.given, &asked).ok().as_ref().and_then(cut_network);
+            further.network = options.references.cut_network(self.given, pass).ok().flatten();
         }
         judge_partition_with(&self.joint, forward, backward, &config, further, options)
     }
@@ -181,18 +178,18 @@ impl<'a> Cut<'a> {
     fn budgets(
         &self,
         pass: &PassConfig,
-        candidate: &dyn Candidate,
+        (candidate, references): (&dyn Candidate, &dyn References),
         config: &PartitionConfig,
         own: (f64, &(Graph, Graph)),
     ) -> BudgetUse {
         let (budget, (forward, backward)) = own;
         let bytes = self.bytes(forward, backward, config);
         let mut used = self.used(pass, candidate, config, (budget, bytes));
-        let least = self.at_budget(pass, &Reference, config, 0.0);
+        let least = self.at_budget(pass, references, config, 0.0);
         used.range = used.range.zip(least).map(|((low, high), least)| (low.max(least), high));
         if !used.reversals().is_empty() {
-            let needed = self.at_budget(pass, &Reference, config, budget);
-            if !self.used(pass, &Reference, config, (budget, needed)).reversals().is_empty() {
+            let needed = self.at_budget(pass, references, config, budget);
+            if !self.used(pass, references, config, (budget, needed)).reversals().is_empty() {
                 used.budgets.clear();
             }
         }
@@ -238,13 +235,17 @@ impl<'a> Cut<'a> {
 }
 
 /// The joint graph with the tags of activation checkpointing, where the pass asks for it.
-fn checkpointed<'a>(joint: &'a Graph, pass: &PassConfig) -> Result<Cow<'a, Graph>, CannotJudge> {
+fn checkpointed<'a>(
+    joint: &'a Graph,
+    pass: &PassConfig,
+    references: &dyn References,
+) -> Result<Cow<'a, Graph>, CannotJudge> {
     let config = partition_config(pass).map_err(CannotJudge::Pass)?;
     match config.checkpoint {
         None => Ok(Cow::Borrowed(joint)),
-        Some(stage) => match checkpoint(joint, stage) {
+        Some(stage) => match references.checkpointed(joint, stage) {
             Ok(graph) => Ok(Cow::Owned(graph)),
-            Err(error) => Err(CannotJudge::Pass(error.to_string())),
+            Err(refusal) => Err(CannotJudge::Pass(refusal.reason)),
         },
     }
 }

@@ -2,21 +2,19 @@
 
 mod candidate;
 mod failure;
-mod network;
 mod replay;
 
 pub(super) use candidate::{judge_candidate, judge_given};
-pub use network::{cut_network, network};
-pub use replay::{StageGraphs, forward_outputs, judge_replay, stages};
+pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
-use super::{CannotJudge, Judgement, Options, Values, undecided, verdict};
-use crate::candidates::Reference;
+use super::{CannotJudge, Judgement, Options, References, Values, undecided, verdict};
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::ops::shape::{complete, guessed_strides};
 use crate::rules::partition::{
-    self, AskedValues, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
+    self, AskedValues, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys,
+    with_flat_output,
 };
 use crate::rules::{self, OnRanks, Side};
 
@@ -38,13 +36,27 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
     };
     let mut further = Further::default();
     if config.promises.minimum_cut {
-        further.network = Some(network(&case.graph, pass)?);
+        further.network = Some(network(&case.graph, pass, options.references)?);
     }
     if options.run_again && config.method == crate::rules::partition::Method::Replay {
-        further.again = replay::next_round(&case.graph, &parts.forward, &parts.backward, pass, &Reference);
+        further.again = replay::next_round(
+            &case.graph,
+            &parts.forward,
+            &parts.backward,
+            pass,
+            (options.references, options.references),
+        );
     }
     let parts = (parts.forward.clone(), parts.backward.clone());
     judge_given(&case.graph, &parts, pass, further, options)
+}
+
+/// The network that the cut of a joint graph is judged by.
+fn network(joint: &Graph, pass: &PassConfig, references: &dyn References) -> Result<CutNetwork, CannotJudge> {
+    let network = references.cut_network(joint, pass);
+    network
+        .map_err(|refusal| CannotJudge::Pass(refusal.reason))?
+        .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
 }
 
 /// Judges one triple.

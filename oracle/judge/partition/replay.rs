@@ -7,15 +7,14 @@
 //!
 //! # What it does not do
 //!
-//! Nothing is decomposed by tracing ([`retrace`](crate::passes::partition::retrace)).
+//! Nothing is decomposed by tracing.
 
-use super::super::{CannotJudge, Judgement, Options, Verdict};
+use super::super::{CannotJudge, Judgement, Options, References, Verdict};
 use super::candidate::Cut;
 use super::config;
-use crate::case::PassConfig;
+use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
-use crate::judge::candidate::{Candidate, Place};
-use crate::passes::partition::two_stages::TracedAgain;
+use crate::judge::candidate::{Candidate, Place, Refusal};
 use crate::rules::RuleStatus;
 use crate::rules::partition::{Earlier, Further, Method, PartitionConfig, returned_names};
 use rustc_hash::FxHashMap;
@@ -51,24 +50,25 @@ pub fn judge_replay(
     let outputs = forward_outputs(&first.joint, &passes.first).map_err(CannotJudge::Pass)?;
     let cut = match &first.parts {
         Some(parts) => Cut::given(&first.joint, parts),
-        None => Cut::by(&first.joint, &passes.first, candidate)?,
+        None => Cut::by(&first.joint, &passes.first, candidate, options.references)?,
     };
     let judge_first = |further| cut.judge(&passes.first, candidate, &config, further, options);
     let Some((forward, backward)) = cut.parts() else {
         // What was refused is not tagged.
         return judge_first(Further::default());
     };
-    let traced = match candidate.trace_again(&first.joint, forward, backward, outputs) {
-        Ok(traced) => traced,
-        Err(refusal) => {
-            let one = judge_first(Further::default())?;
-            // Parts that do not fit cannot be traced; the judgement of the first says why.
-            return match one.verdict {
-                Verdict::Violated(_) => Ok(one),
-                _ => Err(CannotJudge::Pass(refusal.reason)),
-            };
-        }
-    };
+    let traced =
+        match trace_again((candidate, options.references), &first.joint, (forward, backward), outputs) {
+            Ok(traced) => traced,
+            Err(refusal) => {
+                let one = judge_first(Further::default())?;
+                // Parts that do not fit cannot be traced; the judgement of the first says why.
+                return match one.verdict {
+                    Verdict::Violated(_) => Ok(one),
+                    _ => Err(CannotJudge::Pass(refusal.reason)),
+                };
+            }
+        };
     let after_tagging = Some((&traced.joint, &traced.backward));
     let one = judge_first(Further { after_tagging, ..Further::default() })?;
     let earlier = Earlier {
@@ -79,6 +79,17 @@ pub fn judge_replay(
     };
     let two = Pipeline { candidate, passes: &passes, options, traced: &traced }.second(second, earlier)?;
     Ok(together(one, two))
+}
+
+/// Both parts of a first partition as one joint graph: as the candidate traces them, or else as the reference does.
+pub fn trace_again(
+    (candidate, references): (&dyn Candidate, &dyn References),
+    joint: &Graph,
+    (forward, backward): (&Graph, &Graph),
+    forward_outputs: usize,
+) -> Result<TracedAgain, Refusal> {
+    let own = candidate.trace_again(joint, forward, backward, forward_outputs);
+    own.unwrap_or_else(|| references.traced_again(joint, forward, backward, forward_outputs))
 }
 
 /// The options of the first and of the second partition, where `pass` asks for two; `None` where it asks for one.
@@ -136,11 +147,11 @@ impl Pipeline<'_> {
         let config = config(pass)?.or_from_file(joint);
         let cut = match given.and_then(|stage| stage.parts.as_ref()) {
             Some(parts) => Cut::given(joint, parts),
-            None => Cut::by(joint, pass, self.candidate)?,
+            None => Cut::by(joint, pass, self.candidate, self.options.references)?,
         };
-        let again = cut
-            .parts()
-            .and_then(|(forward, backward)| next_round(joint, forward, backward, pass, self.candidate));
+        let again = cut.parts().and_then(|(forward, backward)| {
+            next_round(joint, forward, backward, pass, (self.candidate, self.options.references))
+        });
         let further = Further { earlier: Some(earlier), again, ..Further::default() };
         cut.judge(pass, self.candidate, &config, further, self.options)
     }
@@ -153,13 +164,13 @@ pub(super) fn next_round(
     forward: &Graph,
     backward: &Graph,
     pass: &PassConfig,
-    candidate: &dyn Candidate,
+    (candidate, references): (&dyn Candidate, &dyn References),
 ) -> Option<Vec<String>> {
     let outputs = forward_outputs(joint, pass).ok()?;
     let mut pass = pass.clone();
     // What is checkpointed is tagged already.
     pass.options.retain(|(key, _)| key != "checkpoint");
-    let traced = candidate.trace_again(joint, forward, backward, outputs).ok()?;
+    let traced = trace_again((candidate, references), joint, (forward, backward), outputs).ok()?;
     let next = candidate.partition(&traced.second, &pass, Place::default()).ok()?;
     let both = traced.names.iter().chain(&traced.backward_names);
     let own: FxHashMap<&str, &str> = both.map(|(own, next)| (next.as_str(), own.as_str())).collect();

@@ -1,6 +1,7 @@
 //! The text cases of partitions are judged as they expect, and their texts are those that the printer prints.
 
 use crate::candidates;
+use crate::candidates::judging;
 use crate::case::{Case, Expectation, Expected, Subject};
 use crate::format::text;
 use crate::judge::partition::judge_recorded_parts;
@@ -24,7 +25,7 @@ fn cases() -> Vec<(PathBuf, String, Case)> {
 }
 
 fn judged(case: &Case, of: &Subject) -> Judgement {
-    let options = Options { run_again: true, ..Options::default() };
+    let options = Options { run_again: true, ..judging() };
     let by = |name: &str| judge(case, candidates::find(name).unwrap().as_ref(), &options).unwrap();
     match of {
         Subject::Outcome => judge_recorded_parts(case, &options).unwrap(),

@@ -1,5 +1,6 @@
 //! What judging costs. Printed, and asserted with a wide margin only: a machine under load is no judge.
 
+use crate::candidates::judging;
 use crate::generate::joint::{Config, forward_outputs, generate, naive};
 use crate::generate::{Longest, Seeded};
 use crate::judge::partition::judge_partition;
@@ -8,7 +9,7 @@ use crate::rules::partition::PartitionConfig;
 use std::time::{Duration, Instant};
 
 /// The time to judge a triple of about so many joint nodes, without values; the best of some runs.
-fn judging(steps: u32) -> (usize, Duration) {
+fn time_to_judge(steps: u32) -> (usize, Duration) {
     let plain = Config {
         steps,
         replay: 0,
@@ -24,7 +25,7 @@ fn judging(steps: u32) -> (usize, Duration) {
     // The naive partition keeps no budget.
     let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
     let config = PartitionConfig { budget: None, ..config };
-    let options = Options { values: Values::Off, ..Options::default() };
+    let options = Options { values: Values::Off, ..judging() };
     let best = (0..3).map(|_| {
         let start = Instant::now();
         let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
@@ -36,7 +37,7 @@ fn judging(steps: u32) -> (usize, Duration) {
 
 #[test]
 fn judging_takes_little_time_and_grows_with_the_graph() {
-    let (small, large) = (judging(600), judging(6000));
+    let (small, large) = (time_to_judge(600), time_to_judge(6000));
     println!("{small:?} {large:?}");
     let per_node = |(nodes, time): (usize, Duration)| time.as_secs_f64() / nodes as f64;
     assert!(per_node(large) < 5.0 * per_node(small), "{small:?} {large:?}");

@@ -1,10 +1,11 @@
 //! A sound partition, and one defect at a time: each is convicted by the rule that is about it.
 
+use crate::candidates::judging;
 use crate::format::text;
 use crate::generate::joint::naive;
 use crate::graph::Graph;
+use crate::judge::Verdict;
 use crate::judge::partition::judge_partition_with;
-use crate::judge::{Options, Verdict};
 use crate::rules::Finding;
 use crate::rules::partition::{BudgetUse, CutEdge, CutNetwork, Earlier, Further, Method, PartitionConfig};
 
@@ -73,8 +74,7 @@ fn triple() -> [String; 3] {
 fn violated(texts: &[String; 3], method: Method, further: Further) -> Vec<&'static str> {
     let [joint, forward, backward] = texts.each_ref().map(|text| graph(text));
     let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::new(method) };
-    let judgement =
-        judge_partition_with(&joint, &forward, &backward, &config, further, &Options::default()).unwrap();
+    let judgement = judge_partition_with(&joint, &forward, &backward, &config, further, &judging()).unwrap();
     match &judgement.verdict {
         Verdict::Sound => Vec::new(),
         Verdict::Violated(findings) => {
@@ -407,7 +407,7 @@ fn ranks_gather_in_one_order() {
     let violated = |of_rank_1: (&Graph, &Graph)| {
         let config = PartitionConfig { forward_outputs: Some(1), ..PartitionConfig::new(Method::Default) };
         let further = Further { ranks: vec![(1, of_rank_1.0, of_rank_1.1)], ..Further::default() };
-        let options = Options::default();
+        let options = judging();
         judge_partition_with(&joint, &forward, &backward, &config, further, &options)
             .unwrap()
             .violated_rules()
@@ -430,7 +430,7 @@ fn the_parts_of_each_rank_are_judged() {
         &backward,
         &config,
         Further { ranks, ..Further::default() },
-        &Options::default(),
+        &judging(),
     )
     .unwrap();
     let Verdict::Violated(findings) = &judgement.verdict else { panic!("{:?}", judgement.verdict) };
@@ -514,7 +514,7 @@ fn every_line_matters_or_is_needless() {
                     &backward,
                     &config,
                     Further::default(),
-                    &Options::default(),
+                    &judging(),
                 )
                 .unwrap();
                 let unread = part == 1 && needless[..2].contains(&name);

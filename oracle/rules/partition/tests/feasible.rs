@@ -1,12 +1,12 @@
 //! Which joint graphs can be cut, and that a plan is a partition.
 
-use crate::candidates::{Candidate, Place, Reference};
+use crate::candidates::{Candidate, Place, Reference, judging};
 use crate::format::text;
 use crate::generate::joint::{Config, case, naive};
 use crate::generate::{Seeded, Source};
 use crate::graph::{Graph, NodeId, Op};
+use crate::judge::Verdict;
 use crate::judge::partition::judge_partition;
-use crate::judge::{Options, Verdict};
 use crate::rules::Side;
 use crate::rules::partition::feasible::Question;
 use crate::rules::partition::{Feasible, PartitionConfig, feasible};
@@ -175,15 +175,13 @@ fn a_plan_is_a_partition() {
                 let parts = naive::partition(&graph, outputs, &again);
                 // Nor does it keep a budget.
                 let config = PartitionConfig { budget: None, ..config };
-                let judgement =
-                    judge_partition(&graph, &parts.0, &parts.1, &config, &Options::default()).unwrap();
+                let judgement = judge_partition(&graph, &parts.0, &parts.1, &config, &judging()).unwrap();
                 assert_eq!(judgement.verdict, Verdict::Sound, "case {index}\n{}", text::print_graph(&graph));
                 continue;
             }
         };
         if let Some((forward, backward)) = parts {
-            let judgement =
-                judge_partition(&graph, &forward, &backward, &config, &Options::default()).unwrap();
+            let judgement = judge_partition(&graph, &forward, &backward, &config, &judging()).unwrap();
             assert_ne!(judgement.verdict, Verdict::Sound, "case {index}\n{}", text::print_graph(&graph));
         }
     }

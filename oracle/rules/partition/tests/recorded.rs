@@ -1,5 +1,6 @@
 //! What PyTorch made of recorded joint graphs.
 
+use crate::candidates::judging;
 use crate::graph::Graph;
 use crate::judge::partition::{judge_partition, judge_partition_with};
 use crate::judge::{Judgement, Options, Values, Verdict};
@@ -13,7 +14,7 @@ fn triple(base: &str, part: &str) -> Option<[Graph; 3]> {
 }
 
 fn judged([joint, forward, backward]: &[Graph; 3], method: Method, values: Values) -> Judgement {
-    let options = Options { values, ..Options::default() };
+    let options = Options { values, ..judging() };
     judge_partition(joint, forward, backward, &PartitionConfig::new(method), &options).unwrap()
 }
 
@@ -72,7 +73,7 @@ fn the_second_partition_repeats_the_first() {
             Earlier { joint: &first[0], forward: &first[1], forward_outputs: 1, provenance: Vec::new() };
         let further = Further { earlier: Some(earlier), ..Further::default() };
         let config = PartitionConfig::new(Method::Replay);
-        let options = Options { values: Values::Off, ..Options::default() };
+        let options = Options { values: Values::Off, ..judging() };
         judge_partition_with(&parts[0], &parts[1], &parts[2], &config, further, &options).unwrap()
     };
     assert_eq!(judge(&second).verdict, Verdict::Sound);

@@ -1,28 +1,14 @@
 //! The network that a minimum cut has to cut, as evidence: PyTorch's, as the reference builds it.
 
-use super::super::CannotJudge;
-use crate::case::PassConfig;
-use crate::graph::{Graph, NodeId};
-use crate::judge::options::partition_config;
+use crate::graph::NodeId;
+use crate::passes::partition::Partition;
 use crate::passes::partition::max_flow::INFINITE;
-use crate::passes::partition::{Partition, run};
 use crate::rules::partition::{CutEdge, CutNetwork};
 use rustc_hash::FxHashSet;
 
-/// The network of the joint graph that `pass` cuts.
-///
-/// # Errors
-/// Options that make no sense, a joint graph that the reference refuses, or one in which it found nothing to cut.
-pub fn network(joint: &Graph, pass: &PassConfig) -> Result<CutNetwork, CannotJudge> {
-    let config = partition_config(pass).map_err(CannotJudge::Pass)?;
-    let parts = run(joint, &config).map_err(|error| CannotJudge::Pass(error.to_string()))?;
-    cut_network(&parts)
-        .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
-}
-
 /// The network that a partition cut; `None` where none was, or where the cut was changed afterwards: then backward computes
 /// what the cut saves, and nothing can be demanded of others.
-pub fn cut_network(parts: &Partition) -> Option<CutNetwork> {
+pub(in crate::candidates) fn cut_network(parts: &Partition) -> Option<CutNetwork> {
     let proof = parts.proof.as_ref()?;
     let network = &proof.network;
     let kept: FxHashSet<&str> = parts.saved().map(|saved| saved.name.as_str()).collect();
