@@ -14,14 +14,14 @@ use graph_oracle::analysis::validate::validate;
 use graph_oracle::analysis::{
     Collectives, Dependences, Edges, Reachability, Sequences, Storages, TopologicalOrder, check_contraction,
 };
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Value, World};
 use graph_oracle::ops::Ops;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 fn read(path: &Path) -> Option<Graph> {
-    json::read_path(path).ok()?.into_graph()
+    files::read_path(path).ok()?.into_graph()
 }
 
 fn graphs() -> Vec<(String, Graph)> {

@@ -7,7 +7,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Out, Value};
 use graph_oracle::passes::bucketing::{Config, bucket};
 use graph_oracle::passes::repair::stable_topological_sort;
@@ -84,7 +84,7 @@ fn recorded() -> Option<Graph> {
     let file = "shared/graphs/llama3_8b_bw_64_1d.json.gz";
     let path: PathBuf =
         project.ancestors().skip(1).take(2).map(|folder| folder.join(file)).find(|p| p.is_file())?;
-    json::read_path(&path).ok()?.into_graph()
+    files::read_path(&path).ok()?.into_graph()
 }
 
 fn with(options: &[(&str, &str)]) -> Config {

@@ -8,14 +8,14 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::candidates::{Candidate, Outcome, Reference, judging};
 use graph_oracle::case::PassConfig;
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 fn read(path: &Path) -> Option<Graph> {
-    json::read_path(path).ok()?.into_graph()
+    files::read_path(path).ok()?.into_graph()
 }
 
 fn pairs() -> Vec<(String, Graph, Outcome)> {

@@ -10,7 +10,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use graph_oracle::candidates::{Outcome, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::generate::{Config, case};
 use graph_oracle::judge::{self, Options, Values};
 use std::hint::black_box;
@@ -62,7 +62,7 @@ fn files(c: &mut Criterion) {
 }
 
 fn check(before: &Path, after: &Path) -> bool {
-    let read = |path: &Path| json::read_path(path).ok()?.into_graph();
+    let read = |path: &Path| files::read_path(path).ok()?.into_graph();
     let (before, after) = std::thread::scope(|scope| {
         let after = scope.spawn(|| read(after));
         (read(before), after.join().ok().flatten())

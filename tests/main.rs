@@ -2,6 +2,9 @@
 
 #![allow(missing_docs)]
 
+// What the modules that are shared with the crates below name so.
+use graph_oracle::{format, graph};
+
 mod analysis;
 mod bucketing;
 mod campaigns;
@@ -10,18 +13,23 @@ mod cli;
 mod clusterfuzzlite;
 mod common;
 mod corpus;
+mod deadlock;
 mod docs;
 mod extents;
 mod findings;
+mod floors;
 mod format_json;
 mod idle;
 mod limits;
+mod memory;
 mod ops;
 mod options;
+mod partition;
 mod places;
 mod rearranged;
 mod renaming;
 mod rewrites;
+mod schedule;
 #[cfg(feature = "cuda")]
 mod smoke_cuda;
 mod snapshots;

@@ -7,7 +7,7 @@
 use graph_oracle::analysis::Collectives;
 use graph_oracle::candidates::{Outcome, judging};
 use graph_oracle::case::PassConfig;
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::{Editor, Graph, NodeId, Value};
 use graph_oracle::judge::{self, Judgement, Options, Values, Verdict};
 use graph_oracle::ops::{Kind, Ops};
@@ -18,7 +18,7 @@ const MOST_SPOTS: usize = 9;
 
 fn read(name: &str) -> Graph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/real").join(format!("{name}.json.gz"));
-    json::read_path(&path).unwrap().into_graph().unwrap()
+    files::read_path(&path).unwrap().into_graph().unwrap()
 }
 
 fn judged(before: &Graph, pass: &str, after: &[&Graph], values: Values) -> Judgement {

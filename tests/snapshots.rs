@@ -3,7 +3,8 @@
 
 use graph_oracle::candidates::{self, Candidate, Place, Reference, judging};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
-use graph_oracle::format::{json, text};
+use graph_oracle::files;
+use graph_oracle::format::text;
 use graph_oracle::graph::{Graph, NodeId};
 use graph_oracle::judge::{self, Options};
 use graph_oracle::memory::{Devices, replay};
@@ -80,12 +81,12 @@ fn decisions_on_captured_graphs() {
     let captured = files("corpus/real", ".json.gz");
     assert!(captured.len() >= 4);
     for path in captured {
-        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        let graph = files::read_path(&path).unwrap().into_graph().unwrap();
         check(&format!("decisions_{}", stem(&path)), &decisions(&graph, &PassConfig::new("bucketing")));
     }
 }
 
-/// Captured joint graphs, and the inputs that were static there (oracle/passes/partition/tests/recorded.rs).
+/// Captured joint graphs, and the inputs that were static there (oracle/references/passes/partition/tests/recorded.rs).
 const JOINTS: [(&str, &str); 7] = [
     ("small_mlp", "1-99"),
     ("small_cnn", "1-99"),
@@ -103,7 +104,7 @@ fn partitions_of_captured_graphs() {
         let folders = ["corpus/real/partition", "corpus/real"];
         let mut paths = folders.iter().map(|folder| root().join(format!("{folder}/{name}_joint.json.gz")));
         let path = paths.find(|path| path.exists()).unwrap();
-        let joint = json::read_path(&path).unwrap().into_graph().unwrap();
+        let joint = files::read_path(&path).unwrap().into_graph().unwrap();
         for method in ["default", "min-cut"] {
             let pass =
                 PassConfig::new("partition").with("method", method).with("static_inputs", inputs.to_string());
@@ -161,7 +162,7 @@ fn explanations() {
 #[test]
 fn memory_of_captured_graphs() {
     for path in files("corpus/real", ".json.gz") {
-        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        let graph = files::read_path(&path).unwrap().into_graph().unwrap();
         let report = MemoryReport::new(&graph).unwrap();
         let mut told = report.text();
         let replay =
@@ -183,7 +184,7 @@ fn memory_of_captured_graphs() {
 fn schedules_of_captured_graphs() {
     let mut moved = 0;
     for path in files("corpus/real", ".json.gz") {
-        let graph = json::read_path(&path).unwrap().into_graph().unwrap();
+        let graph = files::read_path(&path).unwrap().into_graph().unwrap();
         let mut told = String::new();
         for &pass in Pass::ALL {
             let _ = writeln!(told, "{}:", pass.name());

@@ -38,7 +38,7 @@ impl Input {
 /// The bytes of a file.
 pub(super) fn bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun> {
     let most = limits.get(Limit::Text);
-    json::read_bytes(path, most).map_err(|error| in_file(path, &error))
+    crate::files::read_bytes(path, most).map_err(|error| in_file(path, &error))
 }
 
 /// The text of a file.
@@ -49,7 +49,7 @@ pub(super) fn words(path: &Path, limits: &Limits) -> Result<String, CouldNotRun>
 /// Where things stand in a file that could be read; of one that cannot be read again nothing is known.
 pub(super) fn places(path: &Path) -> Places {
     let most = Limit::Text.most();
-    let text = json::read_bytes(path, most).ok().and_then(|bytes| {
+    let text = crate::files::read_bytes(path, most).ok().and_then(|bytes| {
         let plain = json::decompressed(&bytes, most).ok()?;
         String::from_utf8(plain.unwrap_or(bytes)).ok()
     });
@@ -131,7 +131,7 @@ pub(super) fn write_graph(graph: &Graph, path: &Path, out: &mut dyn Write) -> Re
     }
     let written = match path.extension().is_some_and(|ending| ending == "graph") {
         true => std::fs::write(path, text::print_graph(graph)),
-        false => json::write_path(&Document::Graph(Box::new(graph.clone())), path),
+        false => crate::files::write_path(&Document::Graph(Box::new(graph.clone())), path),
     };
     written.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
 }

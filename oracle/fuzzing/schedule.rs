@@ -1,13 +1,14 @@
 //! The reference of the scheduling passes is right on every case: one target for each kind of pass.
 
 use super::MOST_NODES;
+use crate::candidates::Reference;
 use crate::format::text;
 use crate::generate::Bytes;
 use crate::generate::schedule::{ScheduleCase, schedule_case};
 use crate::graph::Graph;
 use crate::judge::schedule::{judge_ranks, judge_scheduler, promises};
 use crate::judge::{Judgement, Verdict, input_faults};
-use crate::passes::schedule::{Config, Pass, Reference};
+use crate::passes::schedule::{Config, Pass};
 use crate::rules::PassKind;
 use crate::rules::schedule::Promises;
 
@@ -63,7 +64,7 @@ fn check_text(data: &[u8], passes: &[Pass]) {
                 &config,
                 &Reference,
                 Promises { exact: true, ..promises(&config, true) },
-                &crate::candidates::Reference,
+                &Reference,
             ) {
                 is_right(&judgement, &graph, pass);
             }
@@ -82,13 +83,9 @@ pub fn check_case(case: &ScheduleCase, passes: &[Pass]) {
         };
         let promised = promises(&config, true);
         if let [graph] = &case.graphs[..] {
-            if let Ok(judgement) = judge_scheduler(
-                graph,
-                &config,
-                &Reference,
-                Promises { exact: true, ..promised },
-                &crate::candidates::Reference,
-            ) {
+            if let Ok(judgement) =
+                judge_scheduler(graph, &config, &Reference, Promises { exact: true, ..promised }, &Reference)
+            {
                 is_right(&judgement, graph, pass);
             }
             continue;

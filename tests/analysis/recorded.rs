@@ -4,7 +4,7 @@ use graph_oracle::analysis::disagreements::{disagreements, recorded_elsewhere};
 use graph_oracle::analysis::storages::Mode;
 use graph_oracle::analysis::validate::validate;
 use graph_oracle::analysis::{Collectives, Edges, Storages};
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::Graph;
 use graph_oracle::ops::Ops;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ static GRAPHS: LazyLock<Vec<Graph>> = LazyLock::new(|| {
     let entries = folders.find_map(|folder| std::fs::read_dir(folder).ok());
     let mut files: Vec<PathBuf> = entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    files.iter().map(|file| json::read_path(file).unwrap().into_graph().unwrap()).collect()
+    files.iter().map(|file| files::read_path(file).unwrap().into_graph().unwrap()).collect()
 });
 
 fn graphs() -> &'static [Graph] {

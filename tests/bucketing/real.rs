@@ -1,7 +1,7 @@
 //! Recorded Llama-3 8B graphs before and after PyTorch's passes.
 
 use super::compare::difference;
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::Graph;
 use graph_oracle::passes::bucketing::{Config, bucket};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn graphs() -> Option<PathBuf> {
 }
 
 fn read(path: PathBuf) -> Graph {
-    json::read_path(&path).unwrap().into_graph().unwrap()
+    files::read_path(&path).unwrap().into_graph().unwrap()
 }
 
 /// Node for node what PyTorch 2.15 makes of them: each pass followed by its sort, and both passes (in either

@@ -3,6 +3,8 @@
 // Not every test uses all of it.
 #![allow(dead_code)]
 
+pub mod recorded;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

@@ -1,6 +1,7 @@
 //! What the tests share.
 
-use graph_oracle::format::{json, text};
+use graph_oracle::files;
+use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
 use graph_oracle::ops::Ops;
 use graph_oracle::semantics::extents::{
@@ -78,7 +79,7 @@ pub fn recorded() -> Option<PathBuf> {
 }
 
 pub fn read(path: &Path) -> Graph {
-    json::read_path(path).unwrap().into_graph().unwrap()
+    files::read_path(path).unwrap().into_graph().unwrap()
 }
 
 /// Files of a folder with an ending, in order of their names.

@@ -1,6 +1,7 @@
 //! Bad input: one clear line with file, line and column; never a panic.
 
 use flate2::write::GzEncoder;
+use graph_oracle::files;
 use graph_oracle::format::json;
 use std::io::Write;
 
@@ -368,6 +369,6 @@ fn damaged_gzip_data() {
 
 #[test]
 fn files_that_cannot_be_read() {
-    let error = json::read_path("no/such/file.json").unwrap_err().to_string();
+    let error = files::read_path("no/such/file.json").unwrap_err().to_string();
     assert!(error.starts_with("no/such/file.json: No such file or directory"), "{error}");
 }

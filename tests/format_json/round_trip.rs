@@ -1,7 +1,7 @@
 //! Reading and writing loses nothing.
 
 use super::{corpus, read, recorded, unpacked, written};
-use graph_oracle::format::json;
+use graph_oracle::files;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -91,11 +91,11 @@ fn of_every_value_and_result() {
 fn packed_files_are_the_same_documents() {
     let folder = std::env::temp_dir().join(format!("graph-oracle-format-json-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let document = json::read_path(&corpus()[0]).unwrap();
+    let document = files::read_path(&corpus()[0]).unwrap();
     let mut files = Vec::new();
     for name in ["a.json", "a.json.gz", "b.json.gz"] {
         let path = folder.join(name);
-        json::write_path(&document, &path).unwrap();
+        files::write_path(&document, &path).unwrap();
         files.push(std::fs::read(&path).unwrap());
     }
     std::fs::remove_dir_all(&folder).unwrap();

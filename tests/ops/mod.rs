@@ -3,7 +3,7 @@
 mod facts;
 mod properties;
 
-use graph_oracle::format::json;
+use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, NodeId, Op, Out, Value};
 use graph_oracle::ops::shape::{self, ShapeFault};
 use graph_oracle::ops::{self, Ops};
@@ -32,7 +32,7 @@ fn recorded() -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Graph {
-    json::read_path(path).unwrap().into_graph().unwrap()
+    files::read_path(path).unwrap().into_graph().unwrap()
 }
 
 /// The recorded graphs with their file names, read once.

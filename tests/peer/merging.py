@@ -3,7 +3,7 @@
     python tests/peer/merging.py
 
 Prints a line for each small graph and ends with status 1 if PyTorch does something else than is said of it in
-oracle/passes/partition/common_subexpressions.rs, hazards.rs and docs/findings/partition.md.
+oracle/references/passes/partition/common_subexpressions.rs, hazards.rs and docs/findings/partition.md.
 """
 
 import operator

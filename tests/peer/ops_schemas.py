@@ -23,7 +23,7 @@ ROW = re.compile(r'^    \("[a-z0-9_]*",\s+Kind::.*?,\s+(?:r#"(?P<raw>.*)"#|"(?P<
 
 
 def rows():
-    folder = pathlib.Path(__file__).resolve().parents[2] / "oracle/ops/table"
+    folder = pathlib.Path(__file__).resolve().parents[2] / "oracle/ir/ops/table"
     for file in sorted(folder.glob("*.rs")):
         for number, line in enumerate(file.read_text().splitlines(), 1):
             if line.startswith("    ("):

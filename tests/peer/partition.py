@@ -1,9 +1,9 @@
 """Random joint graphs and what PyTorch's partitioners make of them.
 
-    python tests/peer/partition.py FIRST LAST | gzip -9 > oracle/passes/partition/tests/pytorch.jsonl.gz
+    python tests/peer/partition.py FIRST LAST | gzip -9 > oracle/references/passes/partition/tests/pytorch.jsonl.gz
 
 Each line of the result is a case: options in the words of `graph-oracle`, the joint graph as exchange JSON, and for both
-sides a listing, or PyTorch's refusal. `oracle/passes/partition/tests/pytorch.rs` reads it.
+sides a listing, or PyTorch's refusal. `oracle/references/passes/partition/tests/pytorch.rs` reads it.
 
 Left out on purpose: what the reference decides otherwise than PyTorch (untagged random draws under a budget, tags that a
 budget of 0 overrides, collectives under such a budget, dead draws that have an effect, inputs that forward overwrites after reading them).

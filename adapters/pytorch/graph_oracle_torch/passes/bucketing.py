@@ -5,7 +5,7 @@ with `filter=fsdp` their variants and `pre_bucket_fsdp_collectives` of fsdp.py; 
 `schedule_overlap_bucketing` of overlap_scheduling.py (the overlap-preserving bucketer); with `selection=manual`
 `manual_overlap_bucketing` of overlap_manual_scheduling.py.
 
-The names and defaults of the options are those of `graph-oracle` (oracle/passes/bucketing/config.rs). An option that
+The names and defaults of the options are those of `graph-oracle` (oracle/models/config/bucketing.rs). An option that
 PyTorch's passes do not have is refused, unless its value is what they do.
 """
 

@@ -3,7 +3,7 @@
 Sources: `default_partition` and `min_cut_rematerialization_partition` of torch/_functorch/partitioners.py; with
 `method=replay` the replaying partitioner of AutoParallel, where that package is installed.
 
-The names and defaults of the options are those of `graph-oracle` (oracle/passes/partition/config.rs).
+The names and defaults of the options are those of `graph-oracle` (oracle/models/config/partition.rs).
 """
 
 import importlib.util

@@ -1,0 +1,321 @@
+//! The store of a campaign: a folder with `campaign.jsonl`, to which a line is appended after each batch, and the
+//! reduced cases as `.graph` files.
+//!
+//! # The idea
+//!
+//! The first line says what the campaign is, by the contents of what it judges; a store of another one, or of another
+//! version, is refused. Each further line holds what a batch gave and a digest of it. A batch that was cut short, by a
+//! limit on cases or by a stop, has fewer cases than others; when the campaign goes on, it is judged again as a whole,
+//! and the longer line counts. A line that was cut off by a kill or a full disk is dropped. A corrupt line elsewhere is
+//! refused, with its number. While a campaign runs it holds a lock on the file.
+//!
+//! Reduced cases that have gone are written again from the lines. A file that is not ours is never overwritten.
+
+use super::summary::{Batch, Summary};
+use super::{Distinct, RankPlan, digest};
+use crate::files::read_bytes;
+use crate::limits::Limit;
+use crate::rules::PassKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The version of the store.
+const VERSION: &str = "graph-oracle-campaign/2";
+
+/// A graph by its contents.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphId {
+    /// What its file is called.
+    pub name: String,
+    /// The digest of what it holds.
+    pub digest: String,
+}
+
+/// What a campaign is: where anything of it differs, another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The version of the program that judges.
+    pub program: String,
+    /// The pass.
+    pub pass: String,
+    /// The candidate.
+    pub candidate: String,
+    /// What is run: a worker's command and limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
+    /// The seed.
+    pub seed: u64,
+    /// Which shard of how many.
+    pub shard: (u64, u64),
+    /// How values are compared.
+    pub values: String,
+    /// The most elements that an execution may touch.
+    pub element_limit: u64,
+    /// The version of the generator.
+    pub generator: u32,
+    /// The real graphs that cases are windows or grafts of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graphs: Vec<GraphId>,
+    /// As which ranks the candidate ran.
+    #[serde(default)]
+    pub ranks: RankPlan,
+    /// Cases in a batch.
+    pub batch: u64,
+    /// What the candidate does not take, and is not generated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// The options that every case gives its pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// The digest of the list of known findings, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
+}
+
+impl Header {
+    /// In words.
+    pub(super) fn title(&self) -> String {
+        let shard = match self.shard {
+            (_, 1) => String::new(),
+            (i, n) => format!(", shard {i}/{n}"),
+        };
+        let graphs = match &self.graphs[..] {
+            [] => String::new(),
+            graphs => {
+                let what = if self.pass == PassKind::Partition.name() { "grafts" } else { "windows" };
+                let named = |graph: &GraphId| format!("{} ({:.8})", graph.name, graph.digest);
+                format!(", {what} of {}", graphs.iter().map(named).collect::<Vec<_>>().join(" and "))
+            }
+        };
+        let ranks = match self.ranks {
+            RankPlan::All => String::new(),
+            plan => format!(", {}", plan.title()),
+        };
+        let set = match &self.set[..] {
+            [] => String::new(),
+            set => format!(" with {}", set.join(" ")),
+        };
+        let Header { pass, candidate, seed, values, generator, .. } = self;
+        format!(
+            "{pass} by {candidate}{graphs}{set}, seed {seed}, values {values}, generator {generator}{ranks}{shard}"
+        )
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FirstLine {
+    version: String,
+    campaign: Header,
+}
+
+/// One line: a batch, and the digest of it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    batch: Batch,
+    digest: String,
+}
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Reading or writing failed.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Another process has it.
+    #[error("{path}: in use by another campaign")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line is not what it should be.
+    #[error("{path}:{line}: {reason}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+    /// It belongs to another campaign.
+    #[error("{path}: holds another campaign ({found}); this one is {wanted}; they differ in: {differences}")]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+        /// What differs.
+        differences: String,
+    },
+    /// It is no store at all.
+    #[error("{path}: is not the store of a campaign, and is left alone")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl StoreError {
+    /// A store that belongs to another campaign.
+    pub(super) fn other(path: PathBuf, found: &Header, wanted: &Header) -> StoreError {
+        let fields = |header: &Header| serde_json::to_value(header).unwrap_or_default();
+        let (one, two) = (fields(found), fields(wanted));
+        let keys = [&one, &two].into_iter().filter_map(|fields| fields.as_object()).flat_map(|o| o.keys());
+        let keys: BTreeSet<&String> = keys.filter(|&key| one.get(key) != two.get(key)).collect();
+        let differences = keys.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        StoreError::Other { path, found: found.title(), wanted: wanted.title(), differences }
+    }
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+impl Store {
+    /// Opens the store in a folder, which is made if needed, and reads what is done.
+    pub(super) fn open(folder: &Path, header: &Header) -> Result<(Store, Summary), StoreError> {
+        let path = folder.join("campaign.jsonl");
+        let io = |error| StoreError::Io { path: path.clone(), error };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| StoreError::Io { path: folder.to_path_buf(), error })?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path: path.clone() }),
+            // A file system without locks.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        let bytes = read_bytes(&path, Limit::Store.standard()).map_err(io)?;
+        let (found, batches, whole) = read(&path, &bytes)?;
+        let first = FirstLine { version: VERSION.to_string(), campaign: header.clone() };
+        match found {
+            Some(found) if found != *header => return Err(StoreError::other(path, &found, header)),
+            // What a kill cut off is removed, so that the next line starts on its own.
+            Some(_) => file.set_len(whole as u64).map_err(io)?,
+            None if line_of(&first).map_err(io)?.as_bytes().starts_with(&bytes) => {
+                file.set_len(0).map_err(io)?;
+                write_line(&mut file, &first).map_err(io)?;
+            }
+            None => return Err(StoreError::Foreign { path }),
+        }
+        let mut summary = Summary::new(header);
+        batches.into_iter().for_each(|batch| summary.add(batch));
+        let store = Store { folder: folder.to_path_buf(), path, file };
+        for finding in &summary.total.found {
+            store.keep(finding)?;
+        }
+        Ok((store, summary))
+    }
+
+    /// Writes down a batch: first the reduced cases, then the line that makes it count. Those of the shorter batch that
+    /// it takes the place of go.
+    pub(super) fn append(&mut self, batch: &Batch, shorter: Option<&Batch>) -> Result<(), StoreError> {
+        let kept = |case: &str| batch.found.iter().any(|finding| finding.case == case);
+        for finding in shorter.iter().flat_map(|batch| &batch.found).filter(|finding| !kept(&finding.case)) {
+            let path = self.folder.join(finding.file_name());
+            if std::fs::read_to_string(&path).is_ok_and(|text| text == finding.case) {
+                std::fs::remove_file(&path).map_err(|error| StoreError::Io { path, error })?;
+            }
+        }
+        for finding in &batch.found {
+            self.keep(finding)?;
+        }
+        let io = |error| StoreError::Io { path: self.path.clone(), error };
+        let digest = digest::of_value(batch).map_err(|error| io(error.into()))?;
+        write_line(&mut self.file, &Line { batch: batch.clone(), digest }).map_err(io)
+    }
+
+    /// Writes a reduced case beside the store, unless it is there.
+    fn keep(&self, finding: &Distinct) -> Result<(), StoreError> {
+        let path = free(&self.folder, &finding.file_name(), |path| {
+            std::fs::read_to_string(path).is_ok_and(|text| text == finding.case)
+        });
+        match path.exists() {
+            true => Ok(()),
+            false => std::fs::write(&path, &finding.case).map_err(|error| StoreError::Io { path, error }),
+        }
+    }
+}
+
+/// A path in a folder for `name`: one that is free or `is_ours`. What is somebody else's is passed over, by a number
+/// before the ending.
+pub(super) fn free(folder: &Path, name: &str, is_ours: impl Fn(&Path) -> bool) -> PathBuf {
+    let (stem, ending) = match name.rsplit_once('.') {
+        Some((stem, ending)) => (stem, format!(".{ending}")),
+        None => (name, String::new()),
+    };
+    let mut path = folder.join(name);
+    let mut number = 2u64;
+    while path.exists() && !is_ours(&path) {
+        path = folder.join(format!("{stem}-{number}{ending}"));
+        number += 1;
+    }
+    path
+}
+
+fn line_of(line: &impl Serialize) -> io::Result<String> {
+    Ok(serde_json::to_string(line)? + "\n")
+}
+
+fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
+    file.write_all(line_of(line)?.as_bytes())?;
+    file.sync_data()
+}
+
+/// What a store's bytes hold: the campaign, its batches, and how many bytes are whole lines.
+pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<(Option<Header>, Vec<Batch>, usize), StoreError> {
+    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let corrupt = |line: usize, reason: String| StoreError::Corrupt {
+        path: path.to_path_buf(),
+        line: line + 1,
+        reason,
+    };
+    let text = |number: usize, line| -> Result<&str, StoreError> {
+        std::str::from_utf8(line).map_err(|error| corrupt(number, format!("it is not UTF-8: {error}")))
+    };
+    let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n').enumerate();
+    let Some((_, first)) = lines.next() else { return Ok((None, Vec::new(), 0)) };
+    let first = text(0, first)?;
+    let version: serde_json::Value =
+        serde_json::from_str(first).map_err(|error| corrupt(0, error.to_string()))?;
+    match version.get("version").and_then(|version| version.as_str()) {
+        Some(VERSION) => {}
+        found => {
+            let found = found.unwrap_or("none");
+            return Err(corrupt(0, format!("version {found}; this program writes {VERSION}")));
+        }
+    }
+    let first: FirstLine = serde_json::from_str(first).map_err(|error| corrupt(0, error.to_string()))?;
+    let mut batches = Vec::new();
+    for (number, line) in lines {
+        let line: Line =
+            serde_json::from_str(text(number, line)?).map_err(|error| corrupt(number, error.to_string()))?;
+        let digest = digest::of_value(&line.batch).map_err(|error| corrupt(number, error.to_string()))?;
+        if digest != line.digest {
+            let why = "the batch is not the one that was written: its digest is another".to_string();
+            return Err(corrupt(number, why));
+        }
+        line.batch.consistent(&first.campaign).map_err(|why| corrupt(number, why))?;
+        batches.push(line.batch);
+    }
+    Ok((Some(first.campaign), batches, whole))
+}

@@ -1,0 +1,36 @@
+//! What follows from a graph: edges and reachability, storages and their versions, faults.
+
+mod accesses;
+mod aliasing;
+pub mod bytes;
+pub mod collectives;
+mod computed;
+pub mod conflicts;
+pub mod contraction;
+pub mod cycle;
+pub mod dependences;
+pub mod disagreements;
+pub mod edges;
+pub mod fault;
+pub mod in_flight;
+pub mod origin;
+pub mod reachability;
+pub mod sequences;
+mod sharing;
+pub mod storages;
+#[cfg(test)]
+mod testing;
+pub mod topological;
+pub mod validate;
+
+pub use collectives::{CollectiveCall, Collectives, GroupName};
+pub use computed::{Computed, computed};
+pub use contraction::{ContractedCycle, check_contraction};
+pub use cycle::{Cycle, shortest_cycle};
+pub use dependences::Dependences;
+pub use edges::{EdgeSource, Edges};
+pub use origin::{Hazard, Origin, Origins};
+pub use reachability::Reachability;
+pub use sequences::Sequences;
+pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
+pub use topological::TopologicalOrder;

@@ -1,0 +1,221 @@
+//! The operators: one table from which everything else is read.
+//!
+//! # The idea
+//!
+//! A row is a schema in PyTorch's notation, a short name for the text format and a [`Kind`]. Aliasing, mutation
+//! and arity follow from the schema; shape rule, kernel, randomness and communication from the kind. A target
+//! that is not in the table takes its schema from the facts in the file; without facts it is unknown, and an
+//! unknown operator has an effect.
+//!
+//! # What it does not do
+//!
+//! It does not say what a value is (`semantics` does), only what an operator may touch.
+
+mod facts;
+mod kind;
+mod schema;
+pub mod shape;
+mod spelling;
+mod table;
+
+pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
+pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
+pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
+pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};
+pub use table::{by_short_name, by_target, rows};
+
+use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
+use facts::FactsOf;
+use std::borrow::Cow;
+
+/// Operators without kernel that reduce over a set of dimensions.
+const REDUCES: [&str; 6] = ["var", "var_mean", "std", "std_mean", "linalg_vector_norm", "logsumexp"];
+
+/// What is known about one target.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OpInfo {
+    /// FX's target, for example `aten.slice.Tensor`.
+    pub target: String,
+    /// The name in the text case format; empty where there is none and the full target is written.
+    pub short: &'static str,
+    /// The schema; `None` for Python functions, higher-order operators and unknown targets.
+    pub schema: Option<Schema>,
+    /// What it does.
+    pub kind: Kind,
+    /// Whether running it has an effect beyond its results and the arguments that the schema says it writes.
+    pub effect: bool,
+}
+
+impl OpInfo {
+    /// What is known of a target without a row and without facts.
+    pub fn unknown(target: &str) -> OpInfo {
+        OpInfo { target: target.to_string(), short: "", schema: None, kind: Kind::Unknown, effect: true }
+    }
+
+    /// Whether it may draw random numbers; whether one node does, see [`Ops::draws`].
+    pub fn is_random(&self) -> bool {
+        matches!(self.kind, Kind::Random(_))
+    }
+
+    /// The kind of communication it starts.
+    pub fn collective(&self) -> Option<Collective> {
+        match self.kind {
+            Kind::Collective(collective) => Some(collective),
+            _ => None,
+        }
+    }
+
+    /// (result, parameter) pairs that share storage at run time although the schema does not say so: a wait hands
+    /// back the tensor that it waits for, a receive the tensor that it fills. Sources: `Functional.cpp`,
+    /// `torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py`.
+    pub fn undeclared_aliases(&self) -> &'static [(usize, usize)] {
+        match self.kind {
+            Kind::Wait | Kind::Collective(Collective::Recv) => &[(0, 0)],
+            Kind::Move(Move::AllGatherCopyIn) => &[(0, 1), (1, 1)],
+            _ => &[],
+        }
+    }
+
+    /// The parameters that it writes to at run time although the schema does not say so. Of the tensors of
+    /// `batch_p2p_ops`, those that are received.
+    pub fn undeclared_writes(&self) -> &'static [usize] {
+        match self.kind {
+            Kind::Collective(Collective::Recv) => &[0],
+            Kind::Collective(Collective::PointToPoint) => &[3],
+            Kind::Move(Move::AllGatherCopyIn) => &[1],
+            _ => &[],
+        }
+    }
+
+    /// Whether a result shares storage with an argument that is not written.
+    pub fn is_view(&self) -> bool {
+        self.schema.as_ref().is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some() && !r.write))
+    }
+
+    /// Whether a parameter counts dimensions of the first tensor: -1 is the last one. Windows and moves, which add
+    /// dimensions and have kernels, are left out.
+    pub fn counts_dims(&self, param: usize) -> bool {
+        let Some(schema) = &self.schema else { return false };
+        // The gradient of a piece counts those of the whole.
+        let is_computed =
+            matches!(self.kind, Kind::View(_) | Kind::Move(_)) || schema.param("input_sizes").is_some();
+        !is_computed && schema.params.get(param).is_some_and(|param| counts_dimensions(self, param))
+    }
+
+    /// The dimensions that such a parameter counts, from the first one of `rank`, those of a reduction in order (no list is
+    /// the empty one); `None` where the default says the same, or where these are all and so would none be.
+    pub fn dims_counted(&self, param: usize, mut dims: Vec<i64>, rank: i64) -> Option<Vec<i64>> {
+        let from_first = |dim: i64| if (-rank..0).contains(&dim) { dim + rank } else { dim };
+        dims.iter_mut().for_each(|dim| *dim = from_first(*dim));
+        let (schema, known) =
+            self.schema.as_ref().and_then(|schema| Some((schema, schema.params.get(param)?)))?;
+        let reduces = matches!(self.kind, Kind::Reduce(_)) || REDUCES.contains(&schema.name.as_str());
+        if reduces {
+            dims.sort_unstable();
+        }
+        let none_is_all = reduces && known.ty.starts_with("int[") && schema.name != "logsumexp";
+        let is_all = none_is_all && (dims.is_empty() || dims.iter().copied().eq(0..rank));
+        let says_default = matches!(known.default, Some(Default::Int(n)) if dims == [from_first(n)]);
+        (!is_all && !says_default).then_some(dims)
+    }
+
+    /// The parameters it writes to.
+    pub fn mutated(&self) -> impl Iterator<Item = usize> {
+        self.schema.iter().flat_map(|s| s.mutated())
+    }
+}
+
+/// The dtype that `bucketing._pre_bucket_all_gather` means by a number in `out_dtype_ints`: its position among
+/// the names of `torch`'s dtypes in alphabetical order, aliases included. Source: `_ALL_DTYPES` in
+/// `torch/_inductor/fx_passes/bucketing.py` of PyTorch 2.15.
+pub fn dtype_of_bucketing_id(id: i64) -> Option<Dtype> {
+    BUCKETING_IDS.iter().find(|&&(i, _)| i == id).map(|&(_, dtype)| dtype)
+}
+
+/// The number that stands for `dtype` in `out_dtype_ints` (see [`dtype_of_bucketing_id`]).
+pub fn bucketing_id(dtype: Dtype) -> Option<i64> {
+    BUCKETING_IDS.iter().find(|&&(_, d)| d == dtype).map(|&(i, _)| i)
+}
+
+/// The first number of a dtype is the one that is written.
+const BUCKETING_IDS: &[(i64, Dtype)] = &[
+    (1, Dtype::BF16),
+    (8, Dtype::Bool),
+    (9, Dtype::C128),
+    (10, Dtype::C64),
+    (12, Dtype::C128),
+    (14, Dtype::C64),
+    (15, Dtype::F64),
+    (16, Dtype::F32),
+    (17, Dtype::F16),
+    (18, Dtype::F32),
+    (20, Dtype::F64),
+    (21, Dtype::F8E4M3),
+    (23, Dtype::F8E5M2),
+    (26, Dtype::F16),
+    (27, Dtype::I32),
+    (29, Dtype::I16),
+    (32, Dtype::I32),
+    (36, Dtype::I64),
+    (38, Dtype::I8),
+    (39, Dtype::I64),
+    (45, Dtype::I16),
+    (47, Dtype::U16),
+    (50, Dtype::U32),
+    (54, Dtype::U64),
+    (56, Dtype::U8),
+];
+
+/// The operators of one graph, by [`TargetId`].
+#[derive(Clone, Debug, Default)]
+pub struct Ops(Vec<Cow<'static, OpInfo>>);
+
+impl Ops {
+    /// Looks up every target of `graph`: in the table, else in the facts of its file.
+    pub fn of(graph: &Graph) -> Ops {
+        let mut ops = Ops(Vec::new());
+        ops.update(graph);
+        ops
+    }
+
+    /// Looks up the targets that `graph` has gained since it was last looked at.
+    pub fn update(&mut self, graph: &Graph) {
+        let known = self.0.len();
+        if graph.targets().len() == known {
+            return;
+        }
+        let facts = std::cell::LazyCell::new(|| FactsOf::new(graph));
+        self.0.extend(graph.targets().skip(known).map(|target| match by_target(target) {
+            Some(info) => Cow::Borrowed(info),
+            None => Cow::Owned(facts.info(target)),
+        }));
+    }
+
+    /// Whether the same is known of `target` and of the target `twin` of another graph.
+    pub fn same(&self, target: TargetId, other: &Ops, twin: TargetId) -> bool {
+        let (a, b) = (&*self.0[target.0 as usize], &*other.0[twin.0 as usize]);
+        std::ptr::eq(a, b) || a == b
+    }
+
+    /// What `node` calls; meaningless for other nodes than calls.
+    pub fn get(&self, graph: &Graph, node: NodeId) -> &OpInfo {
+        &self.0[graph.node(node).target.0 as usize]
+    }
+
+    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, `native_dropout`
+    /// not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
+    pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
+        let Some(info) = self.call(graph, node) else { return false };
+        let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
+        match info.kind {
+            Kind::Random(Random::Attention) => bound().and_then(|b| b.float("dropout_p")) != Some(0.0),
+            Kind::Random(Random::NativeDropout) => bound().and_then(|b| b.bool("train")) != Some(false),
+            _ => info.is_random(),
+        }
+    }
+
+    /// What `node` calls, if it is a call.
+    pub fn call(&self, graph: &Graph, node: NodeId) -> Option<&OpInfo> {
+        (graph.node(node).op == Op::Call).then(|| self.get(graph, node))
+    }
+}

@@ -1,9 +1,0 @@
-//! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
-
-mod cases;
-mod cost;
-mod defects;
-mod feasible;
-mod recorded;
-
-pub(crate) use recorded::recorded;

@@ -1,0 +1,31 @@
+//! Judging what is claimed about the memory of a graph.
+
+use super::{CannotJudge, Judgement, undecided, verdict};
+use crate::analysis::validate::validate;
+use crate::case::Claim;
+use crate::graph::Graph;
+use crate::rules::memory::{self, MemoryConfig, MemoryEvidence};
+
+/// Judges what is claimed about the memory of `graph`.
+///
+/// # Errors
+/// The graph, or one that is claimed, cannot be judged as an input; or the claimed order is none of its nodes.
+pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
+    let unfit = |graph: &Graph| -> Vec<String> {
+        // A list that is out of order is what an order is judged by.
+        let faults = validate(graph).into_iter().filter(|fault| fault.is_fatal() && !fault.concerns_order());
+        faults.map(|fault| fault.to_string()).collect()
+    };
+    let faults = [graph].into_iter().chain(&claim.after).map(unfit).find(|faults| !faults.is_empty());
+    if let Some(faults) = faults {
+        return Err(CannotJudge::Input(faults));
+    }
+    let ordered = claim.order.as_ref().map(|order| memory::reordered(graph, order)).transpose();
+    let ordered = ordered.map_err(CannotJudge::Pass)?;
+    let graph = ordered.as_ref().unwrap_or(graph);
+    let evidence = MemoryEvidence::new(graph, claim, config);
+    let (findings, rules) = memory::check_all(&evidence);
+    let verdict = verdict(findings, undecided(&rules));
+    let acted = memory::says_something(&evidence);
+    Ok(Judgement { verdict, rules, notes: evidence.notes(), acted })
+}

@@ -1,0 +1,708 @@
+//! The one door: a case and what a candidate makes of it go in, a verdict comes out.
+//!
+//! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
+//! decisions is not read, only its graphs.
+
+pub mod candidate;
+mod execute;
+mod memory;
+pub mod options;
+pub mod partition;
+mod references;
+mod remarks;
+pub mod schedule;
+mod without;
+
+use crate::analysis::Edges;
+use crate::analysis::cycle::shortest_cycle;
+use crate::analysis::fault::Fault;
+use crate::analysis::topological;
+use crate::analysis::validate::validate;
+use crate::case::{Case, Claim, PassConfig, Recorded};
+use crate::graph::{Editor, Graph, NodeId, Op, World};
+use crate::limits::Limit;
+use crate::ops::shape::complete;
+use crate::rules::memory::MemoryConfig;
+use crate::rules::partition::Further;
+use crate::rules::worker::{Class, Failure};
+use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
+use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
+use crate::threads;
+use candidate::{Candidate, Outcome, Refusal};
+pub use memory::judge_memory;
+pub use references::References;
+use remarks::remarked;
+pub use remarks::{Remark, remarks};
+use std::sync::Arc;
+pub use without::Without;
+
+/// What the oracle says about an outcome.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// Every rule that was applied holds.
+    Sound,
+    /// Some rules are violated: all findings, the most fundamental first.
+    Violated(Vec<Finding>),
+    /// The candidate declined, with its reason.
+    Refused(String),
+    /// The oracle could not tell, with the reasons.
+    Undecided(Vec<String>),
+}
+
+/// A verdict with what it rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What became of each rule, in catalogue order.
+    pub rules: Vec<(&'static str, RuleStatus)>,
+    /// Lines for people: sizes, how values were compared.
+    pub notes: Vec<String>,
+    /// Whether the pass did something: made a bucket, or moved a node.
+    pub acted: bool,
+}
+
+impl Judgement {
+    /// The rules that findings name, each once, roots before consequences.
+    pub fn violated_rules(&self) -> Vec<&'static str> {
+        let mut ids = Vec::new();
+        if let Verdict::Violated(findings) = &self.verdict {
+            let roots = findings.iter().map(|f| f.rule);
+            let rest = findings.iter().flat_map(Finding::all).map(|f| f.rule);
+            for id in roots.chain(rest) {
+                if !ids.contains(&id) {
+                    ids.push(id);
+                }
+            }
+        }
+        ids
+    }
+}
+
+/// Why there is nothing to judge: the case itself is at fault.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CannotJudge {
+    /// The graph before cannot be judged as an input.
+    #[error("{}", .0.join("\n"))]
+    Input(Vec<String>),
+    /// The pass or its options make no sense.
+    #[error("{0}")]
+    Pass(String),
+}
+
+/// Which ways to know values are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Values {
+    /// None.
+    Off,
+    /// Extents; and execution where the case is small enough and each rank's graph is at hand.
+    #[default]
+    Auto,
+    /// Execution with numbers and terms only.
+    Execute,
+    /// Extents; and execution where they cannot tell.
+    ProofFirst,
+    /// Extents only.
+    Extents,
+    /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
+    Agree,
+}
+
+impl Values {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Values::Off => "off",
+            Values::Auto => "auto",
+            Values::ProofFirst => "proof first",
+            Values::Execute => "execute",
+            Values::Extents => "extents",
+            Values::Agree => "agree",
+        }
+    }
+}
+
+/// As which ranks a candidate is run that bakes the rank into its graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ranks {
+    /// As each of them.
+    #[default]
+    All,
+    /// As one, which is this number modulo the ranks of the world: values are then proved, not executed.
+    One(u32),
+}
+
+/// How to judge.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which values to compare.
+    pub values: Values,
+    /// The most elements, over all ranks and nodes, that execution may touch.
+    pub element_limit: u64,
+    /// Whether to run the candidate again: on its own result, and on a renamed graph.
+    pub run_again: bool,
+    /// As which ranks a candidate runs that bakes the rank in.
+    pub ranks: Ranks,
+    /// The reference passes.
+    pub references: &'static dyn References,
+}
+
+impl Options {
+    /// Values as they apply, at most 4 million elements (a fraction of a second), no further runs.
+    pub fn new(references: &'static dyn References) -> Options {
+        Options {
+            references,
+            values: Values::Auto,
+            element_limit: Limit::Elements.standard(),
+            run_again: false,
+            ranks: Ranks::All,
+        }
+    }
+}
+
+/// Runs `candidate` on the case, on every rank where that matters, and judges what it gives.
+pub fn judge(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_case(case, candidate, options)?;
+    Ok(remarked(judgement, &case.graph, case.pass.as_ref(), &graphs_of(case)))
+}
+
+/// The graphs of a case but the first.
+fn graphs_of(case: &Case) -> Vec<&Graph> {
+    let programs = case.programs.iter().map(|program| &program.graph);
+    let recorded = case.outcome.iter().flat_map(|recorded| recorded.entries());
+    programs.chain(recorded.map(|(_, graphs)| &graphs.repaired)).collect()
+}
+
+fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
+    let (pass, config) = pass_of(case)?;
+    let config = &candidate.promised(config);
+    let before = Side::new(&case.graph);
+    check_input(&before, pass)?;
+    candidate.check_options(config).map_err(CannotJudge::Pass)?;
+    let capabilities = candidate.capabilities();
+    if !capabilities.passes.contains(&pass) {
+        let reason = format!("{} does not implement {}", candidate.name(), pass.name());
+        return Ok(refused(reason));
+    }
+    only_schedules_have_programs(case, pass)?;
+    match pass {
+        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
+        PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
+        PassKind::Schedule => return schedule::judge_candidate(case, config, candidate, options.references),
+        PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
+        PassKind::Memory => {
+            return match candidate.claim(&case.graph, config) {
+                Ok(claim) => judge_memory(&case.graph, &claim, &MemoryConfig::default()),
+                Err(refusal) => Ok(declined(refusal)),
+            };
+        }
+    }
+    let policies = policies(config, candidate.keeps_promises())?;
+    // A repair sorts, as every rank alike.
+    let bakes_rank = capabilities.bakes_rank && pass != PassKind::Repair;
+    let ranks = ranks_to_run(&case.graph, bakes_rank, options);
+    let mut outcomes = match candidate.run_on(&case.graph, config, &ranks) {
+        Ok(outcomes) => outcomes,
+        Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
+    };
+    for outcome in &mut outcomes {
+        if let Some(named) = named_as_before(&case.graph, outcome) {
+            *outcome = named;
+        }
+    }
+    let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?));
+    let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
+    let Some(&(_, first)) = of_ranks.first() else {
+        return Ok(refused(format!("{} gave no outcome", candidate.name())));
+    };
+    let again = options.run_again.then(|| again(case, config, candidate, first));
+    let after = Side::new(&first.repaired);
+    let again = again.unwrap_or_default();
+    Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
+}
+
+/// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
+/// graph and the backward graph.
+pub fn judge_outcomes(
+    before: &Graph,
+    config: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let mut judgement = judge_pair(before, config, outcomes, options)?;
+    // Rules about all ranks look at those that are known.
+    let given = outcomes.iter().filter(|(rank, _)| rank.is_some()).count();
+    let world = before.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1) as usize;
+    if config.name != PassKind::Partition.name() && (1..world).contains(&given) {
+        judgement
+            .notes
+            .push(format!("graphs of {given} of {world} ranks are given; those of the others are not known"));
+    }
+    let after: Vec<&Graph> = outcomes.iter().map(|(_, outcome)| &outcome.repaired).collect();
+    Ok(remarked(judgement, before, Some(config), &after))
+}
+
+fn judge_pair(
+    before: &Graph,
+    config: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
+    check_options(config)?;
+    // Passes often leave their new nodes without recorded results.
+    // Partitions are completed where they are judged, which asks what was recorded.
+    let is_partition = matches!(pass, PassKind::Partition);
+    let completed = if is_partition { None } else { complete(before) };
+    let before = completed.as_ref().unwrap_or(before);
+    let known = outcomes.iter().map(|(_, outcome)| if is_partition { None } else { outcome.completed() });
+    let completed: Vec<Option<Outcome>> = known.collect();
+    let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
+        let each = outcomes.iter().zip(completed);
+        each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()
+    });
+    let outcomes = completed.as_deref().unwrap_or(outcomes);
+    match (pass, outcomes) {
+        (PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair, _) => {}
+        (PassKind::Partition, [(_, forward), (_, backward), others @ ..]) if others.len() % 2 == 0 => {
+            let parts = (forward.repaired.clone(), backward.repaired.clone());
+            if !others.is_empty() {
+                for part in [0, 1] {
+                    let part = outcomes.iter().skip(part).step_by(2).map(|(_, outcome)| outcome);
+                    let of_ranks: Vec<_> = (0u32..).map(Some).zip(part).collect();
+                    check_ranks(&before.world, &of_ranks)?;
+                }
+            }
+            let others = (1u32..).zip(others.chunks_exact(2));
+            let ranks = others.map(|(rank, pair)| (rank, &pair[0].1.repaired, &pair[1].1.repaired)).collect();
+            let further = Further { ranks, ..Further::default() };
+            return partition::judge_given(before, &parts, config, further, options);
+        }
+        (PassKind::Partition, _) => {
+            let why = format!(
+                "a partition is a forward and a backward graph, or these of each rank in turn, not {} graphs",
+                outcomes.len()
+            );
+            return Err(CannotJudge::Pass(why));
+        }
+        (PassKind::Schedule, _) => {
+            return schedule::judge_recorded(before, &[], config, outcomes, options.references);
+        }
+        (PassKind::Memory, _) => {
+            return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
+        }
+        (PassKind::Execute, _) => {
+            return Err(CannotJudge::Pass("what an execution gives is no graph".into()));
+        }
+    }
+    let named: Vec<Option<Outcome>> =
+        outcomes.iter().map(|(_, outcome)| named_as_before(before, outcome)).collect();
+    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
+        .iter()
+        .zip(&named)
+        .map(|((rank, given), named)| (*rank, named.as_ref().unwrap_or(given)))
+        .collect();
+    let Some(&(_, first)) = outcomes.first() else {
+        return Err(CannotJudge::Pass("there is no outcome to judge".into()));
+    };
+    let (before, after) = (Side::new(before), Side::new(&first.repaired));
+    both(&before, || before.faults(), || after.storages());
+    check_input(&before, pass)?;
+    check_ranks(&before.graph.world, &outcomes)?;
+    let policies = policies(config, false)?;
+    Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
+}
+
+/// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records of
+/// its rank is its place, where that is recorded at all. (Files that all record one rank were made by one process.)
+fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<(), CannotJudge> {
+    let Some(world) = world.assume_mesh() else { return Ok(()) };
+    let known = world.ranks.unwrap_or(1).max(1);
+    let ranked = || outcomes.iter().filter_map(|(rank, outcome)| Some(((*rank)?, *outcome)));
+    if let Some((rank, _)) = ranked().find(|(rank, _)| *rank >= known) {
+        let why = format!("there is a graph for rank {rank}, and the world has {known} ranks");
+        return Err(CannotJudge::Input(vec![why]));
+    }
+    let recorded = |outcome: &Outcome| {
+        let groups = outcome.repaired.world.groups.iter();
+        groups.filter_map(|group| Some((group.name.clone(), group.recorded_rank?))).collect::<Vec<_>>()
+    };
+    let records: Vec<(u32, Vec<(String, u32)>)> =
+        ranked().map(|(rank, outcome)| (rank, recorded(outcome))).collect();
+    if records.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        return Ok(());
+    }
+    let by_name = world.by_name();
+    for (rank, groups) in &records {
+        for (name, own) in groups {
+            let place = by_name.get(name.as_str()).and_then(|group| group.instance_of(*rank));
+            if let Some((_, place)) = place
+                && place as u32 != *own
+            {
+                let why = format!(
+                    "the graph in the place of rank {rank} records that it is that of index {own} of group {name}; \
+                     rank {rank} has index {place} there"
+                );
+                return Err(CannotJudge::Input(vec![why]));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An outcome with the names that its nodes have in the graph before, where they have others: rules go by names.
+fn named_as_before(before: &Graph, outcome: &Outcome) -> Option<Outcome> {
+    let repaired = rules::named_as(before, &outcome.repaired)?;
+    let unrepaired = outcome.unrepaired.as_ref();
+    let unrepaired = unrepaired.map(|graph| rules::named_alike(graph, &outcome.repaired, &repaired));
+    Some(Outcome { unrepaired, repaired })
+}
+
+/// Judges the outcome recorded in a case.
+pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_record(case, options)?;
+    Ok(remarked(judgement, &case.graph, case.pass.as_ref(), &graphs_of(case)))
+}
+
+fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
+    let (pass, config) = pass_of(case)?;
+    check_options(config)?;
+    only_schedules_have_programs(case, pass)?;
+    match pass {
+        PassKind::Partition => return partition::judge_recorded_parts(case, options),
+        PassKind::Memory => return judge_recorded_claim(case),
+        _ => {}
+    }
+    let Some(recorded) = &case.outcome else {
+        return Err(CannotJudge::Pass("the case records no outcome".into()));
+    };
+    for (_, graphs) in recorded.entries() {
+        if let Some(reason) = &graphs.refused {
+            let left_behind = Some(Box::new(graphs.repaired.clone()));
+            let refusal = Refusal { reason: reason.clone(), left_behind, failure: None };
+            return Ok(judge_refusal(&case.graph, &refusal, pass));
+        }
+    }
+    let outcomes = recorded_outcomes(recorded);
+    match pass {
+        PassKind::Schedule => {
+            schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes, options.references)
+        }
+        _ => judge_pair(&case.graph, config, &outcomes, options),
+    }
+}
+
+/// Judges the claim about memory that a case records; the recorded outcome is the graph that came out of it.
+fn judge_recorded_claim(case: &Case) -> Result<Judgement, CannotJudge> {
+    let after = match &case.outcome {
+        None => None,
+        Some(Recorded::Same(graphs)) => Some(graphs.repaired.clone()),
+        Some(Recorded::PerRank(_)) => {
+            return Err(CannotJudge::Pass(
+                "a claim about memory is about one graph, not one per rank".into(),
+            ));
+        }
+    };
+    if case.claim.is_none() && after.is_none() {
+        return Err(CannotJudge::Pass("the case records no claim".into()));
+    }
+    let claim = Claim { after, ..case.claim.as_deref().cloned().unwrap_or_default() };
+    judge_memory(&case.graph, &claim, &MemoryConfig::default())
+}
+
+/// The outcomes that a case records.
+pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
+    let entries = recorded.entries().into_iter();
+    entries
+        .map(|(rank, graphs)| {
+            let outcome =
+                Outcome { unrepaired: graphs.unrepaired.clone(), repaired: graphs.repaired.clone() };
+            (rank, outcome)
+        })
+        .collect()
+}
+
+/// Other passes see the graph of one rank, for all of them.
+fn only_schedules_have_programs(case: &Case, pass: PassKind) -> Result<(), CannotJudge> {
+    match case.programs.is_empty() || pass == PassKind::Schedule {
+        true => Ok(()),
+        false => Err(CannotJudge::Pass(format!("{} takes one graph for all ranks", pass.name()))),
+    }
+}
+
+/// Nobody else looks at options where an outcome is given.
+fn check_options(config: &PassConfig) -> Result<(), CannotJudge> {
+    options::check_options(config).map_err(CannotJudge::Pass)
+}
+
+fn pass_of(case: &Case) -> Result<(PassKind, &PassConfig), CannotJudge> {
+    let Some(config) = &case.pass else {
+        return Err(CannotJudge::Pass("the case names no pass".into()));
+    };
+    Ok((PassKind::named(&config.name).map_err(CannotJudge::Pass)?, config))
+}
+
+/// The faults that make a graph unfit as the input of `pass`, in words. A repair takes unsorted and cyclic lists.
+pub fn input_faults(graph: &Graph, pass: PassKind) -> Vec<Fault> {
+    validate(graph).into_iter().filter(|fault| is_unfit(fault, pass)).collect()
+}
+
+fn is_unfit(fault: &Fault, pass: PassKind) -> bool {
+    fault.is_fatal() && !(pass == PassKind::Repair && fault.concerns_order())
+}
+
+/// Whether no fault of the input makes it unfit.
+fn check_input(before: &Side, pass: PassKind) -> Result<(), CannotJudge> {
+    let unfit = before.faults().iter().filter(|fault| is_unfit(fault, pass));
+    let unfit: Vec<String> = unfit.map(ToString::to_string).collect();
+    if unfit.is_empty() { Ok(()) } else { Err(CannotJudge::Input(unfit)) }
+}
+
+/// What the configuration promises. The reference keeps all promises of the selection that it is asked for; of
+/// others only what the options state is demanded.
+fn policies(config: &PassConfig, all_promises: bool) -> Result<Policies, CannotJudge> {
+    Policies::from_pass(config, all_promises).map_err(CannotJudge::Pass)
+}
+
+fn refused(reason: String) -> Judgement {
+    Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new(), acted: false }
+}
+
+/// A candidate gave no outcome: a refusal, or a finding where it failed.
+fn declined(refusal: Refusal) -> Judgement {
+    match &refusal.failure {
+        None => refused(refusal.reason),
+        Some(failure) => failed(failure),
+    }
+}
+
+fn failed(failure: &Failure) -> Judgement {
+    let (finding, rules) = failure.finding();
+    Judgement { verdict: Verdict::Violated(vec![finding]), rules, notes: Vec::new(), acted: false }
+}
+
+fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
+    let has_raised = refusal.failure.as_ref().is_some_and(|failure| failure.class == Class::Error);
+    if pass == PassKind::Repair
+        && has_raised
+        && let Some(cycle) = shortest_cycle(&Edges::new(before))
+    {
+        // No list is in order, so to raise is to refuse.
+        let reason = format!("the graph has a cycle: {}", cycle.chain(before));
+        let refusal = Refusal { reason, failure: None, left_behind: refusal.left_behind.clone() };
+        return judge_refusal(before, &refusal, pass);
+    }
+    let Some(left) = refusal.left_behind.as_ref().filter(|_| refusal.failure.is_none()) else {
+        return declined(refusal.clone());
+    };
+    let mut evidence = Evidence::new(before, None, left, Policies::default());
+    evidence.refused = Some(refusal.reason.clone());
+    let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
+    match findings.is_empty() {
+        true => Judgement { rules: statuses, ..refused(refusal.reason.clone()) },
+        false => Judgement {
+            verdict: Verdict::Violated(findings),
+            rules: statuses,
+            notes: Vec::new(),
+            acted: false,
+        },
+    }
+}
+
+/// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where values
+/// are executed, every rank; else the first one. Large worlds are represented by the first rank.
+fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
+    const MOST: u32 = Limit::Executed.standard() as u32;
+    let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
+    match options.ranks {
+        Ranks::One(number) if bakes_rank => vec![number % ranks.max(1)],
+        Ranks::All if bakes_rank && ranks <= MOST && executes(options.values) => (0..ranks).collect(),
+        _ => vec![0],
+    }
+}
+
+/// Whether the list differs, names aside: in what is called and what it is called on.
+fn has_moved(before: &Graph, after: &Graph) -> bool {
+    let place = |graph: &Graph, id: NodeId| {
+        let mut inputs = Vec::new();
+        graph.for_each_input(id, &mut |input| inputs.push(input));
+        (graph.node(id).op, inputs)
+    };
+    let is_same = |id: NodeId| {
+        let is_call = before.node(id).op == Op::Call;
+        place(before, id) == place(after, id) && (!is_call || before.target(id) == after.target(id))
+    };
+    before.len() != after.len() || !before.ids().all(is_same)
+}
+
+/// Whether graphs are executed, whatever a proof says.
+fn executes(values: Values) -> bool {
+    matches!(values, Values::Auto | Values::Execute | Values::Agree)
+}
+
+fn asked(options: &Options) -> Asked {
+    Asked {
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
+        execute: executes(options.values) || options.values == Values::ProofFirst,
+        only_in_doubt: options.values == Values::ProofFirst,
+        both: matches!(options.values, Values::Execute | Values::Agree),
+        agree: options.values == Values::Agree,
+        element_limit: options.element_limit,
+    }
+}
+
+/// What running the candidate again gave.
+#[derive(Default)]
+struct Again {
+    on_result: Option<Graph>,
+    renamed_plan: Option<Vec<Vec<String>>>,
+}
+
+fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Outcome) -> Again {
+    let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
+    let renamed = renamed(&case.graph);
+    let renamed_plan = candidate.run(&renamed, config, 0).ok().map(|outcome| {
+        let (before, after) = (Side::new(&renamed), Side::new(&outcome.repaired));
+        let correspondence = Correspondence::new(&before, &after);
+        let original = |launch: &usize| {
+            let name = before.graph.name(before.collectives.calls[*launch].node);
+            let position = name.strip_prefix("renamed_").and_then(|n| n.parse().ok());
+            position.map_or(name.to_string(), |n| case.graph.name(NodeId(n)).to_string())
+        };
+        correspondence.merges.iter().map(|merge| merge.members.iter().map(original).collect()).collect()
+    });
+    Again { on_result, renamed_plan }
+}
+
+/// The graph under other names, with its inputs in reverse order.
+fn renamed(graph: &Graph) -> Graph {
+    let renamed = graph.with_names(|id| format!("renamed_{}", id.0));
+    let mut editor = Editor::from_owned(renamed);
+    let inputs: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect();
+    if let Some(&first) = inputs.first() {
+        let mut anchor = first;
+        for &input in &inputs[1..] {
+            editor.move_before(Some(anchor), input);
+            anchor = input;
+        }
+    }
+    editor.finish()
+}
+
+/// Computes what two parts of the evidence need: at once where the graph is large, since each of them takes
+/// milliseconds there.
+fn both<A: Send, B: Send>(side: &Side, one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) {
+    /// Below this handing work to another thread costs more than it saves.
+    const LARGE: usize = 2000;
+    if side.graph.len() >= LARGE {
+        threads::both(one, other);
+    }
+}
+
+fn judge_outcomes_with<'a>(
+    side: Side<'a>,
+    after: Side<'a>,
+    pass: PassKind,
+    policies: Policies,
+    outcomes: &[(Option<u32>, &'a Outcome)],
+    options: &Options,
+    again: Again,
+) -> Judgement {
+    let before_in_order = in_order(side.graph, &side.edges);
+    let asked = match before_in_order {
+        true => asked(options),
+        // Nothing executes a list that is not in order: what it means is defined by its repair.
+        false => Asked { prove: false, execute: false, ..asked(options) },
+    };
+    let given: Vec<Given> = outcomes
+        .iter()
+        .map(|&(rank, outcome)| Given {
+            rank: rank.or((outcomes.len() > 1).then_some(0)),
+            unrepaired: outcome.unrepaired.as_ref(),
+            after: &outcome.repaired,
+        })
+        .collect();
+    let before = Arc::new(side);
+    let evidence = |graph: RankGraph<'a>| {
+        let mut evidence = Evidence::of_ranks(before.clone(), graph, policies.clone());
+        let (side, after, nodes) = (&*evidence.before, &*evidence.after, &*evidence.correspondence);
+        // The proof takes as long as all other evidence together.
+        let mut evaluated = None;
+        both(
+            side,
+            || evaluated = asked.prove.then(|| Evaluated::new(side, after, &evidence.own)),
+            || (side.dependences(), after.faults_given(side, nodes)),
+        );
+        evidence.expected_order = expected_order(&evidence, pass, before_in_order, options.references);
+        rules::prove_values(&mut evidence, asked, evaluated);
+        evidence
+    };
+    let graphs = rules::distinct(&given, Arc::new(after));
+    let mut all: Vec<Evidence> = threads::map(graphs, evidence);
+    let mut notes = rules::execute_values(&mut all, asked);
+    notes.extend(rules::contradicting_records(&before));
+    let Some((first, _)) = all.split_first_mut() else { return refused("there is no outcome".to_string()) };
+    first.again = if pass == PassKind::Repair { again.on_result } else { None };
+    first.renamed_plan = again.renamed_plan;
+    if asked.agree {
+        let (findings, unknown) = rules::contradictions(first);
+        let acted = has_acted(first);
+        return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };
+    }
+    let check = |evidence: &Evidence| {
+        let (findings, rules) = rules::check_all(evidence, pass);
+        OnRanks { ranks: evidence.own_ranks.clone(), findings, rules }
+    };
+    let (findings, rules) = rules::join(threads::map(all.iter().collect(), check));
+    let foreign = all.iter().find_map(rules::foreign_unrepaired);
+    let undecided = undecided(&rules).into_iter().chain(foreign).collect();
+    let acted = all.iter().any(has_acted);
+    Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
+}
+
+/// Whether the pass made a bucket, or moved a node.
+fn has_acted(evidence: &Evidence) -> bool {
+    !evidence.correspondence.merges.is_empty() || has_moved(evidence.before.graph, evidence.after.graph)
+}
+
+/// The order that a stable sort gives, where the pass promises it.
+fn expected_order<'a>(
+    evidence: &Evidence<'a>,
+    pass: PassKind,
+    before_in_order: bool,
+    references: &dyn References,
+) -> Option<Vec<&'a str>> {
+    if !evidence.policies.exact_order {
+        return None;
+    }
+    // What is in order stays as it is.
+    let (graph, in_order) = match (pass, &evidence.unrepaired) {
+        (PassKind::Repair, _) => (evidence.before.graph, before_in_order),
+        (_, Some(unrepaired)) => (unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges)),
+        _ => return None,
+    };
+    let order = if in_order { graph.ids().collect() } else { references.stable_order(graph)? };
+    Some(order.into_iter().map(|id| graph.name(id)).collect())
+}
+
+fn in_order(graph: &Graph, edges: &Edges) -> bool {
+    topological::violations(graph, edges).is_empty()
+}
+
+/// The rules that could not be decided, each with its reason. A policy applies only where it was asked for, so it counts as
+/// much as soundness.
+pub(crate) fn undecided(rules: &[(&'static str, RuleStatus)]) -> Vec<String> {
+    let why = |(id, status): &(&'static str, RuleStatus)| match status {
+        RuleStatus::Undecided(why) => Some(format!("{id}: {why}")),
+        _ => None,
+    };
+    rules.iter().filter_map(why).collect()
+}
+
+pub(crate) fn verdict(findings: Vec<Finding>, undecided: Vec<String>) -> Verdict {
+    match (findings.is_empty(), undecided.is_empty()) {
+        (false, _) => Verdict::Violated(findings),
+        (true, false) => Verdict::Undecided(undecided),
+        (true, true) => Verdict::Sound,
+    }
+}

@@ -1,0 +1,756 @@
+//! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
+
+use super::proved::{self, Packing, is_padded};
+use super::values::ValueResult;
+use super::{Checked, Evidence, Finding, Merge, Side, Stage};
+use crate::analysis::bytes::Overlap;
+use crate::analysis::sequences::Permuted;
+use crate::analysis::storages::Touch;
+use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
+use crate::graph::{Dtype, Graph, NodeId, Places};
+use crate::ops::{Collective, Kind};
+use crate::semantics::extents::Member;
+use crate::threads;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Every launch before survives or is carried by exactly one new launch, which carries nothing else.
+pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
+    let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
+    let mut findings = Vec::new();
+    for (launch, merges) in &c.carried_by {
+        let call = &before.collectives.calls[*launch];
+        let name = before.graph.name(call.node);
+        match merges.as_slice() {
+            [_] => {}
+            [] => {
+                findings.push(
+                    evidence
+                        .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} is lost"))
+                        .before_nodes(evidence, [call.node])
+                        .fact(format!("before, {name} is {}", describe(before.graph, call)))
+                        .then("after, it must be itself or a member of one bucket")
+                        .however("no node after has its name, and no new collective packs its input or delivers its value"),
+                );
+            }
+            several => {
+                let into: Vec<NodeId> =
+                    several.iter().map(|&m| after.collectives.calls[c.merges[m].launch].node).collect();
+                let names: Vec<&str> = into.iter().map(|&n| after.graph.name(n)).collect();
+                findings.push(
+                    evidence
+                        .finding(
+                            "comm/moved-exactly-once",
+                            Stage::After,
+                            format!("collective {name} is carried {} times", several.len()),
+                        )
+                        .before_nodes(evidence, [call.node])
+                        .after_nodes(evidence, into.iter().copied())
+                        .fact(format!("before, {name} is {}", describe(before.graph, call)))
+                        .then("one collective after carries it")
+                        .however(format!("its users read from {}", names.join(" and from "))),
+                );
+            }
+        }
+    }
+    let mut doubts = Vec::new();
+    for merge in &c.merges {
+        match payload_adds_up(evidence, merge) {
+            Payload::AddsUp => {}
+            Payload::Wrong(finding) => findings.push(*finding),
+            Payload::MayBePadded(why) => doubts.push(why),
+        }
+    }
+    for (id, twin) in c.survivors() {
+        let (Some(old), Some(new)) = (before.collectives.launch_at(id), after.collectives.launch_at(twin))
+        else {
+            continue;
+        };
+        let (old, new) = (&before.collectives.calls[old], &after.collectives.calls[new]);
+        if payload(before.graph, old).ne(payload(after.graph, new)) || !same_terms(old, new) {
+            let (p, q) = (describe(before.graph, old), describe(after.graph, new));
+            if p == q {
+                continue;
+            }
+            if same_terms(old, new) && may_be_equal(payload(before.graph, old), payload(after.graph, new)) {
+                let name = after.graph.name(twin);
+                doubts.push(format!("nothing is recorded of what {name} sends, and no rule gives its size"));
+                continue;
+            }
+            findings.push(
+                evidence
+                    .finding(
+                        "comm/moved-exactly-once",
+                        Stage::After,
+                        format!("collective {} was changed", before.graph.name(id)),
+                    )
+                    .before_nodes(evidence, [id])
+                    .then(format!("before, it is {p}"))
+                    .however(format!("after, it is {q}")),
+            );
+        }
+    }
+    match (findings.is_empty(), doubts.into_iter().next()) {
+        (true, Some(doubt)) => Checked::Undecided(doubt),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// Whether a new launch takes in what its members send.
+enum Payload {
+    AddsUp,
+    Wrong(Box<Finding>),
+    /// It takes in more, and it is not known what: why.
+    MayBePadded(String),
+}
+
+/// The bytes that a new launch takes in are those of its members, and maybe padding: where both graphs are proved to compute
+/// the same, the proof says what else it takes in.
+fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let call = &after.collectives.calls[merge.launch];
+    let name = after.graph.name(call.node);
+    if merge.members.is_empty() {
+        let finding = evidence
+            .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} came from nowhere"))
+            .after_nodes(evidence, [call.node])
+            .fact(format!("after, {name} is {}", describe(after.graph, call)))
+            .then("every new collective stands for collectives of the graph before")
+            .however("no erased collective has its input packed by it or its value delivered by it");
+        return Payload::Wrong(Box::new(finding));
+    }
+    // A cast may be folded, so members count with the dtype that they send: that of their result.
+    let sent = |graph: &Graph, call: &CollectiveCall| -> Option<i64> {
+        call.inputs.iter().try_fold(0i64, |sum, &input| {
+            let tensor = graph.tensor_of(input)?;
+            let result =
+                graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0)).unwrap_or(tensor);
+            let bytes = graph.numel(tensor)?.checked_mul(i64::from(result.dtype.itemsize()))?;
+            sum.checked_add(bytes)
+        })
+    };
+    let members = merge
+        .members
+        .iter()
+        .try_fold(0i64, |sum, &m| sum.checked_add(sent(before.graph, &before.collectives.calls[m])?));
+    let (Some(carried), Some(members)) = (sent(after.graph, call), members) else { return Payload::AddsUp };
+    if carried == members {
+        return Payload::AddsUp;
+    }
+    if carried > members {
+        match evidence.values.proof() {
+            Some(ValueResult::Equal(_)) if is_padded(evidence, merge) => return Payload::AddsUp,
+            Some(ValueResult::Equal(_) | ValueResult::Different(_)) => {}
+            Some(ValueResult::Unknown(_)) | None => {
+                return Payload::MayBePadded(format!(
+                    "{name} sends {carried} bytes per rank and its members {members}; whether the rest is padding \
+                     is not known"
+                ));
+            }
+        }
+    }
+    let names: Vec<&str> =
+        merge.members.iter().map(|&m| before.graph.name(before.collectives.calls[m].node)).collect();
+    let finding = evidence
+        .finding(
+            "comm/moved-exactly-once",
+            Stage::After,
+            format!("collective {name} does not carry its members' data"),
+        )
+        .after_nodes(evidence, [call.node])
+        .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
+        .fact(format!("{name} stands for {}", names.join(", ")))
+        .then(format!("together they send {members} bytes per rank"))
+        .however(format!("{name} sends {carried}"));
+    Payload::Wrong(Box::new(finding))
+}
+
+/// The choice of buckets is the same on every rank.
+pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
+    if evidence.ranks.len() < 2 {
+        return Checked::NotChecked("the outcome of one rank only was given".into());
+    }
+    let plan = |side: &Side, c: &super::Correspondence| -> Vec<Vec<String>> {
+        let mut plan: Vec<Vec<String>> = c
+            .merges
+            .iter()
+            .map(|merge| {
+                let names = merge.members.iter();
+                let node = |&m: &usize| evidence.before.collectives.calls[m].node;
+                names.map(|m| evidence.before.graph.name(node(m)).to_string()).collect()
+            })
+            .collect();
+        let _ = side;
+        plan.sort();
+        plan
+    };
+    let first = &evidence.ranks[0];
+    let expected = plan(&first.side, &first.correspondence);
+    let mut findings = Vec::new();
+    for other in &evidence.ranks[1..] {
+        let found = plan(&other.side, &other.correspondence);
+        if found == expected {
+            continue;
+        }
+        let only = |a: &[Vec<String>], b: &[Vec<String>]| {
+            let missing = a.iter().find(|bucket| !b.contains(bucket));
+            missing.map_or("no bucket that the other lacks".to_string(), |b| {
+                format!("bucket {{{}}}", b.join(", "))
+            })
+        };
+        let (mine, theirs) = (only(&expected, &found), only(&found, &expected));
+        let nodes: Vec<NodeId> = expected
+            .iter()
+            .chain(&found)
+            .find(|bucket| !(expected.contains(bucket) && found.contains(bucket)))
+            .map(|bucket| bucket.iter().filter_map(|name| evidence.before.graph.find(name)).collect())
+            .unwrap_or_default();
+        findings.push(
+            evidence
+                .finding(
+                    "comm/rank-invariant-choice",
+                    Stage::After,
+                    format!("ranks {} and {} chose different buckets", first.rank, other.rank),
+                )
+                .across_ranks()
+                .before_nodes(evidence, nodes)
+                .then(format!("rank {} has {mine}", first.rank))
+                .however(format!("rank {} has {theirs}", other.rank)),
+        );
+    }
+    match findings.is_empty() {
+        true => same_packing(evidence),
+        false => Checked::Findings(findings),
+    }
+}
+
+/// What meets in a collective is laid out alike on all ranks: a rank that packs its members in another order gets other
+/// ranks' pieces in the wrong places, though its graph would be right if all ranks ran it.
+fn same_packing(evidence: &Evidence) -> Checked {
+    let mut distinct: Vec<(u32, &Arc<Side>)> = Vec::new();
+    for outcome in &evidence.ranks {
+        if !distinct.iter().any(|(_, side)| Arc::ptr_eq(side, &outcome.side)) {
+            distinct.push((outcome.rank, &outcome.side));
+        }
+    }
+    if distinct.len() < 2 {
+        return Checked::Findings(Vec::new());
+    }
+    let packed: Vec<Packing> =
+        threads::map(distinct.iter().collect(), |(_, side)| proved::packing(&evidence.before, side));
+    let (first, rest) = match packed.split_first() {
+        Some((first, rest)) => (first, rest),
+        None => return Checked::Findings(Vec::new()),
+    };
+    let mut unknown = None;
+    let mut findings = Vec::new();
+    for ((rank, side), other) in distinct[1..].iter().zip(rest) {
+        // Launches meet on their group. Another number of them is found by their order.
+        let own = on_groups(distinct[0].1, first);
+        let met = on_groups(side, other);
+        let pairs = own.iter().filter_map(|(group, launches)| Some((launches, met.get(group)?)));
+        let pairs = pairs.filter(|(a, b)| a.len() == b.len()).flat_map(|(a, b)| a.iter().zip(b));
+        // Which of a rank's launches it is says nothing: those on other groups may stand elsewhere.
+        let packed = |members: &[Member]| -> Vec<_> {
+            members.iter().map(|m| (m.before, m.after.payload, m.elements.clone())).collect()
+        };
+        let differs = |&(&a, &b): &(&usize, &usize)| packed(&first.members[a]) != packed(&other.members[b]);
+        let Some((&launch, &met)) = pairs.into_iter().find(differs) else { continue };
+        let (own, theirs) =
+            (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[met]));
+        if !first.is_known[launch] || !other.is_known[met] {
+            unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
+            continue;
+        }
+        let calls = &evidence.before.collectives.calls;
+        let order = |members: &[Member]| {
+            let name = |member: &Member| {
+                calls.get(member.before.launch).map(|call| evidence.before.graph.name(call.node))
+            };
+            let names: Vec<&str> = members.iter().filter_map(name).collect();
+            names.join(", ")
+        };
+        findings.push(
+            evidence
+                .finding(
+                    "comm/rank-invariant-choice",
+                    Stage::After,
+                    format!("ranks {} and {rank} pack one bucket in different ways", distinct[0].0),
+                )
+                .across_ranks()
+                .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
+                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
+        );
+    }
+    match (findings.is_empty(), unknown) {
+        (true, Some(why)) => Checked::Undecided(why),
+        _ => Checked::Findings(findings),
+    }
+}
+
+/// The launches on each group, in list order, by their places among those of `packing`.
+fn on_groups(side: &Side, packing: &Packing) -> BTreeMap<String, Vec<usize>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, &node) in packing.nodes.iter().enumerate() {
+        let call = side.collectives.launch_at(node).map(|launch| &side.collectives.calls[launch]);
+        groups.entry(call.map_or(String::new(), |call| call.group.to_string())).or_default().push(index);
+    }
+    groups
+}
+
+/// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.
+pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
+    if evidence.ranks.len() < 2 {
+        return Checked::NotChecked(
+            "the outcome of one rank only was given; ranks that run one graph agree with themselves".into(),
+        );
+    }
+    let Some(world) = evidence.before.graph.world.assume_mesh() else {
+        return Checked::Undecided("the world has too many ranks".into());
+    };
+    // Ranks with one graph share what it launches.
+    let mut distinct: Vec<(&Arc<Side>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
+    let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (i, outcome) in evidence.ranks.iter().enumerate() {
+        let known = distinct.iter().position(|(side, _)| Arc::ptr_eq(side, &outcome.side));
+        let known = known.unwrap_or_else(|| {
+            distinct.push((&outcome.side, sequences(&outcome.side)));
+            distinct.len() - 1
+        });
+        by_rank.entry(outcome.rank).or_insert((i, known));
+    }
+    let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
+    let (mut findings, mut unknown) = (Vec::new(), None);
+    for group in &world.groups {
+        for instance in &group.instances {
+            let present: Vec<(usize, usize)> =
+                instance.iter().filter_map(|rank| by_rank.get(rank).copied()).collect();
+            let Some((&(first, first_graph), others)) = present.split_first() else { continue };
+            let first = &evidence.ranks[first];
+            let expected = launches(first_graph, &group.name);
+            // Ranks with one graph are told of once.
+            let mut told: Vec<usize> = Vec::new();
+            for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
+                if told.contains(&graph) {
+                    continue;
+                }
+                let other = &evidence.ranks[other];
+                let found = launches(graph, &group.name);
+                let mut parts = (0..expected.len().max(found.len()))
+                    .filter(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
+                // What is not recorded is no difference.
+                let parts = parts.find(|&i| {
+                    let pair = expected.get(i).zip(found.get(i));
+                    let may_meet =
+                        pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
+                    if may_meet && unknown.is_none() {
+                        let name = first.side.graph.name(expected[i].0);
+                        unknown = Some(format!("it is not recorded on all ranks what {name} sends"));
+                    }
+                    !may_meet
+                });
+                let same_names = || {
+                    let name = |side: &'_ Side, launched: &Launched| side.graph.name(launched.0).to_string();
+                    let mut pairs = expected.iter().zip(found);
+                    pairs.all(|(a, b)| name(&first.side, a) == name(&other.side, b))
+                };
+                let exchanged = || match exchanged(expected, found, same_names) {
+                    Permuted::Order { at, elsewhere } => Some((at, Some(elsewhere))),
+                    Permuted::Same | Permuted::Not => None,
+                };
+                let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
+                let tell = |rank: u32, entry: Option<&Launched>, side: &Side| match entry {
+                    Some((node, what, _)) => {
+                        format!("rank {rank} launches {} ({what})", side.graph.name(*node))
+                    }
+                    None => format!("rank {rank} launches nothing more"),
+                };
+                let mut finding = evidence
+                    .finding(
+                        "rewrite/collectives",
+                        Stage::After,
+                        format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
+                    )
+                    .across_ranks()
+                    .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
+                    .then(tell(first.rank, expected.get(at), &first.side))
+                    .however(match elsewhere {
+                        None => format!(
+                            "{}: the two are taken for one collective, or wait for ever",
+                            tell(other.rank, found.get(at), &other.side)
+                        ),
+                        Some(elsewhere) => format!(
+                            "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
+                            tell(other.rank, found.get(at), &other.side),
+                            first.rank
+                        ),
+                    });
+                if let Some((node, ..)) = expected.get(at) {
+                    finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
+                }
+                told.push(graph);
+                findings.push(finding);
+            }
+        }
+    }
+    if findings.is_empty() {
+        findings.extend(circle(evidence, &world, false));
+    }
+    // A device may run one communication after the other, and then waits at each.
+    if findings.is_empty()
+        && unknown.is_none()
+        && let Some(circle) = circle(evidence, &world, true)
+    {
+        let waits = circle.facts.first().map_or("", String::as_str);
+        unknown =
+            Some(format!("devices that run one communication at a time would wait for each other: {waits}"));
+    }
+    match unknown.filter(|_| findings.is_empty()) {
+        Some(why) => Checked::Undecided(why),
+        None => Checked::Findings(findings),
+    }
+}
+
+/// Whether two launches may be one collective, as far as their sizes and dtypes are known.
+fn may_meet((a, x): (&Side, NodeId), (b, y): (&Side, NodeId)) -> bool {
+    let launch = |side: &Side, node| side.collectives.launch_at(node);
+    let (Some(x), Some(y)) = (launch(a, x), launch(b, y)) else { return false };
+    let (x, y) = (&a.collectives.calls[x], &b.collectives.calls[y]);
+    same_terms(x, y) && may_be_equal(payload(a.graph, x), payload(b.graph, y))
+}
+
+/// A launch, with what must agree between ranks, and with what it computes.
+type Launched = (NodeId, String, Computed);
+
+/// Whether two ranks launch the same on a group, by what each launch computes, and in another order. Numbers alone that
+/// trade places, and no `names`, may be those of each rank.
+fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> bool) -> Permuted {
+    let by = |number: fn(&Computed) -> u64| {
+        let numbers = |of: &[Launched]| of.iter().map(|launched| number(&launched.2)).collect::<Vec<u64>>();
+        Permuted::new(&numbers(first), &numbers(second))
+    };
+    match by(|computed| computed.exact) {
+        // Numbers may be other ones on each rank: the slots of a buffer, for one.
+        Permuted::Not => by(|computed| computed.rough),
+        Permuted::Order { .. } if by(|computed| computed.rough) == Permuted::Same && same_names() => {
+            Permuted::Same
+        }
+        decided => decided,
+    }
+}
+
+/// The launches on each group, in list order.
+fn sequences<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<Launched>> {
+    let computed = computed(side.graph);
+    let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
+    for call in &side.collectives.calls {
+        let GroupName::Text(group) = call.group else { continue };
+        let launched = (call.node, describe(side.graph, call), computed[call.node.index()]);
+        sequences.entry(group).or_default().push(launched);
+    }
+    sequences
+}
+
+/// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
+/// and goes on when all ranks of that launch's group have launched it.
+/// If `one_at_a_time`, every rank blocks at a launch already; messages aside, which need a partner and no more.
+fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool) -> Option<Finding> {
+    // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
+    let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
+    let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
+    let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
+        evidence.ranks.iter().map(|r| program(&r.side, &places, one_at_a_time)).collect();
+    let mut at = vec![0usize; programs.len()];
+    let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
+    let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
+        let Some((instance, _)) = places.instance_of(group, rank) else { return true };
+        let members = world.groups[group].instances[instance].iter();
+        members
+            .filter(|r| ranks.contains(r))
+            .all(|&r| launched.get(&(group, instance, r)).is_some_and(|&count| count > number))
+    };
+    loop {
+        let mut moved = false;
+        for (i, program) in programs.iter().enumerate() {
+            while let Some(&(is_wait, group, number, _)) = program.get(at[i]) {
+                if is_wait && !ready(&launched, group, number, ranks[i]) {
+                    break;
+                }
+                if !is_wait && let Some((instance, _)) = places.instance_of(group, ranks[i]) {
+                    *launched.entry((group, instance, ranks[i])).or_insert(0) += 1;
+                }
+                at[i] += 1;
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    let stuck: Vec<usize> = (0..programs.len()).filter(|&i| at[i] < programs[i].len()).collect();
+    if stuck.is_empty() {
+        return None;
+    }
+    let mut finding = evidence.finding(
+        "rewrite/collectives",
+        Stage::After,
+        format!("{} ranks wait for each other", stuck.len()),
+    );
+    for &i in stuck.iter().take(4) {
+        let (_, group, number, node) = programs[i][at[i]];
+        let graph = evidence.ranks[i].side.graph;
+        let name = &world.groups[group].name;
+        let lacking = stuck.iter().find(|&&j| {
+            places.instance_of(group, ranks[j]).map(|x| x.0)
+                == places.instance_of(group, ranks[i]).map(|x| x.0)
+                && j != i
+        });
+        let who = lacking.map_or("another rank".to_string(), |&j| format!("rank {}", ranks[j]));
+        finding = finding.fact(format!(
+            "rank {} waits at {} for launch {number} on group {name}, which {who} has not made",
+            ranks[i],
+            graph.name(node)
+        ));
+        if evidence.after.graph.find(graph.name(node)).is_some() && i == 0 {
+            finding = finding.after_nodes(evidence, [node]);
+        }
+    }
+    Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
+}
+
+fn program(side: &Side, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
+    let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
+    for (launch, call) in side.collectives.calls.iter().enumerate() {
+        events.push((call.node, false, launch));
+        let is_message = matches!(call.kind, Collective::Send | Collective::Recv | Collective::PointToPoint);
+        if one_at_a_time && !is_message {
+            events.push((call.node, true, launch));
+        }
+        events.extend(side.collectives.waits[launch].iter().map(|&wait| (wait, true, launch)));
+    }
+    events.sort();
+    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut number_of = vec![None; side.collectives.calls.len()];
+    let mut program = Vec::new();
+    for (node, is_wait, launch) in events {
+        let GroupName::Text(name) = side.collectives.calls[launch].group else { continue };
+        let Some(group) = places.group(name) else { continue };
+        if !is_wait {
+            let count = numbers.entry(group).or_insert(0);
+            number_of[launch] = Some(*count);
+            *count += 1;
+        }
+        if let Some(number) = number_of[launch] {
+            program.push((is_wait, group, number, node));
+        }
+    }
+    program
+}
+
+/// Every launch is waited for exactly once, before any use.
+pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
+    // What the input already has is no fault of the pass.
+    let excused: Vec<(String, String)> = faults_of_waiting(&evidence.before)
+        .into_iter()
+        .map(|f| (evidence.before.graph.name(f.node).to_string(), f.kind.to_string()))
+        .collect();
+    let mut findings = Vec::new();
+    for (side, stage) in evidence.stages() {
+        // A list that is still to be sorted does not say what runs meanwhile.
+        let faults = match std::ptr::eq(side, &*evidence.after) {
+            true => faults_of_waiting(side),
+            false => faults_of_waits(side),
+        };
+        for fault in faults {
+            let name = side.graph.name(fault.node);
+            // To wait for what is there already does nothing.
+            if evidence.policies.waits_again && ["twice", "idle"].contains(&fault.kind) {
+                continue;
+            }
+            if excused.iter().any(|(n, k)| n == name && k == fault.kind) {
+                continue;
+            }
+            let finding = evidence
+                .finding("rewrite/in-flight", stage, fault.title)
+                .side_nodes(evidence, side, fault.nodes.iter().copied())
+                .then(fault.then)
+                .however(fault.however);
+            let known = |f: &Finding| f.title == finding.title;
+            if !findings.iter().any(known) {
+                findings.push(finding);
+            }
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// A launch without its one wait, or a reader that does not wait.
+pub(super) struct WaitFault {
+    pub(super) node: NodeId,
+    pub(super) kind: &'static str,
+    pub(super) title: String,
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) then: String,
+    pub(super) however: String,
+}
+
+/// What is wrong with the waits of one graph, and with what runs before them.
+pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
+    let mut faults = faults_of_waits(side);
+    faults.extend(writes_into_what_is_sent(side));
+    faults
+}
+
+/// What is wrong with the waits of one graph, in whatever order its list is.
+fn faults_of_waits(side: &Side) -> Vec<WaitFault> {
+    let (graph, collectives) = (side.graph, &side.collectives);
+    let mut faults = Vec::new();
+    for (launch, call) in collectives.calls.iter().enumerate() {
+        let name = graph.name(call.node);
+        let results = if call.coalesced { call.inputs.len() } else { 1 };
+        // In place and `out=` results may be waited for through the buffer, and a send or barrier returns nothing
+        // to wait for: only what returns its value must be waited for through it.
+        let waits = &collectives.waits[launch];
+        let waits_all = waits.iter().any(|&w| {
+            matches!(side.ops.get(graph, w).kind, Kind::Wait)
+                && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))
+        });
+        if waits.is_empty() && !side.edges.users(call.node).is_empty() {
+            faults.push(WaitFault {
+                node: call.node,
+                kind: "never",
+                title: format!("{name} is never waited for"),
+                nodes: vec![call.node],
+                then: format!("the value of {name} is undefined until it is waited for"),
+                however: format!(
+                    "no node waits for it, and {} reads it",
+                    graph.name(side.edges.users(call.node)[0])
+                ),
+            });
+        }
+        if waits.len() > results && !waits_all {
+            let names: Vec<&str> = waits.iter().map(|&w| graph.name(w)).collect();
+            faults.push(WaitFault {
+                node: call.node,
+                kind: "twice",
+                title: format!("{name} is waited for {} times", waits.len()),
+                nodes: std::iter::once(call.node).chain(waits.iter().copied()).collect(),
+                then: format!("{name} has {results} result{}", if results == 1 { "" } else { "s" }),
+                however: format!("{} all wait for it", names.join(", ")),
+            });
+        }
+    }
+    for id in graph.ids() {
+        let is_wait = side.is_wait(id);
+        let is_getitem = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::GetItem));
+        if is_wait || (is_getitem && collectives.launch_of_value(id).is_some()) {
+            continue;
+        }
+        for &input in side.edges.inputs(id) {
+            if let Some(launch) = collectives.launch_of_value(input)
+                && collectives.launch_at(id) != Some(launch)
+            {
+                let (user, start) = (graph.name(id), graph.name(collectives.calls[launch].node));
+                faults.push(WaitFault {
+                    node: id,
+                    kind: "raw",
+                    title: format!("{user} uses the value of {start} before it is waited for"),
+                    nodes: vec![id, collectives.calls[launch].node],
+                    then: format!("the value of {start} is undefined until its wait"),
+                    however: format!("{user} reads {} itself", graph.name(input)),
+                });
+            }
+        }
+    }
+    for &wait in &collectives.idle_waits {
+        faults.push(WaitFault {
+            node: wait,
+            kind: "idle",
+            title: format!("{} waits for nothing", graph.name(wait)),
+            nodes: vec![wait],
+            then: "a wait makes the value of one collective usable".into(),
+            however: "what it receives is no collective's value".into(),
+        });
+    }
+    faults
+}
+
+/// Writes into what a launch sends, before anybody has waited for it.
+fn writes_into_what_is_sent(side: &Side) -> Vec<WaitFault> {
+    let (graph, storages) = (side.graph, side.storages());
+    let mut faults = Vec::new();
+    for (launch, call) in side.collectives.calls.iter().enumerate() {
+        let Some(&wait) = side.collectives.waits[launch].iter().min() else { continue };
+        for part in
+            call.inputs.iter().flat_map(|&input| storages.all_parts(input)).filter(|part| part.certain)
+        {
+            let meanwhile =
+                storages.accesses_after(part.storage, call.node).take_while(|access| access.node < wait);
+            let is_over = |access: &&Access| {
+                let is_sent = access.part.bytes.overlap(part.bytes) == Overlap::Yes;
+                access.touch == Touch::Write && access.part.certain && is_sent
+            };
+            let Some(write) = meanwhile.into_iter().find(is_over) else { continue };
+            let [writer, start, end] = [write.node, call.node, wait].map(|id| graph.name(id));
+            faults.push(WaitFault {
+                node: write.node,
+                kind: "sent",
+                title: format!("{writer} writes into what {start} sends"),
+                nodes: vec![write.node, call.node, wait],
+                then: format!("what {start} sends stays as it is until {end}"),
+                however: format!("{writer} writes into it before {end}"),
+            });
+        }
+    }
+    faults
+}
+
+/// Whether two launches agree in all but what they move.
+fn same_terms(a: &CollectiveCall, b: &CollectiveCall) -> bool {
+    let terms = |call: &CollectiveCall| (call.kind, call.group_size);
+    terms(a) == terms(b) && a.reduce_op == b.reduce_op && a.group == b.group
+}
+
+/// A dtype or a number of elements, where recorded.
+type Moved = (Option<Dtype>, Option<i64>);
+
+/// What a launch moves: its dtype, and the elements of each input.
+fn payload<'a>(graph: &'a Graph, call: &'a CollectiveCall) -> impl Iterator<Item = Moved> + use<'a> {
+    let tensor = graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0));
+    let dtype = std::iter::once((tensor.map(|t| t.dtype), None));
+    dtype.chain(call.inputs.iter().map(|&input| (None, graph.tensor_of(input).and_then(|t| graph.numel(t)))))
+}
+
+/// Whether two launches move the same as far as their sizes and dtypes are known.
+fn may_be_equal(a: impl Iterator<Item = Moved>, b: impl Iterator<Item = Moved>) -> bool {
+    fn may_be<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+        a.is_none() || b.is_none() || a == b
+    }
+    let (a, b): (Vec<Moved>, Vec<Moved>) = (a.collect(), b.collect());
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| may_be(a.0, b.0) && may_be(a.1, b.1))
+}
+
+/// What must agree: kind, group, reduction, dtype and sizes.
+pub(super) fn describe(graph: &Graph, call: &CollectiveCall) -> String {
+    let mut text = call.kind.name().to_string();
+    if let Some(op) = call.reduce_op {
+        text += &format!(" {op}");
+    }
+    text += &format!(" on group {}", call.group);
+    if let Some(size) = call.group_size {
+        text += &format!(" of {size}");
+    }
+    let sizes: Vec<String> = call
+        .inputs
+        .iter()
+        .map(|&input| match graph.tensor_of(input) {
+            Some(tensor) => match graph.numel(tensor) {
+                Some(n) => n.to_string(),
+                None => "?".into(),
+            },
+            None => "?".into(),
+        })
+        .collect();
+    let dtype = graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0)).map(|t| t.dtype.name());
+    text + &format!(", {} of {} elements", dtype.unwrap_or("?"), sizes.join(" + "))
+}
