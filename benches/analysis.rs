@@ -17,15 +17,16 @@ use graph_oracle::analysis::{
 use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Value, World};
 use graph_oracle::ops::Ops;
+use graph_oracle_benches::project;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn read(path: &Path) -> Option<Graph> {
     files::read_path(path).ok()?.into_graph()
 }
 
 fn graphs() -> Vec<(String, Graph)> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = project();
     let small = read(&root.join("corpus/real/small_fsdp12_joint.json.gz")).expect("a captured graph");
     let mut graphs = vec![("small_fsdp12_joint".to_string(), small)];
     for name in ["llama3_8b_bw_64_1d", "llama3_8b_bw_64_1d_after_bucket_ag_rs"] {

@@ -11,8 +11,9 @@ use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Out, Value};
 use graph_oracle::passes::bucketing::{Config, bucket};
 use graph_oracle::passes::repair::stable_topological_sort;
+use graph_oracle_benches::project;
 use std::cell::LazyCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A training step of `layers` sharded layers on `ranks` ranks: per layer `weights` parameters, each cast, gathered
 /// and used forward, and their gradients reduced backward; chains of elementwise nodes stand for the compute.
@@ -80,7 +81,7 @@ fn fsdp(layers: usize, weights: usize, chain: usize, ranks: i64) -> Graph {
 
 /// The recorded graph, beside the repository or beside the folder of its work trees.
 fn recorded() -> Option<Graph> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = project();
     let file = "shared/graphs/llama3_8b_bw_64_1d.json.gz";
     let path: PathBuf =
         project.ancestors().skip(1).take(2).map(|folder| folder.join(file)).find(|p| p.is_file())?;

@@ -11,15 +11,16 @@ use graph_oracle::case::PassConfig;
 use graph_oracle::files;
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values};
+use graph_oracle_benches::project;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn read(path: &Path) -> Option<Graph> {
     files::read_path(path).ok()?.into_graph()
 }
 
 fn pairs() -> Vec<(String, Graph, Outcome)> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = project();
     let mut pairs = Vec::new();
     let small = read(&root.join("corpus/real/small_fsdp12_joint.json.gz")).expect("a captured graph");
     let outcome = Reference.run(&small, &PassConfig::new("bucketing"), 0).expect("an outcome");

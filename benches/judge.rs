@@ -13,6 +13,7 @@ use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::files;
 use graph_oracle::generate::{Config, case};
 use graph_oracle::judge::{self, Options, Values};
+use graph_oracle_benches::project;
 use std::hint::black_box;
 use std::path::Path;
 
@@ -45,7 +46,7 @@ fn generated(c: &mut Criterion) {
 
 /// What `check bucketing BEFORE AFTER` does after its arguments are parsed.
 fn files(c: &mut Criterion) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = project();
     let folders = folder.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
     let Some(folder) = folders.into_iter().find(|folder| folder.exists()) else {
         println!("skipped: there are no recorded graphs beside the project");

@@ -7,9 +7,6 @@
 
 #![allow(missing_docs)]
 
-#[path = "common/program.rs"]
-mod program;
-
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::generate::Layers;
 use graph_oracle::memory::profile::{not_placeholder, recorded_ledger};
@@ -17,6 +14,7 @@ use graph_oracle::memory::replay::{Options, replay};
 use graph_oracle::memory::scheduler::orders::{bfs, dfs, lpmf};
 use graph_oracle::memory::scheduler::{Planning, Timeline};
 use graph_oracle::memory::{Devices, profile};
+use graph_oracle_benches::program;
 use program::program;
 use std::hint::black_box;
 use std::time::Duration;

@@ -8,9 +8,6 @@
 
 #![allow(missing_docs)]
 
-#[path = "common/joint.rs"]
-mod long;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use graph_oracle::candidates::{Candidate, Place, Reference, judging};
 use graph_oracle::case::Case;
@@ -18,7 +15,7 @@ use graph_oracle::generate::joint::{self, Config};
 use graph_oracle::judge::partition::judge_partition;
 use graph_oracle::judge::{self, Options, Values};
 use graph_oracle::rules::partition::PartitionConfig;
-use long::{long, replayed};
+use graph_oracle_benches::joint::{long, replayed};
 use std::hint::black_box;
 
 fn cut(c: &mut Criterion) {

@@ -8,6 +8,7 @@
 
 use criterion::{Criterion, Throughput};
 use graph_oracle::format::json;
+use graph_oracle_benches::project;
 use std::hint::black_box;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const RECORDED: [&str; 3] = ["llama3_8b_bw_64_1d", "dsv3_fw_64", "ap_llama_cpu_1
 const CORPUS: [&str; 2] = ["small_fsdp12_joint", "small_ddp_step_functional"];
 
 fn inputs() -> Vec<(&'static str, PathBuf)> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = project();
     let shared = project.ancestors().skip(1).take(2).map(|folder| folder.join("shared/graphs"));
     let find = |folder: &Path, names: &'static [&'static str]| -> Vec<(&'static str, PathBuf)> {
         let files = names.iter().map(|&name| (name, folder.join(format!("{name}.json.gz"))));

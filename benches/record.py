@@ -49,7 +49,7 @@ def checks():
         if kind in FAMILIES:
             yield str(name), ["check", kind, name]
             # The outcome that is recorded in a case says nothing of what candidates do with its graph.
-            for candidate in sorted(set(re.findall(r"^expect (\w+) ", path.read_text(), re.M)) - {"outcome", "input"}):
+            for candidate in sorted(set(re.findall(r"^expect ([\w-]+) ", path.read_text(), re.M)) - {"outcome", "input"}):
                 yield f"{name}.{candidate}", ["check", kind, name, "--candidate", candidate]
     for forward in sorted(ROOT.glob("corpus/real/partition/*_fw.json.gz")):
         stem = forward.name.removesuffix("_fw.json.gz")

@@ -16,11 +16,6 @@
 
 #![allow(missing_docs)]
 
-#[path = "common/joint.rs"]
-mod joint;
-#[path = "common/program.rs"]
-mod program;
-
 use graph_oracle::analysis::validate::validate;
 use graph_oracle::candidates::{Candidate, Place, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
@@ -38,12 +33,13 @@ use graph_oracle::passes::schedule::{self, Pass, schedule};
 use graph_oracle::rules::memory::MemoryConfig;
 use graph_oracle::rules::partition::PartitionConfig;
 use graph_oracle::simulate::{Estimates, Programs, simulate};
+use graph_oracle_benches::{joint, program};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Instant;
 
 /// How a child process is told what to measure: a family and a size.
-const MEASURE: &str = "GRAPH_ORACLE_SCALE";
+const MEASURE: &str = "GRAPH_ORACLE_MEASURE";
 
 const FAMILIES: [&str; 4] = ["bucketing", "partition", "schedule", "memory"];
 const LLAMA: &str = "llama3_405b";

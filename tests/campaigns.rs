@@ -77,8 +77,16 @@ fn a_place_that_cannot_be_written_to_is_told_first() {
     let inside = format!("{file}/repro");
     let started = Instant::now();
     for option in ["--repro", "--out"] {
-        let run =
-            program(&["fuzz", "bucketing", "--candidate", "K1", "--cases", "10000000", option, &inside]);
+        let run = program(&[
+            "fuzz",
+            "bucketing",
+            "--candidate",
+            "bucket-direct-dependence",
+            "--cases",
+            "10000000",
+            option,
+            &inside,
+        ]);
         assert_eq!(run.status.code(), Some(2), "{}", text(&run.stdout));
         assert!(text(&run.stderr).contains(&inside), "{}", text(&run.stderr));
     }
@@ -86,10 +94,22 @@ fn a_place_that_cannot_be_written_to_is_told_first() {
     // Of two candidates the first one's findings are told although the second one has no place.
     let out = scratch.path("out");
     std::fs::create_dir_all(&out).unwrap();
-    std::fs::write(format!("{out}/K2"), "").unwrap();
-    let both =
-        ["fuzz", "bucketing", "--candidate", "K1", "--candidate", "K2", "--cases", "60", "--out", &out];
+    std::fs::write(format!("{out}/bucket-no-key"), "").unwrap();
+    let both = [
+        "fuzz",
+        "bucketing",
+        "--candidate",
+        "bucket-direct-dependence",
+        "--candidate",
+        "bucket-no-key",
+        "--cases",
+        "20",
+        "--reduce-seconds",
+        "1",
+        "--out",
+        &out,
+    ];
     let both = program(&both);
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stdout));
-    assert!(text(&both.stdout).contains("finding 1: ") && text(&both.stderr).contains("K2"));
+    assert!(text(&both.stdout).contains("finding 1: ") && text(&both.stderr).contains("bucket-no-key"));
 }

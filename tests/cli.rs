@@ -522,7 +522,7 @@ fn a_campaign_sets_an_option_of_every_case() {
     let store = scratch.path("store");
     let fuzz = |set: &[&str]| {
         let start =
-            ["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "40", "--reduce-seconds", "2"];
+            ["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "20", "--reduce-seconds", "1"];
         program(&[&start[..], &["--out", &store], set].concat())
     };
     let run = fuzz(&["--set", "mode=default", "--set", "cap=1MiB"]);
@@ -607,10 +607,10 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
         ("partition", "reference", 0),
         ("schedule", "reference", 0),
         ("memory", "reference", 0),
-        ("schedule", "K8b", 1),
-        ("memory", "K18a", 1),
+        ("schedule", "schedule-write-before-read", 1),
+        ("memory", "memory-freed-with-base", 1),
     ] {
-        let output = program(&["fuzz", pass, "--candidate", candidate, "--cases", "60", "--jobs", "1"]);
+        let output = program(&["fuzz", pass, "--candidate", candidate, "--cases", "30", "--jobs", "1"]);
         assert_eq!(
             status(&output),
             expected,
@@ -619,10 +619,13 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
             text(&output.stderr)
         );
     }
-    for (pass, candidate) in
-        [("bucketing", "K2"), ("bucketing", "K6w"), ("bucketing", "K22a"), ("partition", "reference")]
-    {
-        let agree = program(&["fuzz", pass, "--candidate", candidate, "--cases", "60", "--values", "agree"]);
+    for (pass, candidate) in [
+        ("bucketing", "bucket-no-key"),
+        ("bucketing", "bucket-lost-waits"),
+        ("bucketing", "bucket-first-group-of-size"),
+        ("partition", "reference"),
+    ] {
+        let agree = program(&["fuzz", pass, "--candidate", candidate, "--cases", "30", "--values", "agree"]);
         assert_eq!(status(&agree), 0, "{candidate}: {}{}", text(&agree.stdout), text(&agree.stderr));
     }
     let window = program(&["fuzz", "memory", "--graph", "corpus/real/small_mlp_joint.json.gz"]);

@@ -1,10 +1,9 @@
 use graph_oracle::fuzzing::deadlock::check_source;
 use graph_oracle::generate::Seeded;
 
-/// `GRAPH_ORACLE_PROGRAMS` says how many programs; 100000 take about ten minutes in debug.
 #[test]
 fn agrees_with_a_search_through_all_interleavings() {
-    let count = std::env::var("GRAPH_ORACLE_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(400u64);
+    let count = crate::common::scale::scaled(200);
     let compared: Vec<_> = (0..count).map(|case| check_source(&mut Seeded::case(7, case))).collect();
     let finish = compared.iter().filter(|c| c.finish).count();
     let states: usize = compared.iter().map(|c| c.states).sum();

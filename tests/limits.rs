@@ -243,7 +243,7 @@ fn a_world_without_ranks_and_seeds_without_end() {
         assert_eq!(status, Some(2), "{text}");
         assert!(text.contains("the world has no ranks"), "{text}");
     }
-    let (status, text) = said(&[&"score", &"K1", &"--seeds", &"18446744073709551615"]);
+    let (status, text) = said(&[&"score", &"bucket-direct-dependence", &"--seeds", &"18446744073709551615"]);
     assert_eq!(status, Some(2), "{text}");
     assert!(text.contains("1000000"), "{text}");
 }

@@ -4,6 +4,7 @@
 //! collective takes its input or gives its result, in graphs without collectives where a matrix product is. In deep
 //! chains large numbers overflow on both sides, and NaN equals NaN: that is no evidence.
 
+use crate::common::scale::scaled;
 use graph_oracle::analysis::Collectives;
 use graph_oracle::candidates::{Outcome, judging};
 use graph_oracle::case::PassConfig;
@@ -12,9 +13,6 @@ use graph_oracle::graph::{Editor, Graph, NodeId, Value};
 use graph_oracle::judge::{self, Judgement, Options, Values, Verdict};
 use graph_oracle::ops::{Kind, Ops};
 use std::path::Path;
-
-/// Places tried in one graph: the first, the last, and others at equal distances.
-const MOST_SPOTS: usize = 9;
 
 fn read(name: &str) -> Graph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/real").join(format!("{name}.json.gz"));
@@ -60,7 +58,8 @@ fn spots(graph: &Graph) -> Vec<Spot> {
 
 fn some(spots: Vec<Spot>) -> Vec<Spot> {
     let last = spots.len().saturating_sub(1);
-    let count = spots.len().min(MOST_SPOTS);
+    // The first, the last, and others at equal distances.
+    let count = spots.len().min(scaled(2) as usize);
     (0..count).map(|i| spots[i * last / (count - 1).max(1)]).collect()
 }
 

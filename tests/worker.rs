@@ -90,10 +90,10 @@ fn judged(worker: &Worker) -> Finding {
 #[test]
 fn a_worker_finds_what_its_candidate_finds_in_process() {
     for (name, pass, cases) in [
-        ("K1", PassKind::Bucketing, 4),
-        ("K15a", PassKind::Partition, 2),
-        ("K19", PassKind::Schedule, 4),
-        ("K18a", PassKind::Memory, 6),
+        ("bucket-direct-dependence", PassKind::Bucketing, 4),
+        ("partition-saves-tagged", PassKind::Partition, 2),
+        ("schedule-reads-in-flight", PassKind::Schedule, 4),
+        ("memory-freed-with-base", PassKind::Memory, 6),
     ] {
         let in_process = candidates::find(name).unwrap();
         let worker = Worker::start(&served(name), Limits::default()).unwrap();
@@ -553,14 +553,15 @@ fn two_implementations_are_held_against_each_other() {
         let output = program(&[&common, new].concat());
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let (status, text) = run(&["--worker", &served("K1")], "reference");
+    let (status, text) = run(&["--worker", &served("bucket-direct-dependence")], "reference");
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("got worse, by cases:") && text.contains("nothing got better"), "{text}");
     assert!(text.contains("worse: bucket/members-independent, reduced to "), "{text}");
-    let (status, text) = run(&["--candidate", "reference"], &served("K1"));
+    let (status, text) = run(&["--candidate", "reference"], &served("bucket-direct-dependence"));
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("nothing got worse") && text.contains("got better, by cases:"), "{text}");
-    let (status, text) = run(&["--candidate", "K1"], &served("K1"));
+    let (status, text) =
+        run(&["--candidate", "bucket-direct-dependence"], &served("bucket-direct-dependence"));
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("4 cases, 4 judged alike"), "{text}");
 }
@@ -583,11 +584,14 @@ fn a_file_is_checked_and_reduced_with_a_worker() {
                 output (w1, z)\n";
     std::fs::write(&path, text).unwrap();
     let path = path.display().to_string();
-    let worker = served("K1");
+    let worker = served("bucket-direct-dependence");
     let checked = program(&["check", "bucketing", &path, "--worker", &worker]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert_eq!(checked.status.code(), Some(1), "{said}");
-    assert!(said.contains("bucket/members-independent") && said.contains("by K1-"), "{said}");
+    assert!(
+        said.contains("bucket/members-independent") && said.contains("by bucket-direct-dependence-"),
+        "{said}"
+    );
     let sound = program(&["check", "bucketing", &path, "--worker", &served("reference")]);
     assert_eq!(sound.status.code(), Some(0), "{}", String::from_utf8_lossy(&sound.stdout));
     let reduced = program(&["reduce", &path, "--worker", &worker]);
@@ -604,7 +608,7 @@ fn a_file_is_checked_and_reduced_with_a_worker() {
     assert_eq!(
         said,
         format!(
-            "graph-oracle: K1-{} does not offer memory; it offers: bucketing\n",
+            "graph-oracle: bucket-direct-dependence-{} does not offer memory; it offers: bucketing\n",
             env!("CARGO_PKG_VERSION")
         )
     );

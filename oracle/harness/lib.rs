@@ -11,6 +11,9 @@ pub mod generate;
 #[path = "../../tests/common/recorded.rs"]
 mod recorded;
 pub mod reduce;
+#[cfg(test)]
+#[path = "../../tests/common/scale.rs"]
+mod scale;
 pub mod stop;
 
 use ir::{analysis, case, format, graph, limits, ops};

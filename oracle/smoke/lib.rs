@@ -3,6 +3,9 @@
 #![warn(missing_docs)]
 
 pub mod gpu;
+#[cfg(test)]
+#[path = "../../tests/common/scale.rs"]
+mod scale;
 
 use harness::candidates;
 #[cfg(test)]

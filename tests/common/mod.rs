@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod recorded;
+pub mod scale;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

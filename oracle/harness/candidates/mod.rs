@@ -3,6 +3,7 @@
 pub mod by_name;
 pub mod memory;
 pub mod mutants;
+mod numbers;
 pub mod partition;
 pub mod pr158663;
 mod reference;
@@ -25,10 +26,11 @@ pub fn all() -> Vec<Box<dyn Candidate>> {
     all
 }
 
-/// The candidate called `name`; the names that exist, otherwise.
+/// The candidate called `name`, or whose number in the benchmark of bugs it is; the names that exist, otherwise.
 pub fn find(name: &str) -> Result<Box<dyn Candidate>, String> {
     let mut all = all();
-    match all.iter().position(|candidate| candidate.name() == name) {
+    let wanted = numbers::named(name);
+    match all.iter().position(|candidate| candidate.name() == wanted) {
         Some(i) => Ok(all.swap_remove(i)),
         None => {
             let names: Vec<&str> = all.iter().map(|candidate| candidate.name()).collect();

@@ -39,7 +39,7 @@ fn reduced(candidate: &str, rule: &'static str, wanted: usize) -> Vec<usize> {
 /// x, two gathers with their waits, the output: nothing smaller has two dependent gathers.
 #[test]
 fn dependent_members_come_down_to_two_gathers() {
-    let nodes = reduced("K1", "bucket/members-independent", 5);
+    let nodes = reduced("bucket-direct-dependence", "bucket/members-independent", 5);
     assert!(nodes[2] <= 8, "{nodes:?}");
     assert!(nodes[0] >= 6, "{nodes:?}");
 }

@@ -175,14 +175,10 @@ fn clean_plans(range: std::ops::Range<u64>) -> (u32, u32, Vec<String>) {
     (clean, refused, alarms)
 }
 
-/// Of 40 generated graphs; docs/gpu.md has a longer run, with the number in GRAPH_ORACLE_PLANS.
+/// Of 40 generated graphs; docs/gpu.md has a longer run.
 #[test]
 fn no_false_alarm_on_generated_plans() {
-    let graphs = match std::env::var("GRAPH_ORACLE_PLANS") {
-        Ok(text) => text.parse().expect("GRAPH_ORACLE_PLANS is a number of graphs"),
-        Err(_) => 40,
-    };
-    let (clean, refused, alarms) = clean_plans(0..graphs);
+    let (clean, refused, alarms) = clean_plans(0..crate::scale::scaled(40));
     println!("{clean} clean plans, {refused} graphs that the interpreter refuses");
     assert_eq!(alarms, Vec::<String>::new());
     assert!(clean > refused, "{clean} clean, {refused} refused");

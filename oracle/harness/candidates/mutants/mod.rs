@@ -5,7 +5,7 @@
 //! nothing of them: a mutant replaces a method of the bucketing [`Policy`], changes the options that the pass sees,
 //! or edits what the reference gave.
 //!
-//! The names are those of the benchmark of historic bugs that the mutants come from. Of its classes these have no
+//! They come from a benchmark of historic bugs (`numbers`). Of its classes these have no
 //! counterpart in one graph: keys by gather dimension (functional collectives gather on dimension 0 only) and by
 //! forward or backward (a partitioner's business).
 
@@ -66,118 +66,133 @@ pub fn all() -> Vec<Mutant> {
     let mutant = |name, about, origin, broken| Mutant { name, about, origin, broken };
     vec![
         mutant(
-            "K1",
+            "bucket-direct-dependence",
             "members are checked for direct dependence only, not along paths",
             "#160967",
             Broken::Policy(&legality::DirectOnly),
         ),
         mutant(
-            "K1b",
+            "bucket-first-member-only",
             "a candidate is checked against the first member of the bucket only",
             "#160967",
             Broken::Policy(&legality::FirstMemberOnly),
         ),
         mutant(
-            "K2",
+            "bucket-no-key",
             "buckets have no key but the kind of their members",
             "#175812, #175150",
             Broken::Policy(&key::NoKey),
         ),
         mutant(
-            "K2k",
+            "bucket-key-without-kind",
             "the key lacks the kind: reduce-scatters and all-reduces share a bucket",
             "#175812",
             Broken::Policy(&key::WithoutKind),
         ),
-        mutant("K2r", "the key lacks the reduction", "#175812", Broken::Policy(&key::WithoutReduction)),
-        mutant("K2g", "the key lacks the process group", "#175812", Broken::Policy(&key::WithoutGroup)),
-        mutant("K2t", "the key lacks the dtype", "#175150", Broken::Policy(&key::WithoutDtype)),
         mutant(
-            "K2p",
+            "bucket-key-without-reduction",
+            "the key lacks the reduction",
+            "#175812",
+            Broken::Policy(&key::WithoutReduction),
+        ),
+        mutant(
+            "bucket-key-without-group",
+            "the key lacks the process group",
+            "#175812",
+            Broken::Policy(&key::WithoutGroup),
+        ),
+        mutant(
+            "bucket-key-without-dtype",
+            "the key lacks the dtype",
+            "#175150",
+            Broken::Policy(&key::WithoutDtype),
+        ),
+        mutant(
+            "bucket-no-padding",
             "members are not padded to a multiple of the group size",
             "#175812",
             Broken::Policy(&body::WithoutPadding),
         ),
         mutant(
-            "K2o",
+            "bucket-local-offsets",
             "results are split off at rank-local offsets, not at gathered ones",
             "#175812",
             Broken::Policy(&body::LocalOffsets),
         ),
         mutant(
-            "K3",
+            "bucket-at-first-member",
             "the bucket stands where its first member stood, and the list is not sorted",
             "#184710",
             Broken::Policy(&place::AT_FIRST_MEMBER),
         ),
         mutant(
-            "K3p",
+            "bucket-at-first-packed",
             "the bucket stands at its first member in packing order, and the list is not sorted",
             "#187341",
             Broken::Policy(&place::AT_FIRST_PACKED),
         ),
         mutant(
-            "K3w",
+            "bucket-wait-too-early",
             "the merged wait stands at the earliest old wait, and the list is not sorted",
             "#184710",
             Broken::Policy(&place::AT_EARLIEST_WAIT),
         ),
         mutant(
-            "K4",
+            "bucket-lost-ordering",
             "ordering edges of members are left on the erased nodes",
             "#177688, #182419",
             Broken::Policy(&edges::NotRemapped),
         ),
         mutant(
-            "K4u",
+            "bucket-inner-ordering",
             "ordering edges of members are united without those inside the bucket being removed",
             "#177688",
             Broken::Policy(&edges::SelfEdges),
         ),
         mutant(
-            "K4r",
+            "repair-data-edges-only",
             "the repair follows data edges only",
             "#182419",
             Broken::Repair(edges::sort_without_ordering),
         ),
         mutant(
-            "K5",
+            "bucket-stale-reachability",
             "reachability is computed once, before the first merge",
             "#182955",
             Broken::Policy(&legality::Stale),
         ),
         mutant(
-            "K5a",
+            "bucket-module-reachability",
             "reachability is computed inside the candidate's module only",
             "torchtitan#4107",
             Broken::Policy(&legality::Scoped),
         ),
         mutant(
-            "K6",
+            "bucket-dead-collectives",
             "collectives count as pure: those that nobody uses are removed",
             "#130918, DeepSpeed#8357",
             Broken::Bucketed(outcome::without_dead_collectives),
         ),
         mutant(
-            "K6w",
+            "bucket-lost-waits",
             "bucketing one process group removes the waits of the others",
             "lightning-thunder#1981",
             Broken::Bucketed(outcome::without_waits_of_other_groups),
         ),
         mutant(
-            "K22a",
+            "bucket-first-group-of-size",
             "all collectives are put on the first process group of their size",
             "torchtitan, spmd 2-D meshes",
             Broken::Bucketed(outcome::on_the_first_group),
         ),
         mutant(
-            "K25",
+            "bucket-unlimited-span",
             "buckets span the whole graph, however far their members are apart",
             "autoparallel#481, torchtitan#3419",
             Broken::Config(place::without_span),
         ),
         mutant(
-            "K29",
+            "bucket-stops-at-conflict",
             "a conflict ends the run instead of passing over one candidate",
             "xla#39517",
             Broken::Policy(&legality::StopsAtConflict),

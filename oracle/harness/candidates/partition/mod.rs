@@ -82,54 +82,54 @@ macro_rules! mutants {
 }
 
 mutants! {
-    "K10a", "takes the minimum cut on the other side on one rank", "#147561", SPMD, SourceSide, OtherRanks;
-    "K10b", "weighs values by measurements of the rank", "#147561", SPMD, NoisyWeight, OtherRanks;
-    "K10c", "has another budget on one rank", "#147561", SPMD, HalfBudget, OtherRanks;
-    "K11a", "saves the inputs only under a budget of 0, and draws again", "#190758", RANDOM, InputsOnly, Cut;
-    "K11b", "takes bans of draws back for the budget", "#190758", RANDOM, UnbansDraws, Cut;
-    "K11c", "draws again like any other operator", "#190758", RANDOM, RepeatsDraws, Cut;
-    "K11d", "draws again from another state", "#190758", RANDOM, UnpairedDraws, Cut;
-    "K12", "saves or recomputes what forward has overwritten", "#197039", WRITTEN, IgnoresWrites, Cut;
-    "K13a", "moves a write of backward to where its operands are", "#127561", EFFECTS, WritesByOperands, Cut;
-    "K13b", "loses what backward does before the first tangent", "#155353", EFFECTS, TangentsOnly, Cut;
-    "K14a", "saves the inputs and what is tagged, tuples too", "#188014",
+    "partition-other-side", "takes the minimum cut on the other side on one rank", "#147561", SPMD, SourceSide, OtherRanks;
+    "partition-own-weights", "weighs values by measurements of the rank", "#147561", SPMD, NoisyWeight, OtherRanks;
+    "partition-own-budget", "has another budget on one rank", "#147561", SPMD, HalfBudget, OtherRanks;
+    "partition-saves-inputs-only", "saves the inputs only under a budget of 0, and draws again", "#190758", RANDOM, InputsOnly, Cut;
+    "partition-unbans-draws", "takes bans of draws back for the budget", "#190758", RANDOM, UnbansDraws, Cut;
+    "partition-repeats-draws", "draws again like any other operator", "#190758", RANDOM, RepeatsDraws, Cut;
+    "partition-unpaired-draws", "draws again from another state", "#190758", RANDOM, UnpairedDraws, Cut;
+    "partition-ignores-writes", "saves or recomputes what forward has overwritten", "#197039", WRITTEN, IgnoresWrites, Cut;
+    "partition-writes-by-operands", "moves a write of backward to where its operands are", "#127561", EFFECTS, WritesByOperands, Cut;
+    "partition-tangents-only", "loses what backward does before the first tangent", "#155353", EFFECTS, TangentsOnly, Cut;
+    "partition-saves-tuples", "saves the inputs and what is tagged, tuples too", "#188014",
         &["partition/saved-kinds", "partition/signature-match"], InputsAndTagged, Cut;
-    "K14b", "takes bans of MUST_SAVE back for the budget", "#188014, #141684",
+    "partition-unbans-tagged", "takes bans of MUST_SAVE back for the budget", "#188014, #141684",
         &["partition/must-save-honoured"], UnbansTagged, Cut;
-    "K15a", "saves what is tagged although backward does not read it", "#149652",
+    "partition-saves-tagged", "saves what is tagged although backward does not read it", "#149652",
         &["partition/no-dead-saved"], SavesTagged, Cut;
-    "K15b", "replays the tag on nodes of backward", "autoparallel#531",
+    "partition-replays-backward", "replays the tag on nodes of backward", "autoparallel#531",
         &["partition/replay-saves-match"], SavesBackward, Cut;
-    "K16a", "repeats slices of a gathered parameter, no other views", "autoparallel#410, autoparallel#469",
+    "partition-repeats-slices", "repeats slices of a gathered parameter, no other views", "autoparallel#410, autoparallel#469",
         REPEATED, SlicesOnly, Marked;
-    "K16b", "repeats a gather and its wait, no views", "autoparallel#469", REPEATED, WaitOnly, Marked;
-    "K17a", "loses annotations when traced again", "autoparallel#531, torchtitan#3530",
+    "partition-repeats-waits", "repeats a gather and its wait, no views", "autoparallel#469", REPEATED, WaitOnly, Marked;
+    "partition-loses-annotations", "loses annotations when traced again", "autoparallel#531, torchtitan#3530",
         &["partition/replay-saves-match", "partition/replay-index-fidelity"], LosesCustom, Carried;
-    "K17b", "loses recompute tags when traced again", "autoparallel#480, #177396",
+    "partition-loses-recompute", "loses recompute tags when traced again", "autoparallel#480, #177396",
         &["partition/no-saved-gather-exposed", "partition/must-save-honoured"], LosesRecompute, Carried;
-    "K17c", "loses the side when traced again", "autoparallel#295", EFFECTS, LosesPlacement, Carried;
-    "K17d", "loses the tags of merged copies", "autoparallel#480",
+    "partition-loses-sides", "loses the side when traced again", "autoparallel#295", EFFECTS, LosesPlacement, Carried;
+    "partition-loses-merged-tags", "loses the tags of merged copies", "autoparallel#480",
         &["partition/cse-tag-merge", "partition/replay-saves-match", "partition/replay-index-fidelity"],
         LosesMerged, Cut;
-    "K17e", "writes the tags of forward on the other graphs too", "#177396",
+    "partition-shares-tags", "writes the tags of forward on the other graphs too", "#177396",
         &["partition/tag-locality", "partition/replay-saves-match"], SharesTags, Cut;
-    "K21a", "merges what shares memory with an output or is written", "#188280", MERGED, MergesReturned, Cut;
-    "K21b", "merges 1 and 1.0", "#119567", MERGED, NumbersByValue, Cut;
-    "K21c", "merges what backward computes for itself with what only forward needs", "#188280",
+    "partition-merges-written", "merges what shares memory with an output or is written", "#188280", MERGED, MergesReturned, Cut;
+    "partition-merges-numbers", "merges 1 and 1.0", "#119567", MERGED, NumbersByValue, Cut;
+    "partition-merges-sides", "merges what backward computes for itself with what only forward needs", "#188280",
         &["partition/cut-certificate"], MergesSides, Cut;
-    "K21d", "merges communication of different groups", "thunder#2203", MERGED, AnyGroup, Cut;
-    "K21e", "merges draws", "thunder#2203", &["partition/semantics-equal", "partition/rng-paired"],
+    "partition-merges-groups", "merges communication of different groups", "thunder#2203", MERGED, AnyGroup, Cut;
+    "partition-merges-draws", "merges draws", "thunder#2203", &["partition/semantics-equal", "partition/rng-paired"],
         MergesDraws, Cut;
-    "K23a", "gives all of the budget to each half", "#197871", &["partition/budget-respected"], SplitBudget,
+    "partition-splits-budget", "gives all of the budget to each half", "#197871", &["partition/budget-respected"], SplitBudget,
         Cut;
-    "K23b", "counts the memory of a predecessor twice", "#196914", &["partition/budget-respected"], CountsTwice,
+    "partition-counts-twice", "counts the memory of a predecessor twice", "#196914", &["partition/budget-respected"], CountsTwice,
         Cut;
-    "K27a", "takes symbols as replaced, and binds none", "#185473",
+    "partition-binds-no-symbols", "takes symbols as replaced, and binds none", "#185473",
         &["partition/symbols-bound", "partition/signature-match"], BindsNothing, Cut;
-    "K27b", "leaves outputs without a tangent out of backward", "#96653",
+    "partition-tangent-outputs-only", "leaves outputs without a tangent out of backward", "#96653",
         &["partition/total", "partition/outputs-preserved", "partition/bw-closed", "partition/semantics-equal"],
         TangentOutputs, Cut;
-    "K32", "counts products over all layers", "torchtitan#3397", &["partition/metamorphic-stable"], CountsOn,
+    "partition-counts-on", "counts products over all layers", "torchtitan#3397", &["partition/metamorphic-stable"], CountsOn,
         LaterTurns;
 }
 

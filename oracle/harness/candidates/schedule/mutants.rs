@@ -73,40 +73,65 @@ pub fn all() -> Vec<Mutant> {
     let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy, finish };
     vec![
         mutant(
-            "K7",
+            "schedule-unordered-messages",
             "messages and barriers do not count as communication",
             "#189454, Megatron#1810",
             &CollectivesOnly as &'static (dyn Policy + Sync),
         ),
-        mutant("K8a", "the order of effects is not seen", "#188301", &WithoutEffects),
-        mutant("K8b", "writes after reads are not seen", "#162316, #177816, #129980", &WithoutWriteAfterRead),
-        mutant("K8c", "an ordering edge to a launch is put on its wait", "xla#9398", &OnTheWait),
-        mutant("K8d", "an ordering edge counts as a use of memory", "#189209", &OrderingUses),
+        mutant("schedule-unordered-effects", "the order of effects is not seen", "#188301", &WithoutEffects),
         mutant(
-            "K9",
+            "schedule-write-before-read",
+            "writes after reads are not seen",
+            "#162316, #177816, #129980",
+            &WithoutWriteAfterRead,
+        ),
+        mutant(
+            "schedule-ordering-on-wait",
+            "an ordering edge to a launch is put on its wait",
+            "xla#9398",
+            &OnTheWait,
+        ),
+        mutant(
+            "schedule-ordering-keeps-memory",
+            "an ordering edge counts as a use of memory",
+            "#189209",
+            &OrderingUses,
+        ),
+        mutant(
+            "schedule-own-estimates",
             "collectives are ordered by estimates of the rank's own",
             "#164226, #167100",
             &OwnEstimates,
         ),
-        mutant("K9b", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
+        mutant("schedule-own-budget", "the budget of memory is the rank's own", "xla#7088", &OwnBudget),
         Mutant {
             finish: by_hash,
             ..mutant(
-                "K9c",
+                "schedule-hash-order",
                 "neighbours that could stand either way stand in the order of a hash of their names",
                 "#164226",
                 &crate::passes::schedule::Reference,
             )
         },
-        mutant("K19", "who reads a wait's result follows the launch only", "#115104", &OnTheLaunch),
-        mutant("K19i", "inputs of a collective count as free after its launch", "#108811", &InputsFree),
         mutant(
-            "K26",
+            "schedule-reads-in-flight",
+            "who reads a wait's result follows the launch only",
+            "#115104",
+            &OnTheLaunch,
+        ),
+        mutant(
+            "schedule-inputs-freed-early",
+            "inputs of a collective count as free after its launch",
+            "#108811",
+            &InputsFree,
+        ),
+        mutant(
+            "schedule-groups-apart",
             "each group is a stream of its own, ordered by estimates of the rank's own",
             "#166324, xla#19026, torchrec#4149",
             &GroupsApart,
         ),
-        mutant("K28", "the growth of exposed time has the wrong sign", "#184558", &WrongSign),
+        mutant("schedule-wrong-sign", "the growth of exposed time has the wrong sign", "#184558", &WrongSign),
     ]
 }
 

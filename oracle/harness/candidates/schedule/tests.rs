@@ -7,12 +7,9 @@ use crate::judge::{Judgement, Verdict};
 use crate::passes::schedule::Pass;
 use crate::rules::Budget;
 use crate::rules::schedule::Promises;
+use crate::scale::scaled;
 use crate::simulate::Estimates;
 use std::collections::BTreeMap;
-
-fn count(default: u64) -> u64 {
-    std::env::var("GRAPH_ORACLE_SCHEDULES").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
-}
 
 fn config(case: &ScheduleCase, pass: Pass) -> Config {
     Config {
@@ -63,10 +60,9 @@ fn told(judgement: &Judgement) -> String {
     }
 }
 
-/// `GRAPH_ORACLE_SCHEDULES` says how many cases.
 #[test]
 fn the_reference_is_sound() {
-    let count = count(200);
+    let count = scaled(200);
     let mut verdicts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for index in 0..count {
         let mut source = Seeded::case(11, index);
@@ -106,7 +102,7 @@ fn the_reference_is_sound() {
 #[test]
 fn the_reference_is_sound_on_graphs_made_for_bucketing() {
     let mut judgements = BTreeMap::new();
-    for index in 0..count(80) {
+    for index in 0..scaled(80) {
         let graph = generate::case(&generate::Config::default(), 5, index).graph;
         if !crate::judge::input_faults(&graph, crate::rules::PassKind::Bucketing).is_empty() {
             continue;
@@ -144,8 +140,8 @@ fn the_reference_is_sound_on_graphs_made_for_bucketing() {
 /// convicted where the reference's order is asked for.
 #[test]
 fn mutants_are_convicted() {
-    let limit = count(300);
-    let less = ["K8d"];
+    let limit = scaled(300);
+    let less = ["schedule-ordering-keeps-memory"];
     for mutant in mutants::all() {
         let exact = less.contains(&mutant.name());
         let found = (0..limit).find_map(|index| {
@@ -168,7 +164,7 @@ fn mutants_are_convicted() {
 #[test]
 fn waits_are_moved_as_far_as_it_is_worth() {
     let mut idle = 0;
-    for index in 0..count(300) {
+    for index in 0..scaled(300) {
         let case = schedule_case(&mut Seeded::case(12, index), 40);
         let [graph] = &case.graphs[..] else { continue };
         let config = Config { runtime_mode: true, ..config(&case, Pass::SinkWaitsIterative) };
