@@ -19,13 +19,10 @@ fn the_catalogue_in_docs_is_the_catalogue() {
             Severity::Policy => "policy",
         };
         let passes: Vec<&str> = rule.passes.iter().map(|pass| pass.name()).collect();
-        catalogue += &format!(
-            "**`{}`** ({severity}; {}). {} *Why:* {}\n\n",
-            rule.id,
-            passes.join(", "),
-            rule.statement,
-            rule.reason
-        );
+        let (id, passes) = (rule.id, passes.join(", "));
+        let entry = format!("**`{id}`** ({severity}; {passes}). {} *Why:* {}", rule.statement, rule.reason);
+        catalogue += &wrapped(&entry);
+        catalogue += "\n";
     }
     let path = file("docs/rules.md");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -39,6 +36,26 @@ fn the_catalogue_in_docs_is_the_catalogue() {
         text == wanted || std::env::var_os("GRAPH_ORACLE_BLESS").is_some(),
         "docs/rules.md is out of date"
     );
+}
+
+/// A paragraph in lines of at most 118 columns.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > 118 {
+            lines.push('\n');
+            column = 0;
+        }
+        if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines += word;
+        column += length;
+    }
+    lines.push('\n');
+    lines
 }
 
 /// A rule has one id, and an id is one rule.

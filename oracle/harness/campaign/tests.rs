@@ -25,7 +25,7 @@ fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
         out: None,
         known: KnownList::default(),
         options: Options { values: Values::Off, ..judging() },
-        reduction: Budget { questions: 40, ..Budget::default() },
+        reduction: Budget { questions: 8, ..Budget::default() },
         graphs: Vec::new(),
         set: Vec::new(),
         ranks: RankPlan::All,
