@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release --example fuzz_my_pass
 //!
-//! The pass turns `mul(x, 2.0)` into `add(x, x)`, which is right, and `mul(x, anything)` too, which is not.
+//! The pass means to turn `mul(x, 2.0)` into `add(x, x)`.
 
 use graph_oracle::candidates::{Candidate, Capabilities, Outcome, Refusal, judging};
 use graph_oracle::case::{Case, PassConfig};
