@@ -16,7 +16,8 @@ use crate::judge::{Judgement, Options, Verdict, input_faults, judge};
 use crate::ops::Ops;
 use crate::passes::partition::common_subexpressions::merge;
 use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePolicy};
-use crate::rules::partition::{PartitionConfig as Asked, find};
+use crate::rules::partition::PartitionConfig as Asked;
+use crate::rules::statement;
 use crate::rules::{PassKind, Severity};
 use crate::semantics::{self, Program, Terms};
 
@@ -86,7 +87,7 @@ fn joint_of_text(data: &[u8]) -> Option<Case> {
 
 /// Whether no soundness rule is violated.
 fn is_sound(judgement: &Judgement) -> bool {
-    let unsound = |rule: &str| find(rule).is_some_and(|rule| rule.severity == Severity::Soundness);
+    let unsound = |rule: &str| statement(rule).is_some_and(|rule| rule.severity == Severity::Soundness);
     !judgement.violated_rules().into_iter().any(unsound)
 }
 

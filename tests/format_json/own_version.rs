@@ -161,7 +161,8 @@ fn facts_of_the_table_are_those_of_the_recorded_graphs() {
         compared += 1;
     }
     println!("compared the facts of {compared} targets");
-    assert!(compared >= 50, "{compared}");
+    // The graphs in the repository alone have 45.
+    assert!(compared >= 40, "{compared}");
 }
 
 #[test]

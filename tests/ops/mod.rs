@@ -179,7 +179,8 @@ fn a_changed_result_is_found() {
         }
     }
     println!("found {} shapes, {} strides, {} dtypes", found[0], found[1], found[2]);
-    assert!(RECORDED.is_empty() || found.iter().all(|&n| n > 100), "{found:?}");
+    // The graphs in the repository alone have at least 41 of each.
+    assert!(found.iter().all(|&n| n > 30), "{found:?}");
 }
 
 /// Small random calls, eager and fake, with PyTorch's answers: made by `tests/peer/shape_cases.py`.

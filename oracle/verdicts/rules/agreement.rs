@@ -30,9 +30,12 @@
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Checked, Evidence, Finding, NodeMention, Promise, Severity, Side, Stage, comm};
+use super::{Checked, Evidence, Finding, NodeMention, PassKind, Promise, Severity, Side, Stage, comm};
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
+
+/// The passes on which the ways of knowing are held against each other.
+pub(super) const PASSES: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition];
 
 /// The id under which contradictions are told; no rule about passes.
 pub const WAYS_AGREE: &str = "oracle/ways-agree";

@@ -2,7 +2,7 @@
 
 use super::ranks::RankGraph;
 use super::values::ValueEvidence;
-use super::{Correspondence, Finding, Merge, NodeMention, Policies, Severity, Side, Stage};
+use super::{Correspondence, Finding, Merge, NodeMention, Policies, Side, Stage};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::graph::{Graph, NodeId};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl<'a> Evidence<'a> {
 
     /// A finding without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, stage: Stage, title: String) -> Finding {
-        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        let severity = super::severity_in(super::CATALOGUE, rule);
         Finding { ranks: self.own_ranks.clone(), ..Finding::new(rule, severity, stage, title) }
     }
 

@@ -41,6 +41,7 @@ mod policies;
 mod policy;
 mod proved;
 mod ranks;
+mod rule;
 pub mod schedule;
 mod side;
 mod unread;
@@ -61,6 +62,8 @@ pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
 pub use proved::Evaluated;
 pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
+pub use rule::{Checked, Family, Rule, RuleStatus, Statuses};
+use rule::{check_each, severity_in};
 pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};
 
@@ -133,22 +136,6 @@ pub fn judge_options(pass: PassKind) -> &'static [&'static str] {
     }
 }
 
-/// A rule.
-pub struct Rule {
-    /// Its stable id, `family/name`.
-    pub id: &'static str,
-    /// How much its violation matters.
-    pub severity: Severity,
-    /// The passes whose outcomes it judges.
-    pub passes: &'static [PassKind],
-    /// What it states.
-    pub statement: &'static str,
-    /// Why it must hold.
-    pub reason: &'static str,
-    /// Looks for violations.
-    pub check: fn(&Evidence) -> Checked,
-}
-
 /// A rule without a check: somebody else sees a violation of it happen.
 pub struct Promise {
     /// Its stable id, `family/name`.
@@ -177,29 +164,36 @@ pub struct Statement {
 /// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, execution, about workers, and
 /// about the oracle itself. A rule that several families have stands once, with the passes of all.
 pub fn statements() -> Vec<Statement> {
-    let of_graphs = CATALOGUE.iter().map(|r| (r.id, r.severity, r.passes.to_vec(), r.statement, r.reason));
-    let of = |pass| move |(id, severity, statement, reason)| (id, severity, vec![pass], statement, reason);
-    let partition = partition::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
-    let schedule = schedule::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
-    let memory = memory::CATALOGUE.iter().map(|r| (r.id, r.severity, r.statement, r.reason));
-    let eager = eager::CATALOGUE.iter().map(|r| (r.id, Severity::Soundness, r.statement, r.reason));
-    let all_passes = |r: &Promise| (r.id, Severity::Soundness, PassKind::ALL.to_vec(), r.statement, r.reason);
-    let agreement = agreement::CATALOGUE.iter().map(|r| {
-        let passes = vec![PassKind::Bucketing, PassKind::Repair, PassKind::Partition];
-        (r.id, Severity::Soundness, passes, r.statement, r.reason)
-    });
-    let all = of_graphs
-        .chain(partition.map(of(PassKind::Partition)))
-        .chain(schedule.map(of(PassKind::Schedule)))
-        .chain(memory.map(of(PassKind::Memory)))
-        .chain(eager.map(of(PassKind::Execute)))
-        .chain(worker::CATALOGUE.iter().map(all_passes))
-        .chain(agreement);
+    fn of<F: Family>(catalogue: &'static [Rule<F>]) -> impl Iterator<Item = Statement> {
+        catalogue.iter().map(|&Rule { id, severity, passes, statement, reason, .. }| Statement {
+            id,
+            severity,
+            passes: passes.to_vec(),
+            statement,
+            reason,
+        })
+    }
+    let promised = |passes: &'static [PassKind]| {
+        move |&Promise { id, statement, reason }: &Promise| Statement {
+            id,
+            severity: Severity::Soundness,
+            passes: passes.to_vec(),
+            statement,
+            reason,
+        }
+    };
+    let all = of(CATALOGUE)
+        .chain(of(partition::CATALOGUE))
+        .chain(of(schedule::CATALOGUE))
+        .chain(of(memory::CATALOGUE))
+        .chain(eager::CATALOGUE.iter().map(promised(&[PassKind::Execute])))
+        .chain(worker::CATALOGUE.iter().map(promised(PassKind::ALL)))
+        .chain(agreement::CATALOGUE.iter().map(promised(agreement::PASSES)));
     let mut statements: Vec<Statement> = Vec::new();
-    for (id, severity, passes, statement, reason) in all {
-        match statements.iter_mut().find(|known| known.id == id) {
-            Some(known) => known.passes.extend(passes),
-            None => statements.push(Statement { id, severity, passes, statement, reason }),
+    for new in all {
+        match statements.iter_mut().find(|known| known.id == new.id) {
+            Some(known) => known.passes.extend(new.passes),
+            None => statements.push(new),
         }
     }
     statements
@@ -226,44 +220,11 @@ pub fn statement(id: &str) -> Option<Statement> {
     statements().into_iter().find(|rule| rule.id == id)
 }
 
-/// What looking for violations of one rule gave.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Checked {
-    /// The rule was applied; these are its violations.
-    Findings(Vec<Finding>),
-    /// The rule does not apply or was not asked for, and why.
-    NotChecked(String),
-    /// The rule applies, but could not be decided, and why.
-    Undecided(String),
-}
+/// Rules about a graph before and after: any rewrite, bucketing and repair.
+pub enum Rewrites {}
 
-impl Checked {
-    /// What this makes of its rule; the findings are added to `findings`.
-    fn settle(self, findings: &mut Vec<Finding>) -> RuleStatus {
-        match self {
-            Checked::Findings(found) if found.is_empty() => RuleStatus::Holds,
-            Checked::Findings(found) => {
-                let count = found.len();
-                findings.extend(found);
-                RuleStatus::Violated(count)
-            }
-            Checked::NotChecked(why) => RuleStatus::NotChecked(why),
-            Checked::Undecided(why) => RuleStatus::Undecided(why),
-        }
-    }
-}
-
-/// What became of one rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RuleStatus {
-    /// Applied, nothing found.
-    Holds,
-    /// Applied, so many findings.
-    Violated(usize),
-    /// Not applied, and why.
-    NotChecked(String),
-    /// Applied without a decision, and why.
-    Undecided(String),
+impl Family for Rewrites {
+    type Evidence<'a> = Evidence<'a>;
 }
 
 const BUCKETING: &[PassKind] = &[PassKind::Bucketing];
@@ -273,7 +234,7 @@ const BOTH: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair];
 const REWRITES: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing, PassKind::Repair];
 
 /// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
-pub static CATALOGUE: &[Rule] = &[
+pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "bucket/failure-atomic",
         severity: Severity::Soundness,
@@ -545,12 +506,6 @@ pub static CATALOGUE: &[Rule] = &[
     },
 ];
 
-/// The rule with this id.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    let id = current_id(id);
-    CATALOGUE.iter().find(|rule| rule.id == id)
-}
-
 /// Proves what both graphs compute, where that is asked for. `evaluated`: both graphs, where they have been evaluated
 /// already.
 pub fn prove_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) {
@@ -566,29 +521,18 @@ pub fn execute_values(all: &mut [Evidence], asked: Asked) -> Vec<String> {
 }
 
 /// Applies every rule for `pass` to the evidence: all findings, arranged, and the status of each rule.
-pub fn check_all(evidence: &Evidence, pass: PassKind) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+pub fn check_all(evidence: &Evidence, pass: PassKind) -> (Vec<Finding>, Statuses) {
     check_where(evidence, &|rule| rule.passes.contains(&pass))
 }
 
-fn check_where(
-    evidence: &Evidence,
-    wanted: &dyn Fn(&Rule) -> bool,
-) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
-    let mut findings = Vec::new();
-    let mut statuses = Vec::new();
-    for rule in CATALOGUE.iter().filter(|rule| wanted(rule)) {
-        statuses.push((rule.id, (rule.check)(evidence).settle(&mut findings)));
-    }
+fn check_where(evidence: &Evidence, wanted: &dyn Fn(&Rule<Rewrites>) -> bool) -> (Vec<Finding>, Statuses) {
+    let (mut findings, statuses) = check_each(CATALOGUE.iter().filter(|rule| wanted(rule)), evidence);
     by_weight(&mut findings);
     (arrange(findings), statuses)
 }
 
 /// Applies one rule.
-pub fn check_only(
-    evidence: &Evidence,
-    pass: PassKind,
-    id: &str,
-) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+pub fn check_only(evidence: &Evidence, pass: PassKind, id: &str) -> (Vec<Finding>, Statuses) {
     check_where(evidence, &|rule| rule.id == id && rule.passes.contains(&pass))
 }
 

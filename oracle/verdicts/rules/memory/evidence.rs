@@ -6,7 +6,7 @@ use crate::memory::policy::Reference;
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
-use crate::rules::{Checked, Finding, NodeMention, Severity, Stage};
+use crate::rules::{Checked, Finding, NodeMention, Stage};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
@@ -194,7 +194,7 @@ impl<'a> MemoryEvidence<'a> {
         title: String,
         nodes: impl IntoIterator<Item = NodeId>,
     ) -> Finding {
-        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        let severity = super::severity_in(super::CATALOGUE, rule);
         let mut mentions: Vec<NodeMention> = Vec::new();
         for node in nodes {
             let mention =

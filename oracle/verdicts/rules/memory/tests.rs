@@ -4,6 +4,7 @@ use crate::graph::Graph;
 use crate::judge::Verdict;
 use crate::judge::judge_memory;
 use crate::memory::replay::{Facts, Options, replay_facts};
+use crate::rules::RuleStatus;
 
 fn graph(lines: &str) -> Graph {
     text::parse(lines).unwrap_or_else(|e| panic!("{}", e.render(None))).graph

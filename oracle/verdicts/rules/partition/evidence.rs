@@ -1,6 +1,6 @@
 //! What the rules of a partition see: the joint graph, its two parts, and what follows from them, computed once.
 
-use super::super::{Finding, NodeMention, Severity, Side, Stage};
+use super::super::{Finding, NodeMention, Side, Stage};
 use super::compose::{Composition, Draw, is_generator_input, item_of_added, returned};
 use super::config::PartitionConfig;
 use super::saved::BudgetUse;
@@ -381,7 +381,7 @@ impl<'a> PartitionEvidence<'a> {
 
     /// A finding about this triple.
     pub(super) fn finding(&self, rule: &'static str, title: impl Into<String>) -> Told {
-        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        let severity = super::severity_in(super::CATALOGUE, rule);
         let finding = Finding::new(rule, severity, Stage::After, title);
         Told(Finding { ranks: self.own_ranks.clone(), ..finding })
     }

@@ -1,6 +1,6 @@
 //! What rules about schedules see.
 
-use super::super::{Budget, Finding, NodeMention, Severity, Side, Stage};
+use super::super::{Budget, Finding, NodeMention, Side, Stage};
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Buffers, Estimates, Messages, Options, Programs, Report, simulate};
 use std::cell::OnceCell;
@@ -178,7 +178,7 @@ impl<'a> Evidence<'a> {
 
     /// A finding about an outcome, without nodes and explanation.
     pub(super) fn finding(&self, rule: &'static str, outcome: &Outcome, title: String) -> Finding {
-        let severity = super::find(rule).map_or(Severity::Soundness, |rule| rule.severity);
+        let severity = super::severity_in(super::CATALOGUE, rule);
         let facts = match (self.outcomes.len(), outcome.ranks.first()) {
             (0 | 1, _) | (_, None) => Vec::new(),
             (_, Some(rank)) => vec![format!("on rank {rank}")],

@@ -24,31 +24,27 @@ mod ranks;
 
 pub use evidence::{Evidence, Outcome, Promises};
 
-use super::{Checked, Finding, RuleStatus, Severity, arrange};
+use super::{Checked, Family, Finding, PassKind, Rule, RuleStatus, Severity, Statuses, arrange, severity_in};
 
 /// Options that concern the judge and not the pass.
 pub const JUDGE_OPTIONS: &[&str] =
     &["promises", "exposed_budget", "exposed_gather_budget", "displacement_budget", "max_in_flight"];
 
-/// A rule about schedules.
-pub struct Rule {
-    /// Its stable id, `family/name`.
-    pub id: &'static str,
-    /// How much its violation matters.
-    pub severity: Severity,
-    /// What it states.
-    pub statement: &'static str,
-    /// Why it must hold.
-    pub reason: &'static str,
-    /// Looks for violations.
-    pub check: fn(&Evidence) -> Checked,
+const SCHEDULE: &[PassKind] = &[PassKind::Schedule];
+
+/// Rules about schedules.
+pub enum Schedules {}
+
+impl Family for Schedules {
+    type Evidence<'a> = Evidence<'a>;
 }
 
 /// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
-pub static CATALOGUE: &[Rule] = &[
+pub static CATALOGUE: &[Rule<Schedules>] = &[
     Rule {
         id: "order/permutation",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "The list after is a permutation of the list before: the same nodes with the same arguments, none lost, \
                     none added, none changed.",
         reason: "A scheduler that edits nodes is another pass.",
@@ -57,6 +53,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/producer-before-reader",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "Whoever takes a value stands behind the node that makes it; inputs stand first and in their \
                     order, the output last.",
         reason: "The list is what is executed, and inputs are bound by position.",
@@ -65,6 +62,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/wait-placement",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "A wait comes after its collective and before every consumer of the value.",
         reason: "Until the wait the value is undefined.",
         check: communication::wait_placement,
@@ -72,6 +70,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/keep-ordering-edges",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "What orders without passing a value is kept too: ordering edges, writes after reads, random draws, \
                     effects.",
         reason: "Results depend on it, and no argument shows it.",
@@ -80,6 +79,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "order/mutation-sequence",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "For each storage the sequence of writes, with the set of reads between two writes, is unchanged.",
         reason: "A read between other writes reads another value.",
         check: order::mutation_sequence,
@@ -87,6 +87,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/in-flight-untouched",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "From the launch of a collective to its wait nobody writes its inputs, and nobody touches its result.",
         reason: "The collective reads and writes them whenever it likes.",
         check: communication::in_flight_untouched,
@@ -94,6 +95,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/collective-order-aligned",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "On each process group all ranks launch the same collectives in the same order; where only one rank is \
                     seen, in the order of the list before.",
         reason: "Ranks meet launch by launch: a mismatch hangs or mixes up data.",
@@ -102,6 +104,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/all-ranks-finish",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "All ranks finish, whatever order their streams choose, if they did before.",
         reason: "Ranks that wait for each other hang for ten minutes without a word.",
         check: ranks::all_ranks_finish,
@@ -109,6 +112,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/overlapping-groups-ordered",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "Ranks that share two process groups launch on both in one order: they finish even if the device runs \
                     one communication kernel at a time, if they did before.",
         reason: "Two kernels that hold two devices crosswise wait for ever.",
@@ -117,6 +121,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/group-contiguous-convex",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "The members of a group stand together, and nothing must come between them.",
         reason: "A group is one scheduling unit.",
         check: groups::contiguous_and_convex,
@@ -124,6 +129,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/deterministic",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "The same input gives the same order, again and under other names.",
         reason: "Ranks must agree without talking.",
         check: ranks::deterministic,
@@ -131,6 +137,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/rank-noise",
         severity: Severity::Soundness,
+        passes: SCHEDULE,
         statement: "Every rank launches its communication, over all process groups, in the same order although each has other \
                     estimates and limits of its own.",
         reason: "What is measured differs from rank to rank; which launch meets which must not.",
@@ -139,6 +146,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/rank-order",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "Every rank gives the same order of all nodes although each has other estimates and limits of its own.",
         reason: "What is known of one rank, its peak of memory for one, is then known of all.",
         check: ranks::rank_order,
@@ -146,6 +154,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/in-flight-limit",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "At most so many all-gathers, and so many reduce-scatters, are in flight.",
         reason: "Each holds its buffers.",
         check: policy::in_flight_limit,
@@ -153,6 +162,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/peak-within-budget",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "The peak of memory after, recomputed in full, is at most (1 + budget) times the peak before.",
         reason: "Out of memory.",
         check: policy::peak_within_budget,
@@ -160,6 +170,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/exposed-time",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "The time that communication is not hidden behind computation stays within the budget.",
         reason: "Overlap is the purpose.",
         check: policy::exposed_time,
@@ -167,6 +178,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "comm/no-exposed-gather",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "No all-gather is exposed for longer than the budget.",
         reason: "Parameters are known long before they are needed, so a gather that is waited for was launched too late.",
         check: policy::no_exposed_gather,
@@ -174,6 +186,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/progress",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "The last wait does not stand still in front of computation that it could have been moved behind.",
         reason: "A pass that never moves is sound and useless.",
         check: policy::progress,
@@ -181,6 +194,7 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/displacement",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "No more than the promised share of nodes is taken out of its order.",
         reason: "A list that is shuffled for one move grows lifetimes everywhere.",
         check: policy::displacement,
@@ -188,19 +202,15 @@ pub static CATALOGUE: &[Rule] = &[
     Rule {
         id: "schedule/position-equal-reference",
         severity: Severity::Policy,
+        passes: SCHEDULE,
         statement: "The order is exactly the reference's.",
         reason: "Reproducibility.",
         check: policy::position_equal_reference,
     },
 ];
 
-/// The rule with this id.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    CATALOGUE.iter().find(|rule| rule.id == id)
-}
-
 /// Applies every rule: all findings, arranged, and the status of each rule.
-pub fn check_all(evidence: &Evidence) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>) {
+pub fn check_all(evidence: &Evidence) -> (Vec<Finding>, Statuses) {
     let (mut findings, mut statuses) = (Vec::new(), Vec::new());
     let mut is_permutation = true;
     for rule in CATALOGUE {

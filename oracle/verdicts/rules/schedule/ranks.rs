@@ -118,7 +118,7 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
 }
 
 fn blank(rule: &'static str, title: String) -> Finding {
-    let severity = super::find(rule).map_or(super::Severity::Soundness, |rule| rule.severity);
+    let severity = super::severity_in(super::CATALOGUE, rule);
     Finding::new(rule, severity, super::super::Stage::After, title)
 }
 
