@@ -10,7 +10,7 @@ use graph_oracle::judge::{self, Options};
 use graph_oracle::memory::{Devices, replay};
 use graph_oracle::passes::schedule::{self, Config, Pass};
 use graph_oracle::report::memory::MemoryReport;
-use graph_oracle::rules::{Correspondence, Side};
+use graph_oracle::rules::{AnalyzedGraph, Correspondence};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn decisions(graph: &Graph, pass: &PassConfig) -> String {
         Ok(outcome) => outcome,
         Err(refusal) => return format!("refused: {}\n", refusal.reason),
     };
-    let (before, after) = (Side::new(graph), Side::new(&outcome.repaired));
+    let (before, after) = (AnalyzedGraph::new(graph), AnalyzedGraph::new(&outcome.repaired));
     let correspondence = Correspondence::new(&before, &after);
     let mut told = String::new();
     for merge in &correspondence.merges {

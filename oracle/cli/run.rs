@@ -11,7 +11,7 @@ use crate::judge::input_faults;
 use crate::judge::partition::{forward_outputs, stages, trace_again};
 use crate::limits::Limits;
 use crate::report::partition::{self, SavedSet};
-use crate::rules::{Correspondence, PassKind, Side};
+use crate::rules::{AnalyzedGraph, Correspondence, PassKind};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ fn moved(before: &Graph, after: &Graph) -> String {
 
 /// What changed, in a few lines.
 fn summary(before: &Graph, after: &Graph) -> String {
-    let (b, a) = (Side::new(before), Side::new(after));
+    let (b, a) = (AnalyzedGraph::new(before), AnalyzedGraph::new(after));
     let correspondence = Correspondence::new(&b, &a);
     let mut text = format!(
         "{} nodes before, {} after; {} collectives before, {} after\n",

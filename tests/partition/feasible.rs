@@ -7,7 +7,7 @@ use graph_oracle::generate::{Seeded, Source};
 use graph_oracle::graph::{Graph, NodeId, Op};
 use graph_oracle::judge::Verdict;
 use graph_oracle::judge::partition::judge_partition;
-use graph_oracle::rules::Side;
+use graph_oracle::rules::AnalyzedGraph;
 use graph_oracle::rules::partition::{Feasible, PartitionConfig, Question, feasible};
 
 fn asked(body: &str) -> Feasible {
@@ -17,7 +17,7 @@ fn asked(body: &str) -> Feasible {
     );
     let case = text::parse(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     let config = PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
-    feasible(&Side::new(&case.graph), &config)
+    feasible(&AnalyzedGraph::new(&case.graph), &config)
 }
 
 const MUST: &str = "{recompute: MUST_RECOMPUTE}";
@@ -152,10 +152,10 @@ fn a_plan_is_a_partition() {
         let case = case(&Config { replay: 0, ..Config::default() }, 11, index);
         let pass = case.pass.as_ref().unwrap();
         let config = PartitionConfig::from_pass(pass).unwrap();
-        let generated = feasible(&Side::new(&case.graph), &config);
+        let generated = feasible(&AnalyzedGraph::new(&case.graph), &config);
         assert_eq!(generated, Feasible::Yes, "case {index}\n{case}");
         let graph = tagged(&case.graph, &mut Seeded::case(3, index));
-        let side = Side::new(&graph);
+        let side = AnalyzedGraph::new(&graph);
         let parts = match feasible(&side, &config) {
             Feasible::Unknown(_) => continue,
             Feasible::No(_) => {

@@ -25,7 +25,7 @@ use crate::ops::shape::complete;
 use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
-use crate::rules::{self, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus, Side};
+use crate::rules::{self, AnalyzedGraph, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus};
 use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
 use crate::threads;
 use candidate::{Candidate, Outcome, Refusal};
@@ -176,7 +176,7 @@ fn graphs_of(case: &Case) -> Vec<&Graph> {
 fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
     let config = &candidate.promised(config);
-    let before = Side::new(&case.graph);
+    let before = AnalyzedGraph::new(&case.graph);
     check_input(&before, pass)?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     let capabilities = candidate.capabilities();
@@ -216,7 +216,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
         return Ok(refused(format!("{} gave no outcome", candidate.name())));
     };
     let again = options.run_again.then(|| again(case, config, candidate, first));
-    let after = Side::new(&first.repaired);
+    let after = AnalyzedGraph::new(&first.repaired);
     let again = again.unwrap_or_default();
     Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
 }
@@ -305,7 +305,7 @@ fn judge_pair(
     let Some(&(_, first)) = outcomes.first() else {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
     };
-    let (before, after) = (Side::new(before), Side::new(&first.repaired));
+    let (before, after) = (AnalyzedGraph::new(before), AnalyzedGraph::new(&first.repaired));
     both(&before, || before.faults(), || after.storages());
     check_input(&before, pass)?;
     check_ranks(&before.graph.world, &outcomes)?;
@@ -452,7 +452,7 @@ fn is_unfit(fault: &Fault, pass: PassKind) -> bool {
 }
 
 /// Whether no fault of the input makes it unfit.
-fn check_input(before: &Side, pass: PassKind) -> Result<(), CannotJudge> {
+fn check_input(before: &AnalyzedGraph, pass: PassKind) -> Result<(), CannotJudge> {
     let unfit = before.faults().iter().filter(|fault| is_unfit(fault, pass));
     let unfit: Vec<String> = unfit.map(ToString::to_string).collect();
     if unfit.is_empty() { Ok(()) } else { Err(CannotJudge::Input(unfit)) }
@@ -562,7 +562,7 @@ fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Ou
     let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
     let renamed = renamed(&case.graph);
     let renamed_plan = candidate.run(&renamed, config, 0).ok().map(|outcome| {
-        let (before, after) = (Side::new(&renamed), Side::new(&outcome.repaired));
+        let (before, after) = (AnalyzedGraph::new(&renamed), AnalyzedGraph::new(&outcome.repaired));
         let correspondence = Correspondence::new(&before, &after);
         let original = |launch: &usize| {
             let name = before.graph.name(before.collectives.calls[*launch].node);
@@ -591,7 +591,11 @@ fn renamed(graph: &Graph) -> Graph {
 
 /// Computes what two parts of the evidence need: at once where the graph is large, since each of them takes
 /// milliseconds there.
-fn both<A: Send, B: Send>(side: &Side, one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) {
+fn both<A: Send, B: Send>(
+    side: &AnalyzedGraph,
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) {
     /// Below this handing work to another thread costs more than it saves.
     const LARGE: usize = 2000;
     if side.graph.len() >= LARGE {
@@ -600,8 +604,8 @@ fn both<A: Send, B: Send>(side: &Side, one: impl FnOnce() -> A + Send, other: im
 }
 
 fn judge_outcomes_with<'a>(
-    side: Side<'a>,
-    after: Side<'a>,
+    side: AnalyzedGraph<'a>,
+    after: AnalyzedGraph<'a>,
     pass: PassKind,
     policies: Policies,
     outcomes: &[(Option<u32>, &'a Outcome)],

@@ -8,7 +8,7 @@ use crate::config::schedule::{Config, Pass};
 use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{Budget, PassKind, Side, budget, named_as};
+use crate::rules::{AnalyzedGraph, Budget, PassKind, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -254,7 +254,7 @@ pub fn outcomes_of(
 
 /// The names in the reference's order of each graph before; none where it refuses one.
 fn expected(evidence: &Evidence, config: &Config, references: &dyn References) -> Vec<Vec<String>> {
-    let order = |side: &Side| Some(names(&references.scheduled(side.graph, config)?));
+    let order = |side: &AnalyzedGraph| Some(names(&references.scheduled(side.graph, config)?));
     evidence.before.iter().map(order).collect::<Option<_>>().unwrap_or_default()
 }
 

@@ -30,7 +30,9 @@
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{Checked, Evidence, Finding, NodeMention, PassKind, Promise, Severity, Side, Stage, comm};
+use super::{
+    AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Severity, Stage, comm,
+};
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
 
@@ -101,7 +103,7 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
 }
 
 /// Whether a node is one of `misfits`, or takes what such a node gives or writes.
-fn rests_on(side: &Side, name: &str, misfits: &[NodeId]) -> bool {
+fn rests_on(side: &AnalyzedGraph, name: &str, misfits: &[NodeId]) -> bool {
     if misfits.is_empty() {
         return false;
     }

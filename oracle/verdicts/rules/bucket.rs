@@ -1,7 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{Checked, Evidence, Side, Stage, overlap};
+use super::{AnalyzedGraph, Checked, Evidence, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -388,7 +388,7 @@ pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
 }
 
 /// What `find` finds in the graph after, in list order, less the nodes of which it found the same before.
-fn new_faults<T>(evidence: &Evidence, find: impl Fn(&Side) -> Vec<(NodeId, T)>) -> Vec<(NodeId, T)> {
+fn new_faults<T>(evidence: &Evidence, find: impl Fn(&AnalyzedGraph) -> Vec<(NodeId, T)>) -> Vec<(NodeId, T)> {
     let mut found = find(&evidence.after);
     if !found.is_empty() {
         let old = find(&evidence.before);

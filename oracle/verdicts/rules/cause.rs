@@ -8,7 +8,7 @@
 //! It explains a difference that is certain already, and convicts nobody.
 
 use super::values::{About, Observed, ValueDifference};
-use super::{Evidence, Side};
+use super::{AnalyzedGraph, Evidence};
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
 use crate::semantics::extents::{Divergence, Hazard};
@@ -76,7 +76,7 @@ struct Bucket {
 
 impl Bucket {
     /// The nearest new collective among nodes, and of the nodes before it the one that takes the most.
-    fn find(after: &Side, made: &BTreeSet<NodeId>) -> Option<Bucket> {
+    fn find(after: &AnalyzedGraph, made: &BTreeSet<NodeId>) -> Option<Bucket> {
         let is_launch = |id: &&NodeId| after.collectives.launch_at(**id).is_some();
         let launch = *made.iter().rev().find(is_launch)?;
         let parts = |&&id: &&NodeId| after.edges.inputs(id).len();
@@ -108,7 +108,7 @@ impl Bucket {
 }
 
 /// The number of the item that a value is taken as from what a collective gives.
-fn taken(after: &Side, read: NodeId, launch: NodeId) -> Option<i64> {
+fn taken(after: &AnalyzedGraph, read: NodeId, launch: NodeId) -> Option<i64> {
     let mut at = read;
     while at > launch {
         let kind = after.ops.call(after.graph, at).map(|info| info.kind);
@@ -125,14 +125,14 @@ fn is_new(evidence: &Evidence, id: NodeId) -> bool {
 }
 
 /// The `place`-th reference of a node, repeated ones counted.
-fn reference(side: &Side, node: NodeId, place: usize) -> Option<NodeId> {
+fn reference(side: &AnalyzedGraph, node: NodeId, place: usize) -> Option<NodeId> {
     let mut references = Vec::new();
     side.graph.for_each_input(node, &mut |input| references.push(input));
     references.get(place).copied()
 }
 
 /// A node and those that its value is made of, as far back as `wanted` ones lead.
-fn behind(side: &Side, node: NodeId, wanted: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
+fn behind(side: &AnalyzedGraph, node: NodeId, wanted: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
     let mut found = BTreeSet::new();
     let mut open = vec![node];
     while let Some(id) = open.pop() {
@@ -144,7 +144,7 @@ fn behind(side: &Side, node: NodeId, wanted: &dyn Fn(NodeId) -> bool) -> BTreeSe
 }
 
 /// The nodes that a value is made of through `passed` nodes, these aside.
-fn sources(side: &Side, node: NodeId, passed: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
+fn sources(side: &AnalyzedGraph, node: NodeId, passed: &dyn Fn(NodeId) -> bool) -> BTreeSet<NodeId> {
     match passed(node) {
         false => BTreeSet::from([node]),
         true => {

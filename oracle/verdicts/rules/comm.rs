@@ -2,7 +2,7 @@
 
 use super::proved::{self, Packing, is_padded};
 use super::values::ValueResult;
-use super::{Checked, Evidence, Finding, Merge, Side, Stage};
+use super::{AnalyzedGraph, Checked, Evidence, Finding, Merge, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
@@ -170,7 +170,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked("the outcome of one rank only was given".into());
     }
-    let plan = |side: &Side, c: &super::Correspondence| -> Vec<Vec<String>> {
+    let plan = |side: &AnalyzedGraph, c: &super::Correspondence| -> Vec<Vec<String>> {
         let mut plan: Vec<Vec<String>> = c
             .merges
             .iter()
@@ -227,7 +227,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
 /// What meets in a collective is laid out alike on all ranks: a rank that packs its members in another order gets other
 /// ranks' pieces in the wrong places, though its graph would be right if all ranks ran it.
 fn same_packing(evidence: &Evidence) -> Checked {
-    let mut distinct: Vec<(u32, &Arc<Side>)> = Vec::new();
+    let mut distinct: Vec<(u32, &Arc<AnalyzedGraph>)> = Vec::new();
     for outcome in &evidence.ranks {
         if !distinct.iter().any(|(_, side)| Arc::ptr_eq(side, &outcome.side)) {
             distinct.push((outcome.rank, &outcome.side));
@@ -289,7 +289,7 @@ fn same_packing(evidence: &Evidence) -> Checked {
 }
 
 /// The launches on each group, in list order, by their places among those of `packing`.
-fn on_groups(side: &Side, packing: &Packing) -> BTreeMap<String, Vec<usize>> {
+fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<usize>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, &node) in packing.nodes.iter().enumerate() {
         let call = side.collectives.launch_at(node).map(|launch| &side.collectives.calls[launch]);
@@ -309,7 +309,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         return Checked::Undecided("the world has too many ranks".into());
     };
     // Ranks with one graph share what it launches.
-    let mut distinct: Vec<(&Arc<Side>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
+    let mut distinct: Vec<(&Arc<AnalyzedGraph>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
     let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for (i, outcome) in evidence.ranks.iter().enumerate() {
         let known = distinct.iter().position(|(side, _)| Arc::ptr_eq(side, &outcome.side));
@@ -350,7 +350,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     !may_meet
                 });
                 let same_names = || {
-                    let name = |side: &'_ Side, launched: &Launched| side.graph.name(launched.0).to_string();
+                    let name = |side: &'_ AnalyzedGraph, launched: &Launched| {
+                        side.graph.name(launched.0).to_string()
+                    };
                     let mut pairs = expected.iter().zip(found);
                     pairs.all(|(a, b)| name(&first.side, a) == name(&other.side, b))
                 };
@@ -359,7 +361,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     Permuted::Same | Permuted::Not => None,
                 };
                 let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
-                let tell = |rank: u32, entry: Option<&Launched>, side: &Side| match entry {
+                let tell = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry {
                     Some((node, what, _)) => {
                         format!("rank {rank} launches {} ({what})", side.graph.name(*node))
                     }
@@ -412,8 +414,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
 }
 
 /// Whether two launches may be one collective, as far as their sizes and dtypes are known.
-fn may_meet((a, x): (&Side, NodeId), (b, y): (&Side, NodeId)) -> bool {
-    let launch = |side: &Side, node| side.collectives.launch_at(node);
+fn may_meet((a, x): (&AnalyzedGraph, NodeId), (b, y): (&AnalyzedGraph, NodeId)) -> bool {
+    let launch = |side: &AnalyzedGraph, node| side.collectives.launch_at(node);
     let (Some(x), Some(y)) = (launch(a, x), launch(b, y)) else { return false };
     let (x, y) = (&a.collectives.calls[x], &b.collectives.calls[y]);
     same_terms(x, y) && may_be_equal(payload(a.graph, x), payload(b.graph, y))
@@ -440,7 +442,7 @@ fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> b
 }
 
 /// The launches on each group, in list order.
-fn sequences<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<Launched>> {
+fn sequences<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<Launched>> {
     let computed = computed(side.graph);
     let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
     for call in &side.collectives.calls {
@@ -518,7 +520,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool)
     Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
 }
 
-fn program(side: &Side, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
+fn program(side: &AnalyzedGraph, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
     let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
     for (launch, call) in side.collectives.calls.iter().enumerate() {
         events.push((call.node, false, launch));
@@ -595,14 +597,14 @@ pub(super) struct WaitFault {
 }
 
 /// What is wrong with the waits of one graph, and with what runs before them.
-pub(super) fn faults_of_waiting(side: &Side) -> Vec<WaitFault> {
+pub(super) fn faults_of_waiting(side: &AnalyzedGraph) -> Vec<WaitFault> {
     let mut faults = faults_of_waits(side);
     faults.extend(writes_into_what_is_sent(side));
     faults
 }
 
 /// What is wrong with the waits of one graph, in whatever order its list is.
-fn faults_of_waits(side: &Side) -> Vec<WaitFault> {
+fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
     let (graph, collectives) = (side.graph, &side.collectives);
     let mut faults = Vec::new();
     for (launch, call) in collectives.calls.iter().enumerate() {
@@ -676,7 +678,7 @@ fn faults_of_waits(side: &Side) -> Vec<WaitFault> {
 }
 
 /// Writes into what a launch sends, before anybody has waited for it.
-fn writes_into_what_is_sent(side: &Side) -> Vec<WaitFault> {
+fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
     let (graph, storages) = (side.graph, side.storages());
     let mut faults = Vec::new();
     for (launch, call) in side.collectives.calls.iter().enumerate() {

@@ -17,7 +17,7 @@
 //!
 //! It does not say that values are right: whether a user reads *its* piece is decided by values.
 
-use super::Side;
+use super::AnalyzedGraph;
 use super::unread::Unread;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::{Ops, Word, spelled};
@@ -67,7 +67,7 @@ pub struct Correspondence {
 
 impl Correspondence {
     /// Compares two graphs.
-    pub fn new(before: &Side, after: &Side) -> Correspondence {
+    pub fn new(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Correspondence {
         let mut this = Correspondence::of_nodes(before.graph, after.graph);
         this.find_merges(before, after);
         this
@@ -126,7 +126,7 @@ impl Correspondence {
         }
     }
 
-    fn find_merges(&mut self, before: &Side, after: &Side) {
+    fn find_merges(&mut self, before: &AnalyzedGraph, after: &AnalyzedGraph) {
         let is_new = |id: NodeId| self.before_of[id.index()].is_none();
         let launches: Vec<usize> =
             (0..after.collectives.calls.len()).filter(|&l| is_new(after.collectives.calls[l].node)).collect();
@@ -172,7 +172,7 @@ impl Correspondence {
     }
 
     /// The erased nodes that hold a launch's value: the launch, its waits, and what was erased with them.
-    fn erased_values(&self, before: &Side, launch: usize) -> Vec<NodeId> {
+    fn erased_values(&self, before: &AnalyzedGraph, launch: usize) -> Vec<NodeId> {
         let mut values = vec![before.collectives.calls[launch].node];
         let mut i = 0;
         while i < values.len() {
@@ -190,7 +190,11 @@ impl Correspondence {
 
 /// For each node after, the merges (indices into `launches`) whose value it holds: forward from each launch
 /// through new nodes, and through new writes to whoever reads the written storage, up to the next launch.
-fn delivered_by(after: &Side, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Vec<Vec<usize>> {
+fn delivered_by(
+    after: &AnalyzedGraph,
+    launches: &[usize],
+    is_new: &dyn Fn(NodeId) -> bool,
+) -> Vec<Vec<usize>> {
     let mut delivered: Vec<Vec<usize>> = vec![Vec::new(); after.graph.len()];
     for (merge, &launch) in launches.iter().enumerate() {
         let mut stack = vec![after.collectives.calls[launch].node];

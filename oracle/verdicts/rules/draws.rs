@@ -3,7 +3,7 @@
 //! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew changes
 //! what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
 
-use super::{Checked, Evidence, Side, Stage};
+use super::{AnalyzedGraph, Checked, Evidence, Stage};
 use crate::graph::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
 }
 
 /// The draws of a graph that give at least one number, by operator, each with how many it gives, in increasing order.
-fn drawn<'s>(side: &'s Side) -> BTreeMap<&'s str, Vec<(Option<i64>, NodeId)>> {
+fn drawn<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<(Option<i64>, NodeId)>> {
     let graph = side.graph;
     let mut drawn: BTreeMap<&str, Vec<(Option<i64>, NodeId)>> = BTreeMap::new();
     for id in graph.ids().filter(|&id| side.draws(id)) {

@@ -2,7 +2,7 @@
 
 use super::ranks::RankGraph;
 use super::values::ValueEvidence;
-use super::{Correspondence, Finding, Merge, NodeMention, Policies, Side, Stage};
+use super::{AnalyzedGraph, Correspondence, Finding, Merge, NodeMention, Policies, Stage};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::graph::{Graph, NodeId};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct RankOutcome<'a> {
     /// The global rank.
     pub rank: u32,
     /// Its graph after repair. Ranks with the same graph share it.
-    pub side: Arc<Side<'a>>,
+    pub side: Arc<AnalyzedGraph<'a>>,
     /// What became of what on this rank.
     pub correspondence: Arc<Correspondence>,
 }
@@ -20,13 +20,13 @@ pub struct RankOutcome<'a> {
 /// Everything that rules see.
 pub struct Evidence<'a> {
     /// The graph before.
-    pub before: Arc<Side<'a>>,
+    pub before: Arc<AnalyzedGraph<'a>>,
     /// The graph after the pass, not yet repaired, where it is known and another one than `after`.
-    pub unrepaired: Option<Side<'a>>,
+    pub unrepaired: Option<AnalyzedGraph<'a>>,
     /// Whether it is known that there was nothing to repair.
     pub needed_no_repair: bool,
     /// The graph after repair, on the first rank.
-    pub after: Arc<Side<'a>>,
+    pub after: Arc<AnalyzedGraph<'a>>,
     /// What became of what.
     pub correspondence: Arc<Correspondence>,
     /// The global ranks whose graph `after` is; none where it is for all.
@@ -58,19 +58,23 @@ impl<'a> Evidence<'a> {
         after: &'a Graph,
         policies: Policies,
     ) -> Evidence<'a> {
-        let after = Arc::new(Side::new(after));
+        let after = Arc::new(AnalyzedGraph::new(after));
         let graph = RankGraph { ranks: Vec::new(), own: Vec::new(), unrepaired, after };
-        Evidence::of_ranks(Arc::new(Side::new(before)), graph, policies)
+        Evidence::of_ranks(Arc::new(AnalyzedGraph::new(before)), graph, policies)
     }
 
     /// The same of the graph that some ranks have.
-    pub fn of_ranks(before: Arc<Side<'a>>, graph: RankGraph<'a>, policies: Policies) -> Evidence<'a> {
+    pub fn of_ranks(
+        before: Arc<AnalyzedGraph<'a>>,
+        graph: RankGraph<'a>,
+        policies: Policies,
+    ) -> Evidence<'a> {
         let RankGraph { ranks, own, unrepaired, after } = graph;
         let correspondence = Correspondence::new(&before, &after);
         let needed_no_repair = unrepaired.is_some_and(|graph| same_evidence(graph, after.graph));
         Evidence {
             before,
-            unrepaired: unrepaired.filter(|_| !needed_no_repair).map(Side::new),
+            unrepaired: unrepaired.filter(|_| !needed_no_repair).map(AnalyzedGraph::new),
             needed_no_repair,
             after,
             correspondence: Arc::new(correspondence),
@@ -97,14 +101,14 @@ impl<'a> Evidence<'a> {
     }
 
     /// The distinct graphs after the pass: unrepaired, if known, then repaired.
-    pub(super) fn stages(&self) -> impl Iterator<Item = (&Side<'a>, Stage)> {
+    pub(super) fn stages(&self) -> impl Iterator<Item = (&AnalyzedGraph<'a>, Stage)> {
         let unrepaired = self.unrepaired.iter().map(|side| (side, Stage::Unrepaired));
         let after = if self.needed_no_repair { Stage::Unrepaired } else { Stage::After };
         unrepaired.chain([(&*self.after, after)])
     }
 
     /// All faults of one of these graphs.
-    pub(super) fn faults_of<'s>(&'s self, side: &'s Side<'a>) -> &'s [Fault] {
+    pub(super) fn faults_of<'s>(&'s self, side: &'s AnalyzedGraph<'a>) -> &'s [Fault] {
         let of_after = self.after.faults_given(&self.before, &self.correspondence);
         if std::ptr::eq(side, &*self.after) {
             return of_after;
@@ -126,7 +130,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Whether a node of a graph after the pass was there before.
-    pub(super) fn is_survivor(&self, side: &Side, id: NodeId) -> bool {
+    pub(super) fn is_survivor(&self, side: &AnalyzedGraph, id: NodeId) -> bool {
         let twin = self.before.graph.find(side.graph.name(id));
         twin.is_some_and(|old| self.before.graph.target(old) == side.graph.target(id))
     }
@@ -286,7 +290,7 @@ impl Finding {
     pub(super) fn side_nodes(
         mut self,
         evidence: &Evidence,
-        side: &Side,
+        side: &AnalyzedGraph,
         nodes: impl IntoIterator<Item = NodeId>,
     ) -> Finding {
         for node in nodes {

@@ -2,7 +2,7 @@
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::values::{About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{Evidence, Side};
+use super::{AnalyzedGraph, Evidence};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
@@ -74,7 +74,7 @@ impl<'e> Prepared<'e> {
         if ranks > MOST_RANKS {
             return Err(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
         }
-        let sides: Vec<&Side> = match evidence.ranks.len() {
+        let sides: Vec<&AnalyzedGraph> = match evidence.ranks.len() {
             0 | 1 => vec![&*evidence.after],
             _ => (0..ranks)
                 .map(|rank| {
@@ -89,7 +89,7 @@ impl<'e> Prepared<'e> {
                     .into(),
             );
         }
-        let program = |side: &'e Side| {
+        let program = |side: &'e AnalyzedGraph| {
             Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(&|_| side.graph, &failure))
         };
         // One program serves ranks that run one graph.

@@ -7,7 +7,7 @@
 //!
 //! It is a yardstick for comparing two orders of one graph, not a prediction: no flops, no contention, one rank.
 
-use super::Side;
+use super::AnalyzedGraph;
 use crate::analysis::GroupName;
 use crate::ops::{Kind, View};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl fmt::Display for CostModel {
     }
 }
 
-impl Side<'_> {
+impl AnalyzedGraph<'_> {
     /// Seconds for which the compute stream stalls at waits.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! are no evidence. Where both graphs read a constant, it is taken to hold anything, as inputs do.
 
 use super::values::{Observed, ValueDifference, ValueResult};
-use super::{Evidence, Side};
+use super::{AnalyzedGraph, Evidence};
 use crate::graph::{NodeId, Op, Out};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
@@ -43,7 +43,7 @@ impl Folded {
     }
 
     /// Adds what depends on these constants.
-    fn add(&mut self, side: &Side, constants: &[(String, NodeId)]) -> FixedBitSet {
+    fn add(&mut self, side: &AnalyzedGraph, constants: &[(String, NodeId)]) -> FixedBitSet {
         let mut dependent = FixedBitSet::with_capacity(side.graph.len());
         let mut open: Vec<NodeId> = constants.iter().map(|(_, id)| *id).collect();
         while let Some(id) = open.pop() {
@@ -76,7 +76,7 @@ impl Folded {
 }
 
 /// The constants that somebody reads.
-fn constants(side: &Side) -> Vec<(String, NodeId)> {
+fn constants(side: &AnalyzedGraph) -> Vec<(String, NodeId)> {
     let graph = side.graph;
     let is_read = |id: &NodeId| {
         let node = graph.node(*id);

@@ -1,6 +1,6 @@
 //! `graph/*`: the result is a graph at all.
 
-use super::{Checked, Evidence, Side, Stage, aliases};
+use super::{AnalyzedGraph, Checked, Evidence, Stage, aliases};
 use crate::analysis::fault::{Fault, FaultKind};
 
 /// The statement of `rewrite/well-formed`, which several families have, and its reason.
@@ -82,7 +82,7 @@ pub(super) fn aliases_kept(evidence: &Evidence) -> Checked {
 
 /// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints of
 /// sizes that depend on data often do not, or a tensor that reaches past its storage. No pass is at fault for that.
-pub(crate) fn contradicting_records(before: &Side) -> Option<String> {
+pub(crate) fn contradicting_records(before: &AnalyzedGraph) -> Option<String> {
     let contradicts =
         |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::OutsideStorage { .. });
     let mut faults = before.faults().iter().filter(contradicts);

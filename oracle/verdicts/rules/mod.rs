@@ -19,6 +19,7 @@
 
 mod agreement;
 mod aliases;
+mod analyzed;
 mod bucket;
 mod cause;
 mod comm;
@@ -43,13 +44,13 @@ mod proved;
 mod ranks;
 mod rule;
 pub mod schedule;
-mod side;
 mod unread;
 mod values;
 pub mod worker;
 
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::{contradictions, contradictions_of_partition};
+pub use analyzed::{AnalyzedGraph, LaunchReachability};
 pub use correspondence::{Correspondence, Merge};
 pub(crate) use evidence::same_evidence;
 pub use evidence::{Evidence, RankOutcome};
@@ -64,7 +65,6 @@ pub use proved::Evaluated;
 pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
 pub use rule::{Checked, Family, Rule, RuleStatus, Statuses};
 use rule::{check_each, severity_in};
-pub use side::{LaunchReachability, Side};
 pub use values::{Asked, ValueEvidence, ValueMethod};
 
 /// The passes that rules speak about.

@@ -1,7 +1,7 @@
 //! `order/*`: the list after is an order in which the graph may be executed, and the right one.
 
 use super::correspondence::Calls;
-use super::{Checked, Evidence, Finding, Side, Stage, device};
+use super::{AnalyzedGraph, Checked, Evidence, Finding, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
@@ -339,7 +339,7 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
     }
     match &evidence.again {
         Some(again) => {
-            let again = Side::new(again);
+            let again = AnalyzedGraph::new(again);
             if let Some((expected, found)) = first_move(after, &again) {
                 findings.push(
                     evidence
@@ -359,9 +359,9 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
 }
 
 /// The first place where two lists differ: the names there.
-fn first_move(a: &Side, b: &Side) -> Option<(String, String)> {
+fn first_move(a: &AnalyzedGraph, b: &AnalyzedGraph) -> Option<(String, String)> {
     let n = a.graph.len().max(b.graph.len());
-    let name = |side: &Side, i: usize| match i < side.graph.len() {
+    let name = |side: &AnalyzedGraph, i: usize| match i < side.graph.len() {
         true => side.graph.name(NodeId(i as u32)).to_string(),
         false => "the end".to_string(),
     };

@@ -1,6 +1,6 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
-use super::{Checked, Evidence, Merge, Side, Stage};
+use super::{AnalyzedGraph, Checked, Evidence, Merge, Stage};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
@@ -288,7 +288,10 @@ fn stays_acyclic(evidence: &Evidence, merge: usize, other: usize) -> bool {
 }
 
 /// A figure of the graph before and of the graph after, or why one of them is not known.
-fn on_both<T>(evidence: &Evidence, figure: impl Fn(&Side) -> Result<T, String>) -> Result<(T, T), String> {
+fn on_both<T>(
+    evidence: &Evidence,
+    figure: impl Fn(&AnalyzedGraph) -> Result<T, String>,
+) -> Result<(T, T), String> {
     let before = figure(&evidence.before).map_err(|why| format!("before, {why}"))?;
     let after = figure(&evidence.after).map_err(|why| format!("after, {why}"))?;
     Ok((before, after))
@@ -460,7 +463,7 @@ fn does_not_match(evidence: &Evidence, members: &[usize], launch: usize) -> bool
 }
 
 /// Whether the buffer that a launch writes is touched later through another name than the launch's result.
-fn shows_elsewhere(side: &Side, launch: usize, out: NodeId) -> bool {
+fn shows_elsewhere(side: &AnalyzedGraph, launch: usize, out: NodeId) -> bool {
     let storages = side.storages();
     let node = side.collectives.calls[launch].node;
     storages.all_parts(out).any(|part| {
@@ -513,7 +516,7 @@ fn runs(evidence: &Evidence) -> Vec<Vec<usize>> {
     runs
 }
 
-impl Side<'_> {
+impl AnalyzedGraph<'_> {
     /// Whether Inductor's bucketing looks at this launch: the plain functional forms, and gathers with `out=`.
     fn is_inductor_candidate(&self, launch: NodeId) -> bool {
         matches!(

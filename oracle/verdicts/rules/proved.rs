@@ -3,7 +3,7 @@
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
 use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
-use super::{Evidence, Merge, Side, cause};
+use super::{AnalyzedGraph, Evidence, Merge, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::extents::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
@@ -27,7 +27,11 @@ pub struct Evaluated<'a> {
 impl<'a> Evaluated<'a> {
     /// Evaluates the graph before and the graph after; `own` is the index in process groups of the rank that they are
     /// those of, where it is known: it says which slot of a buffer is the own one.
-    pub fn new(before: &Side<'a>, after: &Side<'a>, own: &[(String, u32)]) -> Evaluated<'a> {
+    pub fn new(
+        before: &AnalyzedGraph<'a>,
+        after: &AnalyzedGraph<'a>,
+        own: &[(String, u32)],
+    ) -> Evaluated<'a> {
         let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
         let start = Start { own: own.to_vec(), ..Start::default() };
         let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
@@ -64,7 +68,7 @@ pub(super) struct Packing {
 }
 
 /// What the launches of `after` carry.
-pub(super) fn packing(before: &Side, after: &Side) -> Packing {
+pub(super) fn packing(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Packing {
     let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &[]);
     let payloads = payload_members(&mut arena, &old, &new);
     let mut is_known = vec![true; new.launches.len()];
@@ -216,12 +220,12 @@ fn proved_for(all: &[Evidence], first: &Evidence) -> String {
 }
 
 /// Whether a node touches no memory, and only shows it.
-fn only_views(side: &Side, id: NodeId) -> bool {
+fn only_views(side: &AnalyzedGraph, id: NodeId) -> bool {
     side.graph.node(id).op == Op::Call && side.storages().accesses_by(id).is_empty()
 }
 
 /// Whether somebody reads what a node shows, or a view of it: an operator or the output.
-fn is_read(side: &Side, id: NodeId) -> bool {
+fn is_read(side: &AnalyzedGraph, id: NodeId) -> bool {
     let mut open = vec![id];
     let mut seen = FxHashSet::default();
     while let Some(at) = open.pop() {
@@ -238,7 +242,7 @@ fn is_read(side: &Side, id: NodeId) -> bool {
 }
 
 /// Whether the storage of a value is written behind its reader.
-fn is_written_after(side: &Side, value: NodeId, reader: NodeId) -> bool {
+fn is_written_after(side: &AnalyzedGraph, value: NodeId, reader: NodeId) -> bool {
     let storages = side.storages();
     let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
     accesses.any(|access| access.node > reader && access.touch.writes())

@@ -8,7 +8,7 @@
 //! on several ranks is one finding that names them.
 
 use super::evidence::same_evidence;
-use super::{Finding, RuleStatus, Side, by_weight};
+use super::{AnalyzedGraph, Finding, RuleStatus, by_weight};
 use crate::graph::{Graph, Group, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
@@ -34,12 +34,12 @@ pub struct RankGraph<'a> {
     /// The graph before its repair, where it is known.
     pub unrepaired: Option<&'a Graph>,
     /// The graph after repair.
-    pub after: Arc<Side<'a>>,
+    pub after: Arc<AnalyzedGraph<'a>>,
 }
 
 /// The distinct graphs among those that were given, in the order given; `first` is what is known of the first one. Near
 /// linear in all nodes.
-pub fn distinct<'a>(given: &[Given<'a>], first: Arc<Side<'a>>) -> Vec<RankGraph<'a>> {
+pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<RankGraph<'a>> {
     let world = given.first().and_then(|one| one.after.world.assume_mesh());
     // What files record of the rank counts where it tells the graphs apart, or where there is one only.
     let is_recorded = given.len() == 1 || given.windows(2).any(|pair| records_differ(pair[0], pair[1]));
@@ -67,7 +67,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<Side<'a>>) -> Vec<RankGraph<
         let after = match equal.first() {
             Some(&known) => all[known].after.clone(),
             None if all.is_empty() => first.clone(),
-            None => Arc::new(Side::new(one.after)),
+            None => Arc::new(AnalyzedGraph::new(one.after)),
         };
         alike.push(all.len());
         let ranks = one.rank.into_iter().collect();
@@ -95,7 +95,7 @@ fn indices(world: Option<&FxHashMap<&str, &Group>>, one: &Given, is_recorded: bo
 }
 
 /// The own indices on which a graph depends: those in groups that it gathers in into a buffer, which may hold its input.
-fn slots<'o>(side: &Side, own: &'o [(String, u32)]) -> Vec<&'o (String, u32)> {
+fn slots<'o>(side: &AnalyzedGraph, own: &'o [(String, u32)]) -> Vec<&'o (String, u32)> {
     let gathers = |name: &str| {
         let calls = side.collectives.calls.iter();
         let mut of_group = calls.filter(|call| call.group == crate::analysis::GroupName::Text(name));

@@ -12,7 +12,7 @@
 //!
 //! Where two matchings account for everything, it takes the one that fills the new launches in wait order.
 
-use super::{Correspondence, Side};
+use super::{AnalyzedGraph, Correspondence};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::storages::StorageIndex;
@@ -28,8 +28,8 @@ type Carried = [(usize, Vec<usize>)];
 /// Finds the places of unread members.
 pub(super) struct Unread<'c, 'a> {
     correspondence: &'c Correspondence,
-    before: &'c Side<'a>,
-    after: &'c Side<'a>,
+    before: &'c AnalyzedGraph<'a>,
+    after: &'c AnalyzedGraph<'a>,
     launches: &'c [usize],
     packed: Vec<Packed>,
     /// The bytes that each launch before sends.
@@ -75,8 +75,8 @@ impl<'c, 'a> Unread<'c, 'a> {
     /// Looks at what each new launch packs.
     pub(super) fn new(
         correspondence: &'c Correspondence,
-        before: &'c Side<'a>,
-        after: &'c Side<'a>,
+        before: &'c AnalyzedGraph<'a>,
+        after: &'c AnalyzedGraph<'a>,
         launches: &'c [usize],
         is_new: &dyn Fn(NodeId) -> bool,
     ) -> Unread<'c, 'a> {
@@ -190,7 +190,8 @@ impl<'c, 'a> Unread<'c, 'a> {
             return false;
         }
         let (old, new) = self.calls(member, merge);
-        let dtype = |side: &Side, node: NodeId| side.graph.tensor_of(node).map(|tensor| tensor.dtype);
+        let dtype =
+            |side: &AnalyzedGraph, node: NodeId| side.graph.tensor_of(node).map(|tensor| tensor.dtype);
         // What has no elements may come from a buffer that nothing connects with the launch it was gathered by, so
         // that it is not seen to be sent.
         let plain =
@@ -258,7 +259,12 @@ impl<'c, 'a> Unread<'c, 'a> {
 
 /// What a new launch packs: backward through new nodes, and to the new writers of what is read, up to surviving nodes
 /// and other launches.
-fn packed_by(after: &Side, launch: usize, launches: &[usize], is_new: &dyn Fn(NodeId) -> bool) -> Packed {
+fn packed_by(
+    after: &AnalyzedGraph,
+    launch: usize,
+    launches: &[usize],
+    is_new: &dyn Fn(NodeId) -> bool,
+) -> Packed {
     let call = &after.collectives.calls[launch];
     let mut packed = Packed {
         nodes: Vec::new(),
@@ -314,14 +320,14 @@ fn has_one_name(a: GroupName, b: GroupName) -> bool {
 }
 
 /// The bytes that a launch sends, all its inputs together.
-fn sent_bytes(side: &Side, launch: usize) -> i64 {
+fn sent_bytes(side: &AnalyzedGraph, launch: usize) -> i64 {
     let inputs = side.collectives.calls[launch].inputs.iter();
     let bytes = |&input: &NodeId| side.graph.bytes(side.graph.tensor_of(input)?);
     inputs.filter_map(bytes).fold(0, i64::saturating_add)
 }
 
 /// Whether a node only moves elements.
-fn moves(side: &Side, id: NodeId) -> bool {
+fn moves(side: &AnalyzedGraph, id: NodeId) -> bool {
     side.ops.call(side.graph, id).is_some_and(|info| {
         matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Cast | Kind::Fill(_))
     })

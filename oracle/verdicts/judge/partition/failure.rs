@@ -4,7 +4,7 @@ use super::super::{Judgement, declined, refused};
 use crate::graph::Graph;
 use crate::judge::Verdict;
 use crate::judge::candidate::Refusal;
-use crate::rules::Side;
+use crate::rules::AnalyzedGraph;
 use crate::rules::partition::{Feasible, PartitionConfig, feasible};
 use crate::rules::worker::Class;
 
@@ -15,7 +15,7 @@ pub(super) fn without_parts(joint: &Graph, config: &PartitionConfig, refusal: &R
         return declined(refusal.clone());
     };
     let raised = &failure.title;
-    match feasible(&Side::new(joint), config) {
+    match feasible(&AnalyzedGraph::new(joint), config) {
         Feasible::Yes => declined(refusal.clone()),
         Feasible::No(lines) => {
             refused(format!("no partition is possible: {} (it raised {raised})", lines.join("; ")))

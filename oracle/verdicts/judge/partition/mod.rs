@@ -16,7 +16,7 @@ use crate::rules::partition::{
     self, AskedValues, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys,
     with_flat_output,
 };
-use crate::rules::{self, OnRanks, Side};
+use crate::rules::{self, AnalyzedGraph, OnRanks};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -118,7 +118,7 @@ pub fn judge_partition_with(
         (rank, changed_f.as_ref().unwrap_or(f), changed_b.as_ref().unwrap_or(b))
     });
     let further = Further { ranks: ranks.collect(), ..further };
-    let joint = Side::new(joint);
+    let joint = AnalyzedGraph::new(joint);
     let unfit: Vec<String> =
         joint.faults().iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();
     if !unfit.is_empty() {
@@ -146,7 +146,8 @@ pub fn judge_partition_with(
     let mut first = Some((joint, further));
     let mut judged = Vec::new();
     for (ranks, forward, backward) in pairs {
-        let (joint, further) = first.take().unwrap_or_else(|| (Side::new(graph), Further::default()));
+        let (joint, further) =
+            first.take().unwrap_or_else(|| (AnalyzedGraph::new(graph), Further::default()));
         let composition = compose(joint.graph, forward, backward, forward_outputs);
         let mut evidence =
             PartitionEvidence::of_joint(joint, forward, backward, &composition, config.clone());

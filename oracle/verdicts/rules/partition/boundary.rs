@@ -10,7 +10,7 @@ use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
 use crate::ops::shape::ShapeFault;
-use crate::rules::Side;
+use crate::rules::AnalyzedGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Both parts are graphs at all. Order, and references to what is not there, have rules of their own.
@@ -228,7 +228,7 @@ fn is_guessed(guessed: &[bool], id: NodeId) -> bool {
 }
 
 /// Whether what is wrong with a record of a node may come from the strides of what it takes.
-fn is_of_strides(side: &Side, id: NodeId) -> bool {
+fn is_of_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
     let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
     faults.any(|fault| match &fault.kind {
         FaultKind::Shape { fault } => {
@@ -436,7 +436,7 @@ fn tell(graph: &Graph, value: Value) -> String {
 
 /// Whether a part returns what the joint graph returns: the node of that name, or an equal value. A write in place
 /// that runs in backward is returned by forward as what it writes to.
-fn same_output(evidence: &PartitionEvidence, side: &Side, a: Value, b: Value, index: usize) -> bool {
+fn same_output(evidence: &PartitionEvidence, side: &AnalyzedGraph, a: Value, b: Value, index: usize) -> bool {
     let joint = evidence.joint.graph;
     match (a, b) {
         (Value::Node(x), Value::Node(y)) if y.index() < side.graph.len() => {
@@ -599,7 +599,7 @@ pub(super) fn order_valid(evidence: &PartitionEvidence) -> Checked {
 }
 
 /// Items that do not stand behind their parent.
-fn strayed_items(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<Finding> {
+fn strayed_items(evidence: &PartitionEvidence, side: &AnalyzedGraph, part: &str) -> Vec<Finding> {
     let graph = side.graph;
     let mut findings = Vec::new();
     let mut last: Option<NodeId> = None;
@@ -628,22 +628,23 @@ fn strayed_items(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<F
 pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/metadata-true";
     let joint = &evidence.joint;
-    let shapes = |side: &Side| -> Vec<(NodeId, String)> {
+    let shapes = |side: &AnalyzedGraph| -> Vec<(NodeId, String)> {
         let faults = side.faults().iter();
         let shapes = faults.filter(|fault| matches!(fault.kind, FaultKind::Shape { .. }));
         shapes.filter_map(|fault| Some((fault.node?, fault.kind.to_string()))).collect()
     };
-    let foreign = |side: &Side, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
-        let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
-        let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
-        found
-            .map(|(id, Elsewhere { other, .. })| {
-                (id, format!("recorded in the storage of {}", side.graph.name(other)))
-            })
-            .collect()
-    };
-    let raised = |side: &Side| overlap::refused(side.graph, &side.ops, side.storages());
-    let sized = |side: &Side| resized(side.graph, &side.ops, side.storages());
+    let foreign =
+        |side: &AnalyzedGraph, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
+            let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
+            let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
+            found
+                .map(|(id, Elsewhere { other, .. })| {
+                    (id, format!("recorded in the storage of {}", side.graph.name(other)))
+                })
+                .collect()
+        };
+    let raised = |side: &AnalyzedGraph| overlap::refused(side.graph, &side.ops, side.storages());
+    let sized = |side: &AnalyzedGraph| resized(side.graph, &side.ops, side.storages());
     let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint)).chain(sized(joint));
     let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();

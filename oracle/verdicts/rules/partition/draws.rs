@@ -16,7 +16,7 @@ use super::compose::{Composition, Wrapper, added_wrapper, is_from_state, item_of
 use super::evidence::PartitionEvidence;
 use crate::graph::{Graph, NodeId, Out, Value};
 use crate::ops::Ops;
-use crate::rules::{Finding, Side};
+use crate::rules::{AnalyzedGraph, Finding};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ fn is_draw(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
 }
 
 /// Whether a node of a part draws numbers that it does not take from a state.
-fn draws_anew(joint: &Graph, side: &Side, id: NodeId) -> bool {
+fn draws_anew(joint: &Graph, side: &AnalyzedGraph, id: NodeId) -> bool {
     match added_wrapper(joint, side.graph, id) {
         Some(kind) => kind == Wrapper::Save,
         None => item_of_added(joint, side.graph, id).is_none() && is_draw(side.graph, &side.ops, id),

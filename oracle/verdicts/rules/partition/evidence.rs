@@ -1,6 +1,6 @@
 //! What the rules of a partition see: the joint graph, its two parts, and what follows from them, computed once.
 
-use super::super::{Finding, NodeMention, Side, Stage};
+use super::super::{AnalyzedGraph, Finding, NodeMention, Stage};
 use super::compose::{Composition, Draw, is_generator_input, item_of_added, returned};
 use super::config::PartitionConfig;
 use super::saved::BudgetUse;
@@ -122,15 +122,15 @@ pub struct Further<'a> {
 /// Everything that rules see.
 pub struct PartitionEvidence<'a> {
     /// The joint graph.
-    pub joint: Side<'a>,
+    pub joint: AnalyzedGraph<'a>,
     /// The forward graph.
-    pub forward: Side<'a>,
+    pub forward: AnalyzedGraph<'a>,
     /// The backward graph.
-    pub backward: Side<'a>,
+    pub backward: AnalyzedGraph<'a>,
     /// Both parts put together again; why not, otherwise.
     pub composition: Result<&'a Composition, String>,
     /// The graph of the composition.
-    pub composed: Option<Side<'a>>,
+    pub composed: Option<AnalyzedGraph<'a>>,
     /// How the partition was asked for.
     pub config: PartitionConfig,
     /// Leading outputs of the joint graph that belong to the forward part.
@@ -214,19 +214,19 @@ impl<'a> PartitionEvidence<'a> {
         composition: &'a Result<Composition, String>,
         config: PartitionConfig,
     ) -> PartitionEvidence<'a> {
-        PartitionEvidence::of_joint(Side::new(joint), forward, backward, composition, config)
+        PartitionEvidence::of_joint(AnalyzedGraph::new(joint), forward, backward, composition, config)
     }
 
     /// The same from what is known of the joint graph.
     pub fn of_joint(
-        joint: Side<'a>,
+        joint: AnalyzedGraph<'a>,
         forward: &'a Graph,
         backward: &'a Graph,
         composition: &'a Result<Composition, String>,
         config: PartitionConfig,
     ) -> PartitionEvidence<'a> {
         let config = config.or_from_file(joint.graph);
-        let (forward, backward) = (Side::new(forward), Side::new(backward));
+        let (forward, backward) = (AnalyzedGraph::new(forward), AnalyzedGraph::new(backward));
         let joint_returns = returned(joint.graph);
         let forward_returns = returned(forward.graph);
         let forward_outputs = config.forward_outputs.unwrap_or(1).min(joint_returns.len());
@@ -266,7 +266,7 @@ impl<'a> PartitionEvidence<'a> {
             live_joint: live(&joint),
             live_backward: live(&backward),
             backward_returns: returned(backward.graph),
-            composed: composition.as_ref().ok().map(|composition| Side::new(&composition.graph)),
+            composed: composition.as_ref().ok().map(|composition| AnalyzedGraph::new(&composition.graph)),
             composition,
             config,
             forward_outputs,
@@ -338,7 +338,7 @@ impl<'a> PartitionEvidence<'a> {
     }
 
     /// Both parts, with what they are called.
-    pub(super) fn parts(&self) -> [(&Side<'a>, &'static str); 2] {
+    pub(super) fn parts(&self) -> [(&AnalyzedGraph<'a>, &'static str); 2] {
         [(&self.forward, "forward"), (&self.backward, "backward")]
     }
 
@@ -467,7 +467,7 @@ fn twins(
 
 /// What depends on a tangent or a backward seed, by values and by memory: a node that reads what such a node wrote
 /// depends on it too.
-pub(super) fn tangent_dependent(joint: &Side) -> Vec<bool> {
+pub(super) fn tangent_dependent(joint: &AnalyzedGraph) -> Vec<bool> {
     let graph = joint.graph;
     let mut depends = vec![false; graph.len()];
     let versions = super::terms::Versions::new(joint);
@@ -494,7 +494,7 @@ pub(super) fn tangent_dependent(joint: &Side) -> Vec<bool> {
 
 /// The nodes that the results of a graph, its writes to inputs and its other effects need. Communication whose
 /// result nobody reads is not needed.
-pub(super) fn live(side: &Side) -> Vec<bool> {
+pub(super) fn live(side: &AnalyzedGraph) -> Vec<bool> {
     let graph = side.graph;
     let mut live = vec![false; graph.len()];
     for id in graph.ids().rev() {

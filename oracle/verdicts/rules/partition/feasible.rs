@@ -17,7 +17,7 @@
 //! It weighs nothing: wishes (PREFER_SAVE, PREFER_RECOMPUTE), costs and budgets forbid nothing. It inserts nothing: a copy
 //! of a value that forward overwrites would be another graph.
 
-use super::super::Side;
+use super::super::AnalyzedGraph;
 use super::compose::{item_of, returned};
 use super::config::PartitionConfig;
 use super::evidence::{ValueClass, class_of, is_backward_only, live, tangent_dependent};
@@ -40,7 +40,7 @@ pub enum Feasible {
 
 /// Whether a joint graph, whose list is in order, can be cut. Where it does not say how many of its outputs are forward's,
 /// it is not known.
-pub fn feasible(joint: &Side, config: &PartitionConfig) -> Feasible {
+pub fn feasible(joint: &AnalyzedGraph, config: &PartitionConfig) -> Feasible {
     let config = config.clone().or_from_file(joint.graph);
     let Some(forward_outputs) = config.forward_outputs else {
         return Feasible::Unknown(
@@ -63,7 +63,7 @@ pub fn feasible(joint: &Side, config: &PartitionConfig) -> Feasible {
 
 /// A joint graph, and what its tags and data say.
 pub struct Question<'a> {
-    joint: &'a Side<'a>,
+    joint: &'a AnalyzedGraph<'a>,
     tags: Vec<NodeTags>,
     /// What only backward has: it depends on a tangent, or on what must be in backward.
     late: Vec<bool>,
@@ -73,7 +73,7 @@ pub struct Question<'a> {
 
 impl<'a> Question<'a> {
     /// The question about a joint graph.
-    pub fn new(joint: &'a Side<'a>) -> Question<'a> {
+    pub fn new(joint: &'a AnalyzedGraph<'a>) -> Question<'a> {
         let graph = joint.graph;
         let n = graph.len();
         let tags: Vec<NodeTags> = graph.ids().map(|id| NodeTags::of(graph, id)).collect();

@@ -6,7 +6,7 @@ use super::evidence::PartitionEvidence;
 use super::values::Compared;
 use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
-use crate::rules::{Side, aliases};
+use crate::rules::{AnalyzedGraph, aliases};
 
 /// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal communication,
 /// and do not see that all who wait for it have one buffer then.
@@ -18,8 +18,9 @@ pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
         let names = nodes.into_iter().map(|node| composed.graph.name(node));
         evidence.finding(aliases::ID, title).nodes(evidence, names).however("", "")
     };
-    let storages =
-        |side: &Side| Storages::new(side.graph, &side.ops, &side.edges, &side.collectives, Mode::Logical);
+    let storages = |side: &AnalyzedGraph| {
+        Storages::new(side.graph, &side.ops, &side.edges, &side.collectives, Mode::Logical)
+    };
     let (joint, parts) = (storages(&evidence.joint), storages(composed));
     let (joint, parts) = ((evidence.joint.graph, &joint), (composed.graph, &parts));
     aliases::aliases_kept(joint, parts, Some(evidence.forward_outputs), &finding)
@@ -96,7 +97,7 @@ fn left_between(evidence: &PartitionEvidence) -> Option<String> {
 }
 
 /// For each node of a part whether it takes, or what it takes is computed from, a node that the joint graph does not have.
-fn rest_on_added(part: &Side, twins: &[Option<NodeId>]) -> Vec<bool> {
+fn rest_on_added(part: &AnalyzedGraph, twins: &[Option<NodeId>]) -> Vec<bool> {
     let mut rests = vec![false; part.graph.len()];
     for id in part.graph.ids() {
         let is_added = |input: NodeId| input < id && (rests[input.index()] || twins[input.index()].is_none());

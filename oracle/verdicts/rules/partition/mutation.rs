@@ -10,7 +10,7 @@ use super::evidence::PartitionEvidence;
 use super::terms::Versions;
 use crate::graph::{NodeId, Op};
 use crate::ops::Kind;
-use crate::rules::Side;
+use crate::rules::AnalyzedGraph;
 
 /// A read of another version than in the joint graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
                 continue;
             }
             // An operator of which nothing is known may have written nothing.
-            let is_unknown = |side: &Side, id: Option<NodeId>| {
+            let is_unknown = |side: &AnalyzedGraph, id: Option<NodeId>| {
                 let info = id.and_then(|id| side.ops.call(side.graph, id));
                 info.is_some_and(|info| info.kind == Kind::Unknown)
             };
@@ -105,7 +105,7 @@ pub(super) fn misreads(evidence: &PartitionEvidence) -> Vec<Misread> {
             if (is_new || is_other) && !composed.storages().storage(b.part.storage).external {
                 continue;
             }
-            let name = |side: &Side, id: NodeId| side.graph.name(id).to_string();
+            let name = |side: &AnalyzedGraph, id: NodeId| side.graph.name(id).to_string();
             found.push(Misread {
                 reader: joint.graph.name(twin).to_string(),
                 twin,

@@ -7,7 +7,7 @@ use super::mutation::misreads;
 use crate::analysis::storages::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Kind, OpInfo};
-use crate::rules::Side;
+use crate::rules::AnalyzedGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Gradients do not exist in forward, and what depends on them is in backward.
@@ -248,7 +248,11 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
 
 /// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write what
 /// the part was given, or have another effect. Each with what it does.
-fn added_changes(evidence: &PartitionEvidence, side: &Side, part: &str) -> Vec<(NodeId, &'static str)> {
+fn added_changes(
+    evidence: &PartitionEvidence,
+    side: &AnalyzedGraph,
+    part: &str,
+) -> Vec<(NodeId, &'static str)> {
     let twins = if part == "forward" { &evidence.of_forward } else { &evidence.of_backward };
     let graph = side.graph;
     // A launch that nobody reads, on other values than the node of its name, has that name by chance.
@@ -336,10 +340,10 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
                 .however("both parts run it", "nothing makes the second run draw the same numbers"),
         );
     }
-    let wrappers = |side: &Side, kind: Wrapper| -> Vec<NodeId> {
+    let wrappers = |side: &AnalyzedGraph, kind: Wrapper| -> Vec<NodeId> {
         side.graph.ids().filter(|&id| added_wrapper(joint, side.graph, id) == Some(kind)).collect()
     };
-    let told = |side: &Side, id: &NodeId, title: &str, then: &str, however: &str| {
+    let told = |side: &AnalyzedGraph, id: &NodeId, title: &str, then: &str, however: &str| {
         let name = side.graph.name(*id);
         evidence.finding(RULE, format!("{name} {title}")).nodes(evidence, [name]).however(then, however)
     };
@@ -443,7 +447,7 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
 const GENERATORS: [&str; 2] = ["fwd_rng_state_", "bwd_rng_state_"];
 
 /// The inputs of a part with one of these in their names, in their order.
-fn inputs_named(side: &Side, names: &[&str]) -> Vec<NodeId> {
+fn inputs_named(side: &AnalyzedGraph, names: &[&str]) -> Vec<NodeId> {
     let is_named = |id: &NodeId| {
         let target = side.graph.target(*id);
         side.graph.node(*id).op == Op::Placeholder && names.iter().any(|name| target.contains(name))
@@ -452,7 +456,7 @@ fn inputs_named(side: &Side, names: &[&str]) -> Vec<NodeId> {
 }
 
 /// The wrappers of a kind that a partition added, each behind what it takes for its state, in the order of these.
-fn with_states(joint: &Graph, side: &Side, kind: Wrapper) -> Vec<(NodeId, NodeId)> {
+fn with_states(joint: &Graph, side: &AnalyzedGraph, kind: Wrapper) -> Vec<(NodeId, NodeId)> {
     let graph = side.graph;
     let state = |id: NodeId| match kind {
         Wrapper::Generator => Some(graph.kwargs(id).find(|(key, _)| *key == "rng_state")?.1),

@@ -7,7 +7,7 @@ use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
-use crate::rules::Side;
+use crate::rules::AnalyzedGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is saved, in bytes of distinct storages.
@@ -44,7 +44,7 @@ pub(super) fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
 }
 
 /// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.
-fn bytes_of(side: &Side, storage: StorageIndex, shown: &[NodeId]) -> Option<i64> {
+fn bytes_of(side: &AnalyzedGraph, storage: StorageIndex, shown: &[NodeId]) -> Option<i64> {
     side.storages()
         .storage(storage)
         .bytes

@@ -6,7 +6,7 @@
 //! read once. Equal numbers mean equal values. Different numbers mean nothing: two expressions may be equal for
 //! reasons that structure does not show.
 
-use super::super::Side;
+use super::super::AnalyzedGraph;
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::storages::{StorageIndex, Touch};
 use crate::graph::{NodeId, Op, Value};
@@ -55,7 +55,11 @@ impl Terms {
     }
 
     /// The terms of a graph whose list is in order. `draw` names the draw of a random node.
-    pub(super) fn number(&mut self, side: &Side, draw: &dyn Fn(NodeId) -> Option<String>) -> TermsOf {
+    pub(super) fn number(
+        &mut self,
+        side: &AnalyzedGraph,
+        draw: &dyn Fn(NodeId) -> Option<String>,
+    ) -> TermsOf {
         let graph = side.graph;
         let versions = Versions::new(side);
         let mut of: Vec<Term> = Vec::with_capacity(graph.len());
@@ -142,7 +146,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    pub(super) fn new(side: &Side) -> Versions {
+    pub(super) fn new(side: &AnalyzedGraph) -> Versions {
         let storages = side.storages();
         let mut writes: FxHashMap<StorageIndex, Vec<(NodeId, ByteSet)>> = FxHashMap::default();
         let mut inputs = Vec::new();
@@ -163,7 +167,7 @@ impl Versions {
     }
 
     /// What a node reads after a write: the place of the read among the node's accesses, and who wrote last.
-    fn read_by(&self, side: &Side, id: NodeId) -> Vec<(u64, NodeId)> {
+    fn read_by(&self, side: &AnalyzedGraph, id: NodeId) -> Vec<(u64, NodeId)> {
         if !self.any() {
             return Vec::new();
         }
@@ -175,7 +179,7 @@ impl Versions {
     }
 
     /// The last node before `end` that wrote memory that `id` shows.
-    pub(super) fn last_on(&self, side: &Side, id: NodeId, end: NodeId) -> Option<NodeId> {
+    pub(super) fn last_on(&self, side: &AnalyzedGraph, id: NodeId, end: NodeId) -> Option<NodeId> {
         if !self.any() {
             return None;
         }

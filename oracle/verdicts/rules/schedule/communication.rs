@@ -58,7 +58,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
     for outcome in &evidence.outcomes {
         let (before, after) = (evidence.before(outcome), &outcome.after);
-        let of = |side: &super::super::Side| {
+        let of = |side: &super::super::AnalyzedGraph| {
             let found = in_flight(side.graph, &side.ops, side.storages(), &side.collectives);
             found
                 .into_iter()

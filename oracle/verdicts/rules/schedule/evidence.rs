@@ -1,6 +1,6 @@
 //! What rules about schedules see.
 
-use super::super::{Budget, Finding, NodeMention, Side, Stage};
+use super::super::{AnalyzedGraph, Budget, Finding, NodeMention, Stage};
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Buffers, Estimates, Messages, Options, Programs, Report, simulate};
 use std::cell::OnceCell;
@@ -41,7 +41,7 @@ pub struct Outcome<'a> {
     /// The graph before on these ranks: an index into [`Evidence::before`].
     pub before: usize,
     /// The graph after.
-    pub after: Side<'a>,
+    pub after: AnalyzedGraph<'a>,
     /// For each node before its place after.
     pub(super) place: Vec<Option<u32>>,
 }
@@ -49,7 +49,7 @@ pub struct Outcome<'a> {
 /// Everything that rules about schedules see.
 pub struct Evidence<'a> {
     /// The distinct graphs before.
-    pub before: Vec<Side<'a>>,
+    pub before: Vec<AnalyzedGraph<'a>>,
     /// The distinct outcomes.
     pub outcomes: Vec<Outcome<'a>>,
     /// What the pass promises.
@@ -86,7 +86,7 @@ impl<'a> Evidence<'a> {
         for (ranks, before, after) in ranks {
             let known = this.before.iter().position(|side| std::ptr::eq(side.graph, *before));
             let index = known.unwrap_or_else(|| {
-                this.before.push(Side::new(before));
+                this.before.push(AnalyzedGraph::new(before));
                 this.before.len() - 1
             });
             let same = |outcome: &&mut Outcome| {
@@ -98,7 +98,7 @@ impl<'a> Evidence<'a> {
                 Some(outcome) => outcome.ranks.extend(ranks),
                 None => {
                     let place = before.ids().map(|id| after.find(before.name(id)).map(|id| id.0)).collect();
-                    let after = Side::new(after);
+                    let after = AnalyzedGraph::new(after);
                     this.outcomes.push(Outcome { ranks: ranks.clone(), before: index, after, place });
                 }
             }
@@ -107,7 +107,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The graph before of an outcome.
-    pub fn before(&self, outcome: &Outcome) -> &Side<'a> {
+    pub fn before(&self, outcome: &Outcome) -> &AnalyzedGraph<'a> {
         &self.before[outcome.before]
     }
 
@@ -126,7 +126,7 @@ impl<'a> Evidence<'a> {
 
     /// What an outcome's graph keeps in memory.
     pub(super) fn buffers(&self, outcome: &Outcome) -> &Buffers {
-        let of = |side: &Side| Buffers::new(side.graph, &side.edges, side.storages());
+        let of = |side: &AnalyzedGraph| Buffers::new(side.graph, &side.edges, side.storages());
         &self.buffers.get_or_init(|| self.before.iter().map(of).collect())[outcome.before]
     }
 

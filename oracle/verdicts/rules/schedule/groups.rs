@@ -7,7 +7,7 @@ use crate::graph::NodeId;
 /// Groups stand together, and could.
 pub(super) fn contiguous_and_convex(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
-    let is_grouped = |side: &super::super::Side| !side.graph.clusters.is_empty();
+    let is_grouped = |side: &super::super::AnalyzedGraph| !side.graph.clusters.is_empty();
     if !evidence.before.iter().any(is_grouped) {
         return Checked::NotChecked("the graph has no groups".into());
     }

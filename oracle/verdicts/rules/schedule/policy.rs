@@ -1,6 +1,6 @@
 //! Budgets and limits.
 
-use super::super::{Checked, Side};
+use super::super::{AnalyzedGraph, Checked};
 use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::CollectiveCall;
 use crate::graph::{NodeId, Op};
@@ -43,7 +43,12 @@ pub(super) fn in_flight_limit(evidence: &Evidence) -> Checked {
 }
 
 /// The first launch of a kind that is one too many, and what is in flight then.
-fn first_over(side: &Side, kind: Collective, limit: usize, is_fsdp: bool) -> Option<(NodeId, Vec<NodeId>)> {
+fn first_over(
+    side: &AnalyzedGraph,
+    kind: Collective,
+    limit: usize,
+    is_fsdp: bool,
+) -> Option<(NodeId, Vec<NodeId>)> {
     let mut flying: Vec<(NodeId, NodeId)> = Vec::new();
     for (call, waits) in side.collectives.calls.iter().zip(&side.collectives.waits) {
         if call.kind != kind || (is_fsdp && !is_packed(side, call)) {
@@ -63,7 +68,7 @@ fn first_over(side: &Side, kind: Collective, limit: usize, is_fsdp: bool) -> Opt
 }
 
 /// Whether FSDP packed what a collective sends.
-fn is_packed(side: &Side, call: &CollectiveCall) -> bool {
+fn is_packed(side: &AnalyzedGraph, call: &CollectiveCall) -> bool {
     let packs = |id: NodeId| match side.ops.call(side.graph, id).map(|info| info.kind) {
         Some(Kind::Move(Move::AllGatherCopyIn)) => call.kind == Collective::AllGather,
         Some(Kind::Move(Move::ChunkCat)) => call.kind == Collective::ReduceScatter,

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
 /// One graph and what follows from it.
-pub struct Side<'a> {
+pub struct AnalyzedGraph<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// Its operators.
@@ -32,12 +32,12 @@ pub struct Side<'a> {
     shown_by: OnceLock<ShownBy>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> AnalyzedGraph<'a> {
     /// Looks at a graph. What is costly is computed when first asked for.
-    pub fn new(graph: &'a Graph) -> Side<'a> {
+    pub fn new(graph: &'a Graph) -> AnalyzedGraph<'a> {
         let ops = Ops::of(graph);
         let collectives = Collectives::new(graph, &ops);
-        Side {
+        AnalyzedGraph {
             graph,
             edges: Edges::new(graph),
             ops,
@@ -57,7 +57,7 @@ impl<'a> Side<'a> {
 
     /// The same, for a graph made from `base`, whose faults are known: calls that are as they were there, with the
     /// same results, are not looked at again. `nodes` says what became of the nodes of `base`.
-    pub(crate) fn faults_given(&self, base: &Side, nodes: &Correspondence) -> &[Fault] {
+    pub(crate) fn faults_given(&self, base: &AnalyzedGraph, nodes: &Correspondence) -> &[Fault] {
         self.faults.get_or_init(|| {
             let fits = self.fitting_as_in(base, nodes);
             self.validate(&|id| fits[id.index()])
@@ -70,7 +70,7 @@ impl<'a> Side<'a> {
 
     /// Nodes that `base` has too, with the same arguments and the same recorded inputs and results, and that fit
     /// their operator there.
-    fn fitting_as_in(&self, base: &Side, nodes: &Correspondence) -> Vec<bool> {
+    fn fitting_as_in(&self, base: &AnalyzedGraph, nodes: &Correspondence) -> Vec<bool> {
         let (graph, old) = (self.graph, base.graph);
         // Where references lead nowhere, too little is known of the calls.
         let is_loose =
@@ -497,7 +497,7 @@ pub struct LaunchReachability {
 }
 
 impl LaunchReachability {
-    fn new(side: &Side) -> Result<LaunchReachability, String> {
+    fn new(side: &AnalyzedGraph) -> Result<LaunchReachability, String> {
         let nodes: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
         let marked = Reachability::new(side.dependences(), &nodes)
             .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(side.graph)))?;
@@ -524,7 +524,7 @@ mod tests {
             pairs in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..20),
         ) {
             let graph = graph_of(n, &edges);
-            let side = Side::new(&graph);
+            let side = AnalyzedGraph::new(&graph);
             let node = |index: &prop::sample::Index| NodeId(index.index(n) as u32);
             let pairs: Vec<(NodeId, NodeId)> = pairs.iter().map(|(a, b)| (node(a), node(b))).collect();
             let each: Vec<bool> = pairs.iter().map(|&(a, b)| side.has_path(a, b)).collect();
