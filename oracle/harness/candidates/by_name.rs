@@ -8,7 +8,7 @@ use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::bucketing_config;
-use crate::passes::bucketing::{Context, Key, Member, Policy, Run, select};
+use crate::passes::bucketing::{Context, Key, Member, Run, Strategy, select};
 use crate::rules::PassKind;
 
 /// The candidate.
@@ -35,7 +35,7 @@ impl Candidate for ByName {
 
 struct NameOrder;
 
-impl Policy for NameOrder {
+impl Strategy for NameOrder {
     fn runs(&self, cx: &Context, candidates: Vec<(Key, Member)>) -> Vec<Run> {
         let graph = cx.editor.graph();
         let mut runs = select::runs(cx.config.selection, candidates);

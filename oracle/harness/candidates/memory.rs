@@ -10,10 +10,10 @@ use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::judge::options::check_memory_options;
-use crate::memory::policy::{Policy, Reference as ReferencePolicy};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::scheduler::lower::LowerFault;
 use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
+use crate::memory::strategy::{Reference as ReferencePolicy, Strategy};
 use crate::memory::{Devices, Ledger, Life, Replay, Sizes};
 use crate::ops::{Kind, View};
 use crate::rules::PassKind;
@@ -29,7 +29,7 @@ pub struct MemoryCandidate {
     pub defect: &'static str,
     /// The rules of which one must convict it.
     pub convicted_by: &'static [&'static str],
-    policy: &'static (dyn Policy + Sync),
+    strategy: &'static (dyn Strategy + Sync),
     edit: Edit,
 }
 
@@ -62,14 +62,14 @@ enum Edit {
 }
 
 struct BaseOnly;
-impl Policy for BaseOnly {
+impl Strategy for BaseOnly {
     fn keeps_for(&self, _: &Graph, _: NodeId) -> bool {
         false
     }
 }
 
 struct NoIdentities;
-impl Policy for NoIdentities {
+impl Strategy for NoIdentities {
     fn keeps_for(&self, graph: &Graph, view: NodeId) -> bool {
         let kind = crate::ops::by_target(graph.target(view)).map(|info| info.kind);
         !matches!(kind, Some(Kind::View(View::Alias | View::Sizes) | Kind::GetItem))
@@ -77,7 +77,7 @@ impl Policy for NoIdentities {
 }
 
 struct LaunchIsResult;
-impl Policy for LaunchIsResult {
+impl Strategy for LaunchIsResult {
     fn keeps_for(&self, graph: &Graph, view: NodeId) -> bool {
         let kind = crate::ops::by_target(graph.target(view)).map(|info| info.kind);
         kind != Some(Kind::Wait)
@@ -85,14 +85,14 @@ impl Policy for LaunchIsResult {
 }
 
 struct DirectOutputs;
-impl Policy for DirectOutputs {
+impl Strategy for DirectOutputs {
     fn keeps_returned_views(&self) -> bool {
         false
     }
 }
 
 struct NoInputsInFlight;
-impl Policy for NoInputsInFlight {
+impl Strategy for NoInputsInFlight {
     fn holds_inputs_in_flight(&self) -> bool {
         false
     }
@@ -106,119 +106,119 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
         name: "reference",
         defect: "",
         convicted_by: &[],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-freed-with-base",
         defect: "frees a storage at the last use of its base",
         convicted_by: LIVES,
-        policy: &BaseOnly,
+        strategy: &BaseOnly,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-identities-hold-nothing",
         defect: "identity operators hold no storage",
         convicted_by: LIVES,
-        policy: &NoIdentities,
+        strategy: &NoIdentities,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-views-keep-nothing",
         defect: "returned views do not keep what they are views of",
         convicted_by: &["memory/protected-never-freed"],
-        policy: &DirectOutputs,
+        strategy: &DirectOutputs,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-launch-for-result",
         defect: "takes the launch for the result: who reads the wait does not keep the memory",
         convicted_by: LIVES,
-        policy: &LaunchIsResult,
+        strategy: &LaunchIsResult,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-freed-at-launch",
         defect: "gives the memory of a collective back when it starts",
         convicted_by: &["memory/no-use-after-free"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::FreeAtStart,
     },
     MemoryCandidate {
         name: "memory-input-freed-in-flight",
         defect: "frees the input of a collective before its wait",
         convicted_by: &["memory/no-use-after-free"],
-        policy: &NoInputsInFlight,
+        strategy: &NoInputsInFlight,
         edit: Edit::Nothing,
     },
     MemoryCandidate {
         name: "memory-first-in-old-order",
         defect: "credits a storage to the node that came first in the original order",
         convicted_by: &["memory/incremental-equals-recompute"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::FirstStays,
     },
     MemoryCandidate {
         name: "memory-peak-after-frees",
         defect: "takes the peak of a step after its frees",
         convicted_by: &["memory/estimate-equals-replay", "memory/timeline-conservation"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::NetDelta,
     },
     MemoryCandidate {
         name: "memory-stale-last-use",
         defect: "does not move the last use when two nodes are swapped",
         convicted_by: &["memory/incremental-equals-recompute"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::LastUseStays,
     },
     MemoryCandidate {
         name: "memory-counts-aliases",
         defect: "counts every alias",
         convicted_by: &["memory/distinct-storages"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::CountAliases,
     },
     MemoryCandidate {
         name: "memory-stale-peaks",
         defect: "foresees peaks of swaps from a stale state",
         convicted_by: &["memory/peak-after-each-swap"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::StaleState,
     },
     MemoryCandidate {
         name: "memory-open-lives",
         defect: "places buffers by lives that are open at the end",
         convicted_by: &["memory/placement-disjoint"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::HalfOpen,
     },
     MemoryCandidate {
         name: "memory-unused-without-life",
         defect: "places buffers without a use as if they had no life",
         convicted_by: &["memory/placement-disjoint"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::EmptyLife,
     },
     MemoryCandidate {
         name: "memory-elided-copy",
         defect: "elides a copy that protects the caller's memory",
         convicted_by: &["memory/alias-relation"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::ElideCopy,
     },
     MemoryCandidate {
         name: "memory-received-into-sum",
         defect: "receives into a buffer that others still add to",
         convicted_by: &["memory/placement-disjoint"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::ReceiveInAccumulator,
     },
     MemoryCandidate {
         name: "memory-keeps-unread",
         defect: "keeps what nobody reads to the end",
         convicted_by: &["memory/estimate-equals-replay"],
-        policy: &ReferencePolicy,
+        strategy: &ReferencePolicy,
         edit: Edit::KeepDead,
     },
 ];
@@ -289,7 +289,7 @@ impl MemoryCandidate {
         let ledger = Ledger::derived(graph, &Sizes::new(graph, None), &facts.storages);
         let devices = Devices::of(graph, &ledger);
         let options = Options { devices, ..Options::default() };
-        let replay = replay_ledger(&facts, ledger, options, self.policy).map_err(|why| why.to_string())?;
+        let replay = replay_ledger(&facts, ledger, options, self.strategy).map_err(|why| why.to_string())?;
         let mut lives = replay.lives.clone();
         match self.edit {
             Edit::FreeAtStart => free_at_start(&facts, &replay, &mut lives),

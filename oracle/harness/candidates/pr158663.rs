@@ -20,8 +20,8 @@ use crate::judge::options::bucketing_config;
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
 use crate::passes::bucketing::{
-    self, Context, Facts, Key, Legality, Member, Mode, Open, Policy, Reason, Run, Selection, Targets, member,
-    select,
+    self, Context, Facts, Key, Legality, Member, Mode, Open, Reason, Run, Selection, Strategy, Targets,
+    member, select,
 };
 use crate::passes::repair;
 use crate::rules::PassKind;
@@ -56,7 +56,7 @@ impl Candidate for Pr158663 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Historic;
 
-impl Policy for Historic {
+impl Strategy for Historic {
     fn deduplicates_waits(&self) -> bool {
         false
     }

@@ -154,9 +154,9 @@ pub(super) fn run_bucketing(
     graph: &Graph,
     pass: &PassConfig,
     rank: u32,
-    policy: &dyn bucketing::Policy,
+    strategy: &dyn bucketing::Strategy,
 ) -> Result<Outcome, Refusal> {
-    Ok(bucketed(graph, pass, rank, policy, &|_| {})?.0)
+    Ok(bucketed(graph, pass, rank, strategy, &|_| {})?.0)
 }
 
 /// Runs a bucketing algorithm as each of `ranks`, with changed options; once where no body names the rank.
@@ -164,12 +164,12 @@ pub(super) fn run_bucketing_on(
     graph: &Graph,
     pass: &PassConfig,
     ranks: &[u32],
-    policy: &dyn bucketing::Policy,
+    strategy: &dyn bucketing::Strategy,
     change: &dyn Fn(&mut Config),
 ) -> Result<Vec<Outcome>, Refusal> {
     let mut outcomes = Vec::with_capacity(ranks.len());
     for &rank in ranks {
-        let (outcome, names_rank) = bucketed(graph, pass, rank, policy, change)?;
+        let (outcome, names_rank) = bucketed(graph, pass, rank, strategy, change)?;
         outcomes.push(outcome);
         if !names_rank {
             break;
@@ -183,12 +183,12 @@ fn bucketed(
     graph: &Graph,
     pass: &PassConfig,
     rank: u32,
-    policy: &dyn bucketing::Policy,
+    strategy: &dyn bucketing::Strategy,
     change: &dyn Fn(&mut Config),
 ) -> Result<(Outcome, bool), Refusal> {
     let mut config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
     change(&mut config);
-    let bucketed = bucketing::bucket_with(graph, &config, policy)
+    let bucketed = bucketing::bucket_with(graph, &config, strategy)
         .map_err(|refusal| Refusal::new(refusal.to_string()))?;
     let names_rank = bucketed.plan.iter().any(|bucket| bucket.kind == Collective::AllGather);
     Ok((Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph }, names_rank))

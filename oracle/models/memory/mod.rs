@@ -23,20 +23,20 @@
 pub mod difference;
 pub mod expression;
 pub mod ledger;
-pub mod policy;
 pub mod profile;
 pub mod replay;
 pub mod scheduler;
 pub mod size;
 pub mod steps;
+pub mod strategy;
 pub mod tracker;
 
 pub use ledger::{Entry, Ledger, Resize};
-pub use policy::{Policy, Reference};
 pub use profile::{Profile, profile};
 pub use replay::{Held, Replay, replay};
 pub use size::{Bytes, NoSize, PYTORCH_UNBACKED, Sizes};
 pub use steps::{Devices, Life, MemoryFault, StepBytes, Steps};
+pub use strategy::{Reference, Strategy};
 pub use tracker::{Tracker, TrackerFault};
 
 /// What an implementation of the memory passes may be asked for, as the option `method` of a case names it: the profile of

@@ -18,9 +18,9 @@
 //! ([`Replay::uncertain`]): its peak is an upper bound.
 
 use super::ledger::Ledger;
-use super::policy::{Policy, Reference};
 use super::size::Sizes;
 use super::steps::{self, Devices, Life, MemoryFault, Steps};
+use super::strategy::{Reference, Strategy};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, Edges, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op};
@@ -169,12 +169,12 @@ pub fn replay_ledger(
     facts: &Facts,
     ledger: Ledger,
     options: Options,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<Replay, MemoryFault> {
     let graph = facts.graph;
     let (sizes, assumed) = steps::sizes_of(graph, &ledger, options.devices)?;
     let (_, step_of) = steps::number_steps(graph);
-    let held = holders(facts, &ledger, &options, policy);
+    let held = holders(facts, &ledger, &options, strategy);
     let step = |node: NodeId| Some(step_of[node.index()]).filter(|&step| step != u32::MAX);
     let life = |(i, entry): (usize, &super::Entry)| {
         let end = match held[i] {
@@ -191,7 +191,7 @@ pub fn replay_ledger(
 }
 
 /// Who holds each storage last.
-fn holders(facts: &Facts, ledger: &Ledger, options: &Options, policy: &dyn Policy) -> Vec<Held> {
+fn holders(facts: &Facts, ledger: &Ledger, options: &Options, strategy: &dyn Strategy) -> Vec<Held> {
     let graph = facts.graph;
     let mut held = vec![Held::Nobody; ledger.entries.len()];
     let later = |held: &mut Held, node: NodeId, new: Held| {
@@ -206,7 +206,7 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, policy: &dyn Polic
     };
     for (id, user) in graph.ids().zip(steps::last_users(graph)) {
         for &storage in ledger.shown(id) {
-            if ledger.entries[storage as usize].by != id && !policy.keeps_for(graph, id) {
+            if ledger.entries[storage as usize].by != id && !strategy.keeps_for(graph, id) {
                 continue;
             }
             let held = &mut held[storage as usize];
@@ -238,8 +238,8 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, policy: &dyn Polic
     }
     for access in facts.storages.accesses() {
         let ends = match access.touch {
-            Touch::Release => policy.holds_inputs_in_flight(),
-            Touch::Land => policy.holds_results_in_flight(),
+            Touch::Release => strategy.holds_inputs_in_flight(),
+            Touch::Land => strategy.holds_results_in_flight(),
             Touch::Read | Touch::Write => false,
         };
         if ends {
@@ -259,7 +259,7 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, policy: &dyn Polic
     for output in graph.ids().filter(|&id| graph.node(id).op == Op::Output) {
         graph.for_each_input(output, &mut |returned| {
             for &storage in ledger.shown(returned) {
-                if ledger.entries[storage as usize].by == returned || policy.keeps_returned_views() {
+                if ledger.entries[storage as usize].by == returned || strategy.keeps_returned_views() {
                     held[storage as usize] = Held::Output(output);
                 }
             }

@@ -3,12 +3,12 @@
 use crate::graph::{Dtype, Value};
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
-use crate::passes::bucketing::{Mode, Policy};
+use crate::passes::bucketing::{Mode, Strategy};
 
 /// What was padded is packed as it is.
 pub(super) struct WithoutPadding;
 
-impl Policy for WithoutPadding {
+impl Strategy for WithoutPadding {
     fn body(&self, kind: Collective, mode: Mode) -> Body {
         match kind {
             Collective::ReduceScatter if mode.is_custom() => unpadded,
@@ -25,7 +25,7 @@ fn unpadded(emit: &mut Emitter, parcel: &Parcel) -> Option<Merged> {
 /// Member *i* of a gather begins where it begins in one rank's slot.
 pub(super) struct LocalOffsets;
 
-impl Policy for LocalOffsets {
+impl Strategy for LocalOffsets {
     fn body(&self, kind: Collective, mode: Mode) -> Body {
         match (kind, mode) {
             (Collective::AllGather, Mode::Default) => gather,

@@ -2,7 +2,7 @@
 
 use crate::graph::NodeId;
 use crate::ops::Collective;
-use crate::passes::bucketing::{Context, Group, Key, Member, Open, Policy, Reason, Refusal, member};
+use crate::passes::bucketing::{Context, Group, Key, Member, Open, Reason, Refusal, Strategy, member};
 
 /// A group that stands for any.
 const ANY: Group = Group::Node(NodeId(0));
@@ -14,7 +14,7 @@ fn full(cx: &Context, member: &Member) -> Key {
 /// Everything of one kind shares buckets.
 pub(super) struct NoKey;
 
-impl Policy for NoKey {
+impl Strategy for NoKey {
     fn key(&self, cx: &Context, member: &Member) -> Key {
         Key { group: ANY, reduce_op: None, dtype: None, ..full(cx, member) }
     }
@@ -23,7 +23,7 @@ impl Policy for NoKey {
 /// The kind is missing.
 pub(super) struct WithoutKind;
 
-impl Policy for WithoutKind {
+impl Strategy for WithoutKind {
     fn candidates(&self, cx: &Context, kind: Collective) -> Result<Vec<Member>, Refusal> {
         let mut members = member::in_wait_order(cx, kind)?;
         if kind == Collective::ReduceScatter {
@@ -52,7 +52,7 @@ impl Policy for WithoutKind {
 /// The reduction is missing.
 pub(super) struct WithoutReduction;
 
-impl Policy for WithoutReduction {
+impl Strategy for WithoutReduction {
     fn key(&self, cx: &Context, member: &Member) -> Key {
         Key { reduce_op: None, ..full(cx, member) }
     }
@@ -61,7 +61,7 @@ impl Policy for WithoutReduction {
 /// The process group is missing.
 pub(super) struct WithoutGroup;
 
-impl Policy for WithoutGroup {
+impl Strategy for WithoutGroup {
     fn key(&self, cx: &Context, member: &Member) -> Key {
         Key { group: ANY, ..full(cx, member) }
     }
@@ -70,7 +70,7 @@ impl Policy for WithoutGroup {
 /// The dtype is missing.
 pub(super) struct WithoutDtype;
 
-impl Policy for WithoutDtype {
+impl Strategy for WithoutDtype {
     fn key(&self, cx: &Context, member: &Member) -> Key {
         Key { dtype: None, ..full(cx, member) }
     }

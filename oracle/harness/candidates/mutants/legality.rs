@@ -2,14 +2,14 @@
 
 use crate::analysis::EdgeSource;
 use crate::graph::{NodeId, Str};
-use crate::passes::bucketing::{AfterConflict, Context, Facts, Legality, Member, Open, Policy};
+use crate::passes::bucketing::{AfterConflict, Context, Facts, Legality, Member, Open, Strategy};
 use petgraph::graphmap::DiGraphMap;
 use rustc_hash::FxBuildHasher;
 
 /// Looks at arguments, not at paths.
 pub(super) struct DirectOnly;
 
-impl Policy for DirectOnly {
+impl Strategy for DirectOnly {
     fn conflict(&self, cx: &Context, _: &mut Legality, open: &Open, m: &Member) -> Option<NodeId> {
         let graph = cx.editor.graph();
         let takes = |user: &Member, of: &Member| {
@@ -24,7 +24,7 @@ impl Policy for DirectOnly {
 /// Looks at the first member, not at those that joined it.
 pub(super) struct FirstMemberOnly;
 
-impl Policy for FirstMemberOnly {
+impl Strategy for FirstMemberOnly {
     fn conflict(&self, _: &Context, legality: &mut Legality, open: &Open, m: &Member) -> Option<NodeId> {
         let first = open.members.first()?;
         legality.open();
@@ -36,14 +36,14 @@ impl Policy for FirstMemberOnly {
 /// Does not see decided buckets as one node.
 pub(super) struct Stale;
 
-impl Policy for Stale {
+impl Strategy for Stale {
     fn decided(&self, _: &mut Legality, _: &[Member]) {}
 }
 
 /// Does not see paths that leave a module.
 pub(super) struct Scoped;
 
-impl Policy for Scoped {
+impl Strategy for Scoped {
     fn conflict(&self, cx: &Context, _: &mut Legality, open: &Open, m: &Member) -> Option<NodeId> {
         let graph = cx.editor.graph();
         let dependences = &cx.facts.dependences;
@@ -72,7 +72,7 @@ impl Policy for Scoped {
 /// Gives up a run at the first conflict.
 pub(super) struct StopsAtConflict;
 
-impl Policy for StopsAtConflict {
+impl Strategy for StopsAtConflict {
     fn after_conflict(&self) -> AfterConflict {
         AfterConflict::Stop
     }

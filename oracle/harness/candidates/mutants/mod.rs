@@ -2,7 +2,7 @@
 //!
 //! They measure the oracle. A mutant that no rule convicts within some thousand random cases shows a rule that sleeps
 //! or a generator that never makes the graph that matters; docs/score.md has the figures. Reference code knows
-//! nothing of them: a mutant replaces a method of the bucketing [`Policy`], changes the options that the pass sees,
+//! nothing of them: a mutant replaces a method of the bucketing [`Strategy`], changes the options that the pass sees,
 //! or edits what the reference gave.
 //!
 //! They come from a benchmark of historic bugs (`numbers`). Of its classes these have no
@@ -21,13 +21,13 @@ use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::bucketing_config;
-use crate::passes::bucketing::{Config, Policy, Reference};
+use crate::passes::bucketing::{Config, Reference, Strategy};
 use crate::rules::PassKind;
 
 /// What is broken.
 enum Broken {
     /// An ingredient of bucketing.
-    Policy(&'static (dyn Policy + Sync)),
+    Strategy(&'static (dyn Strategy + Sync)),
     /// What bucketing is asked for.
     Config(fn(&mut Config)),
     /// The graph that bucketing gives.
@@ -69,85 +69,85 @@ pub fn all() -> Vec<Mutant> {
             "bucket-direct-dependence",
             "members are checked for direct dependence only, not along paths",
             "#160967",
-            Broken::Policy(&legality::DirectOnly),
+            Broken::Strategy(&legality::DirectOnly),
         ),
         mutant(
             "bucket-first-member-only",
             "a candidate is checked against the first member of the bucket only",
             "#160967",
-            Broken::Policy(&legality::FirstMemberOnly),
+            Broken::Strategy(&legality::FirstMemberOnly),
         ),
         mutant(
             "bucket-no-key",
             "buckets have no key but the kind of their members",
             "#175812, #175150",
-            Broken::Policy(&key::NoKey),
+            Broken::Strategy(&key::NoKey),
         ),
         mutant(
             "bucket-key-without-kind",
             "the key lacks the kind: reduce-scatters and all-reduces share a bucket",
             "#175812",
-            Broken::Policy(&key::WithoutKind),
+            Broken::Strategy(&key::WithoutKind),
         ),
         mutant(
             "bucket-key-without-reduction",
             "the key lacks the reduction",
             "#175812",
-            Broken::Policy(&key::WithoutReduction),
+            Broken::Strategy(&key::WithoutReduction),
         ),
         mutant(
             "bucket-key-without-group",
             "the key lacks the process group",
             "#175812",
-            Broken::Policy(&key::WithoutGroup),
+            Broken::Strategy(&key::WithoutGroup),
         ),
         mutant(
             "bucket-key-without-dtype",
             "the key lacks the dtype",
             "#175150",
-            Broken::Policy(&key::WithoutDtype),
+            Broken::Strategy(&key::WithoutDtype),
         ),
         mutant(
             "bucket-no-padding",
             "members are not padded to a multiple of the group size",
             "#175812",
-            Broken::Policy(&body::WithoutPadding),
+            Broken::Strategy(&body::WithoutPadding),
         ),
         mutant(
             "bucket-local-offsets",
             "results are split off at rank-local offsets, not at gathered ones",
             "#175812",
-            Broken::Policy(&body::LocalOffsets),
+            Broken::Strategy(&body::LocalOffsets),
         ),
         mutant(
             "bucket-at-first-member",
             "the bucket stands where its first member stood, and the list is not sorted",
             "#184710",
-            Broken::Policy(&place::AT_FIRST_MEMBER),
+            Broken::Strategy(&place::AT_FIRST_MEMBER),
         ),
         mutant(
             "bucket-at-first-packed",
             "the bucket stands at its first member in packing order, and the list is not sorted",
             "#187341",
-            Broken::Policy(&place::AT_FIRST_PACKED),
+            Broken::Strategy(&place::AT_FIRST_PACKED),
         ),
         mutant(
             "bucket-wait-too-early",
             "the merged wait stands at the earliest old wait, and the list is not sorted",
             "#184710",
-            Broken::Policy(&place::AT_EARLIEST_WAIT),
+            Broken::Strategy(&place::AT_EARLIEST_WAIT),
         ),
         mutant(
             "bucket-lost-ordering",
             "ordering edges of members are left on the erased nodes",
             "#177688, #182419",
-            Broken::Policy(&edges::NotRemapped),
+            Broken::Strategy(&edges::NotRemapped),
         ),
         mutant(
             "bucket-inner-ordering",
             "ordering edges of members are united without those inside the bucket being removed",
             "#177688",
-            Broken::Policy(&edges::SelfEdges),
+            Broken::Strategy(&edges::SelfEdges),
         ),
         mutant(
             "repair-data-edges-only",
@@ -159,13 +159,13 @@ pub fn all() -> Vec<Mutant> {
             "bucket-stale-reachability",
             "reachability is computed once, before the first merge",
             "#182955",
-            Broken::Policy(&legality::Stale),
+            Broken::Strategy(&legality::Stale),
         ),
         mutant(
             "bucket-module-reachability",
             "reachability is computed inside the candidate's module only",
             "torchtitan#4107",
-            Broken::Policy(&legality::Scoped),
+            Broken::Strategy(&legality::Scoped),
         ),
         mutant(
             "bucket-dead-collectives",
@@ -195,7 +195,7 @@ pub fn all() -> Vec<Mutant> {
             "bucket-stops-at-conflict",
             "a conflict ends the run instead of passing over one candidate",
             "xla#39517",
-            Broken::Policy(&legality::StopsAtConflict),
+            Broken::Strategy(&legality::StopsAtConflict),
         ),
     ]
 }
@@ -232,7 +232,7 @@ impl Candidate for Mutant {
 
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         match &self.broken {
-            Broken::Policy(policy) => run_bucketing_on(graph, pass, ranks, *policy, &|_| {}),
+            Broken::Strategy(strategy) => run_bucketing_on(graph, pass, ranks, *strategy, &|_| {}),
             Broken::Config(change) => run_bucketing_on(graph, pass, ranks, &Reference, change),
             Broken::Bucketed(edit) => {
                 let outcomes = run_bucketing_on(graph, pass, ranks, &Reference, &|_| {})?;

@@ -1,7 +1,7 @@
 //! Mutants that put the merged nodes in the wrong place.
 
 use crate::graph::{Graph, NodeId, OrderingEdge};
-use crate::passes::bucketing::{Config, Context, Member, Policy, Reference, Selection};
+use crate::passes::bucketing::{Config, Context, Member, Reference, Selection, Strategy};
 use crate::passes::repair::Cycle;
 
 /// A node that something goes before, of a bucket.
@@ -29,7 +29,7 @@ pub(super) const AT_EARLIEST_WAIT: Unsorted = Unsorted {
     wait_anchor: |cx, bucket| earliest(cx, bucket.iter().map(|member| member.wait)),
 };
 
-impl Policy for Unsorted {
+impl Strategy for Unsorted {
     fn anchor(&self, cx: &Context, bucket: &[Member]) -> Option<NodeId> {
         (self.anchor)(cx, bucket)
     }

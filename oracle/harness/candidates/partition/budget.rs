@@ -4,11 +4,11 @@ use crate::graph::NodeId;
 use crate::passes::partition::classes::FAR;
 use crate::passes::partition::min_cut::budget::Choice;
 use crate::passes::partition::min_cut::{Ban, Context};
-use crate::passes::partition::{PartitionError, Policy, Solver, knapsack};
+use crate::passes::partition::{PartitionError, Solver, Strategy, knapsack};
 
 /// A rank with half the memory.
 pub(super) struct HalfBudget;
-impl Policy for HalfBudget {
+impl Strategy for HalfBudget {
     fn keep_within(
         &self,
         solver: Solver,
@@ -22,7 +22,7 @@ impl Policy for HalfBudget {
 
 /// Without memory the inputs, whatever cannot be repeated.
 pub(super) struct InputsOnly;
-impl Policy for InputsOnly {
+impl Strategy for InputsOnly {
     fn without_memory(&self, cx: &Context) -> Result<Option<Choice>, PartitionError> {
         Ok(Some(Choice { saved: cx.classes.inputs.clone(), proof: None }))
     }
@@ -34,7 +34,7 @@ impl Policy for InputsOnly {
 
 /// The budget takes back bans of draws.
 pub(super) struct UnbansDraws;
-impl Policy for UnbansDraws {
+impl Strategy for UnbansDraws {
     fn may_unban(&self, cx: &Context, id: NodeId) -> bool {
         cx.distance(id) < FAR && !cx.joint.target(id).collective && !cx.joint.tags(id).must_save()
     }
@@ -42,7 +42,7 @@ impl Policy for UnbansDraws {
 
 /// Without memory the inputs and what is tagged, tuples among it.
 pub(super) struct InputsAndTagged;
-impl Policy for InputsAndTagged {
+impl Strategy for InputsAndTagged {
     fn without_memory(&self, cx: &Context) -> Result<Option<Choice>, PartitionError> {
         let tagged = cx.classes.in_order.iter().filter(|id| cx.joint.tags(**id).must_save());
         let saved = cx.classes.inputs.iter().chain(tagged).copied().collect();
@@ -52,7 +52,7 @@ impl Policy for InputsAndTagged {
 
 /// The budget takes back bans of what must be saved.
 pub(super) struct UnbansTagged;
-impl Policy for UnbansTagged {
+impl Strategy for UnbansTagged {
     fn may_unban(&self, cx: &Context, id: NodeId) -> bool {
         let protected = cx.joint.target(id).collective && !cx.config.optimizes_collectives;
         cx.distance(id) < FAR
@@ -63,7 +63,7 @@ impl Policy for UnbansTagged {
 
 /// Each half of the items gets all of the budget.
 pub(super) struct SplitBudget;
-impl Policy for SplitBudget {
+impl Strategy for SplitBudget {
     fn keep_within(
         &self,
         solver: Solver,
@@ -85,7 +85,7 @@ impl Policy for SplitBudget {
 
 /// An item counts twice if the one before it is large.
 pub(super) struct CountsTwice;
-impl Policy for CountsTwice {
+impl Strategy for CountsTwice {
     fn keep_within(
         &self,
         solver: Solver,

@@ -4,12 +4,12 @@ use crate::graph::NodeId;
 use crate::passes::partition::max_flow::CutSide;
 use crate::passes::partition::min_cut::Context;
 use crate::passes::partition::min_cut::context::{Weight, weight};
-use crate::passes::partition::{Joint, PartitionError, Policy};
+use crate::passes::partition::{Joint, PartitionError, Strategy};
 use fixedbitset::FixedBitSet;
 
 /// The minimum cut closest to the source.
 pub(super) struct SourceSide;
-impl Policy for SourceSide {
+impl Strategy for SourceSide {
     fn cut_side(&self) -> CutSide {
         CutSide::Source
     }
@@ -17,7 +17,7 @@ impl Policy for SourceSide {
 
 /// A tenth more for every other value, as a measurement on another machine may say.
 pub(super) struct NoisyWeight;
-impl Policy for NoisyWeight {
+impl Strategy for NoisyWeight {
     fn weight(&self, cx: &Context, id: NodeId) -> Result<Weight, PartitionError> {
         Ok(match weight(cx, id)? {
             Weight::Finite(weight) if id.index().is_multiple_of(2) => {
@@ -30,7 +30,7 @@ impl Policy for NoisyWeight {
 
 /// No node binds a symbol: each was replaced by its value.
 pub(super) struct BindsNothing;
-impl Policy for BindsNothing {
+impl Strategy for BindsNothing {
     fn bound_symbol<'a>(&self, _: &'a Joint, _: NodeId) -> Option<&'a str> {
         None
     }
@@ -38,7 +38,7 @@ impl Policy for BindsNothing {
 
 /// Backward returns what depends on a tangent.
 pub(super) struct TangentOutputs;
-impl Policy for TangentOutputs {
+impl Strategy for TangentOutputs {
     fn claims_output(&self, _: &Joint, closure: &FixedBitSet, id: NodeId) -> bool {
         closure.contains(id.index())
     }
@@ -46,7 +46,7 @@ impl Policy for TangentOutputs {
 
 /// The counter of products goes on from the layer before, which was this one.
 pub(super) struct CountsOn;
-impl Policy for CountsOn {
+impl Strategy for CountsOn {
     fn kept_products(&self, _: &Joint, products: &[NodeId]) -> Vec<NodeId> {
         products.iter().copied().skip(products.len() % 2).step_by(2).collect()
     }

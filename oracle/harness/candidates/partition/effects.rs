@@ -4,11 +4,11 @@ use crate::graph::NodeId;
 use crate::passes::partition::joint::Role;
 use crate::passes::partition::marks::Placement;
 use crate::passes::partition::min_cut::Ban;
-use crate::passes::partition::{Joint, Policy, hazards};
+use crate::passes::partition::{Joint, Strategy, hazards};
 
 /// Draws are like any other operator.
 pub(super) struct RepeatsDraws;
-impl Policy for RepeatsDraws {
+impl Strategy for RepeatsDraws {
     fn unrepeatable(&self, joint: &Joint, id: NodeId) -> Option<Ban> {
         hazards::unrepeatable(joint, id).filter(|ban| *ban != Ban::Draw)
     }
@@ -16,7 +16,7 @@ impl Policy for RepeatsDraws {
 
 /// The second draw starts from where the generator stands.
 pub(super) struct UnpairedDraws;
-impl Policy for UnpairedDraws {
+impl Strategy for UnpairedDraws {
     fn pairs_draws(&self) -> bool {
         false
     }
@@ -24,7 +24,7 @@ impl Policy for UnpairedDraws {
 
 /// Writes of forward do not matter.
 pub(super) struct IgnoresWrites;
-impl Policy for IgnoresWrites {
+impl Strategy for IgnoresWrites {
     fn minds_overwriting(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ impl WritesByOperands {
             && joint.edges.inputs(id).iter().all(forward)
     }
 }
-impl Policy for WritesByOperands {
+impl Strategy for WritesByOperands {
     fn must_be_forward(&self, joint: &Joint, id: NodeId) -> bool {
         joint.must_be_forward(id) || WritesByOperands::has_forward_operands(joint, id)
     }
@@ -55,7 +55,7 @@ impl Policy for WritesByOperands {
 
 /// What no tangent leads to is lost from backward's order.
 pub(super) struct TangentsOnly;
-impl Policy for TangentsOnly {
+impl Strategy for TangentsOnly {
     fn hoists(&self, _: &Joint, _: NodeId) -> bool {
         false
     }

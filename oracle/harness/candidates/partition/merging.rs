@@ -3,11 +3,11 @@
 use crate::graph::{NodeId, Value};
 use crate::passes::partition::common_subexpressions::{self, Distinct, Key};
 use crate::passes::partition::joint::Role;
-use crate::passes::partition::{Joint, Method, Policy};
+use crate::passes::partition::{Joint, Method, Strategy};
 
 /// Whatever is a call and has no effect is merged.
 pub(super) struct MergesReturned;
-impl Policy for MergesReturned {
+impl Strategy for MergesReturned {
     fn mergeable(&self, joint: &Joint, _: &Distinct, id: NodeId) -> bool {
         joint.role(id) == Role::Call && !joint.impure(id, true)
     }
@@ -16,7 +16,7 @@ impl Policy for MergesReturned {
 /// Whether backward needs a value does not matter: what it computes for itself becomes what forward computed, and that
 /// is kept.
 pub(super) struct MergesSides;
-impl Policy for MergesSides {
+impl Strategy for MergesSides {
     fn separates_backward(&self, _: Method) -> bool {
         false
     }
@@ -24,7 +24,7 @@ impl Policy for MergesSides {
 
 /// Draws are merged.
 pub(super) struct MergesDraws;
-impl Policy for MergesDraws {
+impl Strategy for MergesDraws {
     fn mergeable(&self, joint: &Joint, _: &Distinct, id: NodeId) -> bool {
         joint.role(id) == Role::Call && !joint.impure(id, false)
     }
@@ -53,7 +53,7 @@ fn loose_key(joint: &Joint, representative: &[NodeId], id: NodeId, word: impl Fn
 
 /// An integer and a float of one value are one key.
 pub(super) struct NumbersByValue;
-impl Policy for NumbersByValue {
+impl Strategy for NumbersByValue {
     fn merge_key(&self, joint: &Joint, representative: &[NodeId], id: NodeId) -> Key {
         loose_key(joint, representative, id, |value| match value {
             Value::Int(value) => (value as f64).to_bits(),
@@ -67,7 +67,7 @@ impl Policy for NumbersByValue {
 
 /// Texts, the group of communication among them, are not part of the key.
 pub(super) struct AnyGroup;
-impl Policy for AnyGroup {
+impl Strategy for AnyGroup {
     fn merge_key(&self, joint: &Joint, representative: &[NodeId], id: NodeId) -> Key {
         if !joint.target(id).collective {
             return common_subexpressions::key(joint, representative, id);

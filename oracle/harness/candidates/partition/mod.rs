@@ -1,6 +1,6 @@
 //! Mutants of the partitioners: the reference with one ingredient replaced, from outside.
 //!
-//! Each replaces methods of [`Policy`]. Most cut as the reference does otherwise, wherever they are asked. Some decide
+//! Each replaces methods of [`Strategy`]. Most cut as the reference does otherwise, wherever they are asked. Some decide
 //! differently on one rank, or when they are asked again, or lose tags on the way to the second partition; `Way` says
 //! which. The judge asks on several ranks and more than once, with several budgets, and for two partitions one after the
 //! other where a case says so; nothing here is told to it.
@@ -21,7 +21,7 @@ use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::judge::options::partition_config;
 use crate::passes::partition::two_stages::trace_again_with;
-use crate::passes::partition::{self, Partition, PartitionConfig, PartitionError, Policy, Reference};
+use crate::passes::partition::{self, Partition, PartitionConfig, PartitionError, Reference, Strategy};
 use crate::rules::PassKind;
 use budget::*;
 use cut::*;
@@ -40,11 +40,11 @@ pub struct PartitionMutant {
     pub origin: &'static str,
     /// The rules of which one must convict it.
     pub convicted_by: &'static [&'static str],
-    policy: &'static (dyn Policy + Sync),
+    strategy: &'static (dyn Strategy + Sync),
     way: Way,
 }
 
-/// Where the policy of a mutant acts.
+/// Where the strategy of a mutant acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     /// In the partitioner.
@@ -73,10 +73,10 @@ const SPMD: &[&str] = &["comm/spmd-same-decision"];
 
 /// A line of the table.
 macro_rules! mutants {
-    ($($name:literal, $about:literal, $origin:literal, $rules:expr, $policy:expr, $way:ident;)*) => {
+    ($($name:literal, $about:literal, $origin:literal, $rules:expr, $strategy:expr, $way:ident;)*) => {
         /// All of them.
         pub static PARTITION_MUTANTS: &[PartitionMutant] = &[$(PartitionMutant {
-            name: $name, about: $about, origin: $origin, convicted_by: $rules, policy: &$policy, way: Way::$way,
+            name: $name, about: $about, origin: $origin, convicted_by: $rules, strategy: &$strategy, way: Way::$way,
         }),*];
     };
 }
@@ -154,9 +154,9 @@ impl PartitionMutant {
         match self.way {
             Way::OtherRanks if place.rank == 0 => partition::run(joint, config),
             Way::LaterTurns if place.turn == 0 => partition::run(joint, config),
-            Way::Cut | Way::OtherRanks | Way::LaterTurns => partition::run_with(joint, config, self.policy),
-            Way::Marked => partition::run(&marked(joint, self.policy)?, config),
-            Way::Carried => partition::run(&carried(joint, self.policy), config),
+            Way::Cut | Way::OtherRanks | Way::LaterTurns => partition::run_with(joint, config, self.strategy),
+            Way::Marked => partition::run(&marked(joint, self.strategy)?, config),
+            Way::Carried => partition::run(&carried(joint, self.strategy), config),
         }
     }
 }
@@ -206,8 +206,8 @@ impl Candidate for &'static PartitionMutant {
         backward: &Graph,
         forward_outputs: usize,
     ) -> Option<Result<TracedAgain, Refusal>> {
-        let policy: &dyn Policy = if self.way == Way::Cut { self.policy } else { &Reference };
-        let traced = trace_again_with(joint, forward, backward, forward_outputs, policy);
+        let strategy: &dyn Strategy = if self.way == Way::Cut { self.strategy } else { &Reference };
+        let traced = trace_again_with(joint, forward, backward, forward_outputs, strategy);
         Some(traced.map_err(|error| Refusal::new(error.to_string())))
     }
 }

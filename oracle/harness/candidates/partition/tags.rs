@@ -7,11 +7,11 @@ use crate::passes::partition::joint::{Role, Sort};
 use crate::passes::partition::marks::{Placement, Recompute, retag};
 use crate::passes::partition::modules::Saved;
 use crate::passes::partition::replay::{Decision, decide};
-use crate::passes::partition::{Joint, Method, PartitionError, Policy, Reference};
+use crate::passes::partition::{Joint, Method, PartitionError, Reference, Strategy};
 
 /// What is tagged is saved, whether or not backward reads it.
 pub(super) struct SavesTagged;
-impl Policy for SavesTagged {
+impl Strategy for SavesTagged {
     fn adjust(&self, joint: &Joint, classes: &Classes, mut saved: Saved) -> Saved {
         let tagged = |id: &NodeId| {
             joint.tags(*id).must_save() && joint.sort(*id) == Sort::Tensor && joint.role(*id) == Role::Call
@@ -28,7 +28,7 @@ impl Policy for SavesTagged {
 
 /// The tag of the first partition holds on what backward computes from forward values.
 pub(super) struct SavesBackward;
-impl Policy for SavesBackward {
+impl Strategy for SavesBackward {
     fn replayed(&self, joint: &Joint, id: NodeId) -> Decision {
         match joint.tags(id).placement {
             Placement::Backward if joint.role(id) == Role::Call && joint.sort(id) == Sort::Tensor => {
@@ -41,7 +41,7 @@ impl Policy for SavesBackward {
 
 /// The chain from the wait goes through slices only.
 pub(super) struct SlicesOnly;
-impl Policy for SlicesOnly {
+impl Strategy for SlicesOnly {
     fn derived(&self, joint: &Joint, id: NodeId) -> Option<NodeId> {
         fsdp::derived(joint, id).filter(|&next| joint.graph.target(next).starts_with("aten.slice"))
     }
@@ -49,7 +49,7 @@ impl Policy for SlicesOnly {
 
 /// There is no chain.
 pub(super) struct WaitOnly;
-impl Policy for WaitOnly {
+impl Strategy for WaitOnly {
     fn derived(&self, _: &Joint, _: NodeId) -> Option<NodeId> {
         None
     }
@@ -57,7 +57,7 @@ impl Policy for WaitOnly {
 
 /// Annotations are lost.
 pub(super) struct LosesCustom;
-impl Policy for LosesCustom {
+impl Strategy for LosesCustom {
     fn carried(&self, tags: &Tags) -> Tags {
         Tags { custom: None, ..tags.clone() }
     }
@@ -65,7 +65,7 @@ impl Policy for LosesCustom {
 
 /// The tags of activation checkpointing are lost.
 pub(super) struct LosesRecompute;
-impl Policy for LosesRecompute {
+impl Strategy for LosesRecompute {
     fn carried(&self, tags: &Tags) -> Tags {
         Tags { recompute: None, ac_graph_id: None, ..tags.clone() }
     }
@@ -73,7 +73,7 @@ impl Policy for LosesRecompute {
 
 /// The tag of the side is lost.
 pub(super) struct LosesPlacement;
-impl Policy for LosesPlacement {
+impl Strategy for LosesPlacement {
     fn carried(&self, tags: &Tags) -> Tags {
         Tags { partitioner_tag: None, ..tags.clone() }
     }
@@ -81,7 +81,7 @@ impl Policy for LosesPlacement {
 
 /// The tags of merged copies are lost.
 pub(super) struct LosesMerged;
-impl Policy for LosesMerged {
+impl Strategy for LosesMerged {
     fn joins_tags(&self, _: Method) -> bool {
         false
     }
@@ -89,15 +89,15 @@ impl Policy for LosesMerged {
 
 /// Tags belong to the value, whichever graph it is in.
 pub(super) struct SharesTags;
-impl Policy for SharesTags {
+impl Strategy for SharesTags {
     fn tags_forward_only(&self) -> bool {
         false
     }
 }
 
 /// The joint graph with tags of gathers taken away where the pass of the reference would set them and that of
-/// `policy` would not.
-pub(super) fn marked(joint: &Graph, policy: &dyn Policy) -> Result<Graph, PartitionError> {
+/// `strategy` would not.
+pub(super) fn marked(joint: &Graph, strategy: &dyn Strategy) -> Result<Graph, PartitionError> {
     let mut bare = joint.clone();
     let of_gathers = |id: &NodeId| {
         joint.tags(*id).is_some_and(|tags| tags.ac_graph_id == Some(REGION) && tags.recompute.is_some())
@@ -110,7 +110,7 @@ pub(super) fn marked(joint: &Graph, policy: &dyn Policy) -> Result<Graph, Partit
         })
     };
     tagged.iter().for_each(|&id| untag(&mut bare, id));
-    let (whole, short) = (mark_with(&bare, true, &Reference)?, mark_with(&bare, true, policy)?);
+    let (whole, short) = (mark_with(&bare, true, &Reference)?, mark_with(&bare, true, strategy)?);
     let is_set = |graph: &Graph, id: NodeId| {
         let tag = graph.tags(id).and_then(|tags| tags.recompute);
         tag.is_some_and(|tag| graph.text(tag) == Recompute::MustRecompute.name())
@@ -122,11 +122,11 @@ pub(super) fn marked(joint: &Graph, policy: &dyn Policy) -> Result<Graph, Partit
     Ok(graph)
 }
 
-/// The joint graph with the tags that `policy` carries.
-pub(super) fn carried(joint: &Graph, policy: &dyn Policy) -> Graph {
+/// The joint graph with the tags that `strategy` carries.
+pub(super) fn carried(joint: &Graph, strategy: &dyn Strategy) -> Graph {
     let mut graph = joint.clone();
     for id in joint.ids() {
-        retag(&mut graph, id, |_, tags| *tags = policy.carried(tags));
+        retag(&mut graph, id, |_, tags| *tags = strategy.carried(tags));
     }
     graph
 }

@@ -7,7 +7,7 @@ use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::schedule_config;
 pub use crate::judge::schedule::Scheduler;
-use crate::passes::schedule::{self, Config, Policy, schedule_with};
+use crate::passes::schedule::{self, Config, Strategy, schedule_with};
 
 impl Scheduler for Reference {
     fn name(&self) -> &str {
@@ -20,8 +20,8 @@ impl Scheduler for Reference {
 }
 
 /// The passes with other ingredients.
-fn run_with(graph: &Graph, config: &Config, rank: u32, policy: &dyn Policy) -> Result<Graph, String> {
-    schedule_with(graph, config, rank, policy)
+fn run_with(graph: &Graph, config: &Config, rank: u32, strategy: &dyn Strategy) -> Result<Graph, String> {
+    schedule_with(graph, config, rank, strategy)
         .map(|scheduled| scheduled.graph)
         .map_err(|refusal| refusal.to_string())
 }
@@ -31,10 +31,10 @@ pub(super) fn run_options(
     graph: &Graph,
     pass: &PassConfig,
     rank: u32,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<Outcome, Refusal> {
     let config = schedule_config(pass).map_err(Refusal::new)?;
-    let repaired = run_with(graph, &config, rank, policy).map_err(Refusal::new)?;
+    let repaired = run_with(graph, &config, rank, strategy).map_err(Refusal::new)?;
     Ok(Outcome { unrepaired: None, repaired })
 }
 

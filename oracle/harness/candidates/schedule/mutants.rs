@@ -7,7 +7,7 @@ use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op};
 use crate::judge::options::schedule_config;
 use crate::ops::Collective;
-use crate::passes::schedule::{Config, Facts, Kind, Policy};
+use crate::passes::schedule::{Config, Facts, Kind, Strategy};
 use crate::rules::PassKind;
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
@@ -16,7 +16,7 @@ pub struct Mutant {
     name: &'static str,
     about: &'static str,
     origin: &'static str,
-    policy: &'static (dyn Policy + Sync),
+    strategy: &'static (dyn Strategy + Sync),
     /// What it does to the result.
     finish: fn(Graph) -> Graph,
 }
@@ -39,7 +39,7 @@ impl Scheduler for Mutant {
     }
 
     fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
-        run_with(graph, config, rank, self.policy).map(self.finish)
+        run_with(graph, config, rank, self.strategy).map(self.finish)
     }
 }
 
@@ -62,7 +62,7 @@ impl Candidate for Mutant {
     }
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        let outcome = run_options(graph, pass, rank, self.policy)?;
+        let outcome = run_options(graph, pass, rank, self.strategy)?;
         Ok(Outcome { repaired: (self.finish)(outcome.repaired), ..outcome })
     }
 }
@@ -70,13 +70,13 @@ impl Candidate for Mutant {
 /// All mutants.
 pub fn all() -> Vec<Mutant> {
     let finish: fn(Graph) -> Graph = std::convert::identity;
-    let mutant = |name, about, origin, policy| Mutant { name, about, origin, policy, finish };
+    let mutant = |name, about, origin, strategy| Mutant { name, about, origin, strategy, finish };
     vec![
         mutant(
             "schedule-unordered-messages",
             "messages and barriers do not count as communication",
             "#189454, Megatron#1810",
-            &CollectivesOnly as &'static (dyn Policy + Sync),
+            &CollectivesOnly as &'static (dyn Strategy + Sync),
         ),
         mutant("schedule-unordered-effects", "the order of effects is not seen", "#188301", &WithoutEffects),
         mutant(
@@ -145,7 +145,7 @@ fn is_message(facts: &Facts, node: NodeId) -> bool {
     })
 }
 
-impl Policy for CollectivesOnly {
+impl Strategy for CollectivesOnly {
     fn kind(&self, facts: &Facts, node: NodeId) -> Kind {
         match is_message(facts, node) {
             true => Kind::Compute { gemm: false },
@@ -161,7 +161,7 @@ impl Policy for CollectivesOnly {
 /// K8a.
 struct WithoutEffects;
 
-impl Policy for WithoutEffects {
+impl Strategy for WithoutEffects {
     fn edge(&self, _: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
         (!matches!(origin, Origin::Effect { .. })).then_some((before, after))
     }
@@ -170,7 +170,7 @@ impl Policy for WithoutEffects {
 /// K8b.
 struct WithoutWriteAfterRead;
 
-impl Policy for WithoutWriteAfterRead {
+impl Strategy for WithoutWriteAfterRead {
     fn edge(&self, _: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
         let is_dropped = matches!(origin, Origin::Storage { hazard: Hazard::WriteAfterRead, .. });
         (!is_dropped).then_some((before, after))
@@ -180,7 +180,7 @@ impl Policy for WithoutWriteAfterRead {
 /// K8c.
 struct OnTheWait;
 
-impl Policy for OnTheWait {
+impl Strategy for OnTheWait {
     fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
         let wait =
             facts.collectives.launch_at(after).and_then(|launch| facts.collectives.waits[launch].first());
@@ -194,7 +194,7 @@ impl Policy for OnTheWait {
 /// K8d.
 struct OrderingUses;
 
-impl Policy for OrderingUses {
+impl Strategy for OrderingUses {
     fn buffers(&self, facts: &Facts) -> Buffers {
         let mut buffers = Buffers::new(facts.graph, &facts.edges, &facts.storages);
         for buffer in &mut buffers.buffers {
@@ -216,7 +216,7 @@ fn own(config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
 /// K9.
 struct OwnEstimates;
 
-impl Policy for OwnEstimates {
+impl Strategy for OwnEstimates {
     fn estimates(&self, config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
         own(config, rank)
     }
@@ -233,7 +233,7 @@ impl Policy for OwnEstimates {
 /// K9b.
 struct OwnBudget;
 
-impl Policy for OwnBudget {
+impl Strategy for OwnBudget {
     fn budget(&self, config: &Config, rank: u32) -> f64 {
         config.budgets.get(rank as usize % config.budgets.len().max(1)).copied().unwrap_or(0.0)
     }
@@ -273,7 +273,7 @@ fn hashed_order(graph: &Graph) -> Vec<NodeId> {
 /// K19.
 struct OnTheLaunch;
 
-impl Policy for OnTheLaunch {
+impl Strategy for OnTheLaunch {
     fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
         let is_of = |launch: &usize| facts.collectives.waits[*launch].contains(&before);
         let launch = match origin {
@@ -298,7 +298,7 @@ impl Policy for OnTheLaunch {
 /// K19b.
 struct InputsFree;
 
-impl Policy for InputsFree {
+impl Strategy for InputsFree {
     fn edge(&self, facts: &Facts, before: NodeId, after: NodeId, origin: Origin) -> Option<(NodeId, NodeId)> {
         let is_wait = facts.collectives.waits.iter().any(|waits| waits.binary_search(&before).is_ok());
         let is_dropped = is_wait && matches!(origin, Origin::Storage { hazard: Hazard::WriteAfterRead, .. });
@@ -309,7 +309,7 @@ impl Policy for InputsFree {
 /// K26.
 struct GroupsApart;
 
-impl Policy for GroupsApart {
+impl Strategy for GroupsApart {
     fn estimates(&self, config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
         own(config, rank)
     }
@@ -334,7 +334,7 @@ impl Policy for GroupsApart {
 /// K28.
 struct WrongSign;
 
-impl Policy for WrongSign {
+impl Strategy for WrongSign {
     fn exposes_more(&self, own: (f64, f64), others: &[(f64, f64)]) -> bool {
         let growth = |pair: &(f64, f64)| pair.0 - pair.1;
         growth(&own) + others.iter().map(growth).sum::<f64>() > 0.0

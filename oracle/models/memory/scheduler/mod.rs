@@ -17,17 +17,17 @@
 pub mod lower;
 pub mod orders;
 pub mod planning;
-pub mod policy;
 pub mod program;
+pub mod strategy;
 pub mod timeline;
 
 pub use lower::lower;
 pub use orders::{Choice, Method, reorder_for_peak_memory};
 pub use planning::{Planning, Rows, Size};
-pub use policy::{Policy, Reference};
 pub use program::{
     Buffer, BufferId, Declared, Dependency, Kind, Layout, Node, NodeIndex, Program, ProgramFault,
 };
+pub use strategy::{Reference, Strategy};
 pub use timeline::{Phase, Phases, Record, Region, Timeline, estimate_region, steps_of};
 
 #[cfg(test)]

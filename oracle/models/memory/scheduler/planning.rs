@@ -4,8 +4,8 @@
 //! own, and its readers are readers of the owner; readers of a mutated input's new names are readers of the input;
 //! whoever owns the memory of an output is kept like the output.
 
-use super::policy::Policy;
 use super::program::{BufferId, Kind, Layout, NodeIndex, Program, ProgramFault};
+use super::strategy::Strategy;
 
 /// A table of rows of different lengths, in one array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,13 +88,13 @@ pub struct Planning {
 impl Planning {
     /// Plans `program` by the reference.
     pub fn new(program: &Program) -> Result<Planning, ProgramFault> {
-        Planning::with(program, &super::policy::Reference)
+        Planning::with(program, &super::strategy::Reference)
     }
 
     /// Plans with other ingredients.
-    pub fn with(program: &Program, policy: &dyn Policy) -> Result<Planning, ProgramFault> {
+    pub fn with(program: &Program, strategy: &dyn Strategy) -> Result<Planning, ProgramFault> {
         let (nodes, buffers) = (program.nodes.len(), program.buffers.len());
-        let mut sizes = sizes(program, policy)?;
+        let mut sizes = sizes(program, strategy)?;
         let (mut life, mut order) = (Vec::new(), Vec::new());
         let (mut first_read, mut producers) = (Vec::new(), Vec::new());
         for (index, node) in program.nodes.iter().enumerate() {
@@ -111,11 +111,11 @@ impl Planning {
                 }
             }
         }
-        let merges = merges(program, policy);
+        let merges = merges(program, strategy);
         let (life, order) = (merged(buffers, nodes, &merges, life), merged(buffers, nodes, &merges, order));
         let mut kept: Vec<bool> = program.buffers.iter().map(|b| b.output).collect();
         for &(alias, owner) in merges.iter().rev() {
-            kept[owner as usize] |= kept[alias as usize] && policy.keeps_owners_of_outputs();
+            kept[owner as usize] |= kept[alias as usize] && strategy.keeps_owners_of_outputs();
         }
         let mut freeable = Vec::new();
         let mut is_freeable = vec![false; buffers];
@@ -195,12 +195,12 @@ impl Planning {
 
 /// (name, whose memory it is), in the order of definition: so that from the last to the first everything arrives at
 /// the owner.
-fn merges(program: &Program, policy: &dyn Policy) -> Vec<(BufferId, BufferId)> {
+fn merges(program: &Program, strategy: &dyn Strategy) -> Vec<(BufferId, BufferId)> {
     let mut merges = Vec::new();
-    if policy.merges_renames() {
+    if strategy.merges_renames() {
         merges.extend(program.real.iter().copied().filter(|(m, root)| m != root));
     }
-    if policy.merges_aliases() {
+    if strategy.merges_aliases() {
         // Where a chain of aliases has one owner, all of them lead straight to it.
         let mut owner: Vec<BufferId> = (0..program.buffers.len() as u32).collect();
         for (b, buffer) in program.buffers.iter().enumerate() {
@@ -240,7 +240,7 @@ fn merged(buffers: usize, nodes: usize, merges: &[(BufferId, BufferId)], own: Ve
 }
 
 /// The sizes of buffers: table 1.5 of the specification.
-fn sizes(program: &Program, policy: &dyn Policy) -> Result<Vec<Size>, ProgramFault> {
+fn sizes(program: &Program, strategy: &dyn Strategy) -> Result<Vec<Size>, ProgramFault> {
     let mut renamed = vec![false; program.buffers.len()];
     program.real.iter().for_each(|&(m, _)| renamed[m as usize] = true);
     let mut sizes = vec![Size::default(); program.buffers.len()];
@@ -251,9 +251,9 @@ fn sizes(program: &Program, policy: &dyn Policy) -> Result<Vec<Size>, ProgramFau
         let own = match buffer.layout {
             // Inputs count where they may be freed.
             _ if buffer.by.is_none() => continue,
-            _ if renamed[b] && !policy.counts_renames() => continue,
+            _ if renamed[b] && !strategy.counts_renames() => continue,
             Layout::Nothing => continue,
-            Layout::Alias if !policy.counts_aliases() => continue,
+            Layout::Alias if !strategy.counts_aliases() => continue,
             Layout::MultiOutput => of_children[b],
             Layout::Owned | Layout::Alias => buffer.bytes,
         };

@@ -2,7 +2,7 @@
 
 use super::merge::{Layout, MOST};
 use super::plan::{Reason, Refusal};
-use super::policy::Context;
+use super::strategy::Context;
 use crate::graph::{Dtype, Graph, NodeId, Op, Str, TargetId, Tensor, Value};
 use crate::ops::Collective;
 

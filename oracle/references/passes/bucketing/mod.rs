@@ -35,9 +35,9 @@ pub mod legality;
 pub mod member;
 pub mod merge;
 pub mod plan;
-pub mod policy;
 mod positions;
 pub mod select;
+pub mod strategy;
 mod waits;
 
 pub use crate::config::bucketing::{Config, Filter, Mode, Ranks, Selection};
@@ -47,8 +47,8 @@ pub use key::Key;
 pub use legality::Legality;
 pub use member::{Group, Member, Targets};
 pub use plan::{Bucket, Bucketed, Declined, Reason, Refusal};
-pub use policy::{AfterConflict, Context, Policy, Reference, Run};
 pub use select::Open;
+pub use strategy::{AfterConflict, Context, Reference, Run, Strategy};
 
 use super::repair;
 use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
@@ -65,11 +65,11 @@ pub fn bucket(graph: &Graph, config: &Config) -> Result<Bucketed, Refusal> {
     }
 }
 
-/// Buckets by another policy. A cycle in the result is reported in it, not refused.
-pub fn bucket_with(graph: &Graph, config: &Config, policy: &dyn Policy) -> Result<Bucketed, Refusal> {
-    let (bucketed, risky) = attempt(graph, config, policy, false)?;
+/// Buckets by another strategy. A cycle in the result is reported in it, not refused.
+pub fn bucket_with(graph: &Graph, config: &Config, strategy: &dyn Strategy) -> Result<Bucketed, Refusal> {
+    let (bucketed, risky) = attempt(graph, config, strategy, false)?;
     match bucketed.cycle {
-        Some(_) if risky => Ok(attempt(graph, config, policy, true)?.0),
+        Some(_) if risky => Ok(attempt(graph, config, strategy, true)?.0),
         _ => Ok(bucketed),
     }
 }
@@ -78,14 +78,14 @@ pub fn bucket_with(graph: &Graph, config: &Config, policy: &dyn Policy) -> Resul
 fn attempt(
     graph: &Graph,
     config: &Config,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     careful: bool,
 ) -> Result<(Bucketed, bool), Refusal> {
     let passes = config.passes();
     check(graph, config, &passes)?;
     let mut editor = Editor::new(graph);
     let targets = Targets::of(graph);
-    if policy.deduplicates_waits() && waits::deduplicate(&mut editor, &targets) > 0 {
+    if strategy.deduplicates_waits() && waits::deduplicate(&mut editor, &targets) > 0 {
         // Facts are about a graph, not about an editor.
         let gone = graph.ids().filter(|&id| editor.is_erased(id)).map(|id| graph.name(id).to_string());
         let gone: Vec<String> = gone.collect();
@@ -96,7 +96,7 @@ fn attempt(
     let facts = Facts::of(editor.graph(), &ops);
     let waits: Vec<NodeId> =
         editor.graph().ids().filter(|&id| targets.waited(editor.graph(), id).is_some()).collect();
-    let mut legality = policy.legality(&facts, &waits);
+    let mut legality = strategy.legality(&facts, &waits);
     let fsdp = match config.filter {
         Filter::Fsdp => fsdp_groups(&editor, config, &targets),
         Filter::None => FsdpGroups::default(),
@@ -107,14 +107,14 @@ fn attempt(
         if config.filter == Filter::Fsdp && fsdp.none(config) {
             break;
         }
-        let chosen = choose(&merging, policy, &fsdp, kind, &mut legality, &mut declined)?;
+        let chosen = choose(&merging, strategy, &fsdp, kind, &mut legality, &mut declined)?;
         for bucket in &chosen {
-            plan.push(merging.merge(policy, bucket)?);
+            plan.push(merging.merge(strategy, bucket)?);
         }
     }
-    let hazards = policy.hazards(&facts);
+    let hazards = strategy.hazards(&facts);
     let risky = merging.risky;
-    Ok((finish(merging, policy, hazards, plan, declined), risky))
+    Ok((finish(merging, strategy, hazards, plan, declined), risky))
 }
 
 /// Faults of configuration and graph that no pass can work with.
@@ -174,7 +174,7 @@ fn fsdp_groups(editor: &Editor, config: &Config, targets: &Targets) -> FsdpGroup
 /// The buckets of one kind, on the graph as it stands.
 fn choose(
     merging: &Merging,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     fsdp: &FsdpGroups,
     kind: Collective,
     legality: &mut Legality,
@@ -182,7 +182,7 @@ fn choose(
 ) -> Result<Vec<Chosen>, Refusal> {
     let cx = merging.context();
     let config = cx.config;
-    let mut members = policy.candidates(&cx, kind)?;
+    let mut members = strategy.candidates(&cx, kind)?;
     // The all-reduce pass on its own takes every group.
     let any_group = config.kinds == [Collective::AllReduce];
     if config.filter == Filter::Fsdp && !any_group {
@@ -191,8 +191,8 @@ fn choose(
     if let Some(names) = &config.groups {
         members.retain(|member| fsdp::is_named(cx.editor, member.group, names));
     }
-    let candidates = members.into_iter().map(|member| (policy.key(&cx, &member), member)).collect();
-    let runs = policy.runs(&cx, candidates);
+    let candidates = members.into_iter().map(|member| (strategy.key(&cx, &member), member)).collect();
+    let runs = strategy.runs(&cx, candidates);
     let spans = matches!(config.selection, Selection::Spanning { max_topo_span: Some(_) });
     let places = Places {
         position: if spans { positions(cx.editor) } else { Vec::new() },
@@ -200,7 +200,7 @@ fn choose(
     };
     let mut chosen = Vec::new();
     for run in &runs {
-        chosen.extend(select::cut(&cx, policy, legality, &places, run, declined)?);
+        chosen.extend(select::cut(&cx, strategy, legality, &places, run, declined)?);
     }
     Ok(chosen)
 }
@@ -216,7 +216,7 @@ fn positions(editor: &Editor) -> Vec<u32> {
 /// The final order.
 fn finish(
     merging: Merging,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     hazards: Vec<OrderingEdge>,
     plan: Vec<Bucket>,
     declined: Vec<Declined>,
@@ -224,7 +224,7 @@ fn finish(
     let Merging { mut editor, moved, fillers, .. } = merging;
     let mut ordering: Vec<OrderingEdge> = Vec::new();
     for edge in std::mem::take(&mut editor.graph_mut().ordering) {
-        ordering.extend(policy.moved_edge(&moved, edge));
+        ordering.extend(strategy.moved_edge(&moved, edge));
     }
     for filler in &fillers {
         let readers = filler.results.iter().flat_map(|&result| editor.users(result));
@@ -240,7 +240,7 @@ fn finish(
         .filter_map(|edge| moved.edge(edge))
         .filter_map(|edge| Some(OrderingEdge { before: now(edge.before)?, after: now(edge.after)? }))
         .collect();
-    let (graph, cycle) = match policy.final_order(&unrepaired, &hazards) {
+    let (graph, cycle) = match strategy.final_order(&unrepaired, &hazards) {
         Ok(order) => (unrepaired.clone().reordered(&order), None),
         Err(cycle) => (unrepaired.clone(), Some(cycle)),
     };

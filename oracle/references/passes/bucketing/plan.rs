@@ -17,7 +17,7 @@ pub struct Bucketed {
     /// Candidates that a run held and no bucket could take, with the reason. A candidate that merely stayed
     /// alone is not listed.
     pub declined: Vec<Declined>,
-    /// Why the final sort failed; `graph` is then the unsorted graph. Never with the reference policy, which
+    /// Why the final sort failed; `graph` is then the unsorted graph. Never with the reference strategy, which
     /// refuses instead.
     pub cycle: Option<Cycle>,
 }

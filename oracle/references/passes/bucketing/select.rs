@@ -12,7 +12,7 @@ use super::legality::Legality;
 use super::member::Member;
 use super::merge::MOST;
 use super::plan::{Declined, Reason, Refusal};
-use super::policy::{AfterConflict, Context, Policy, Run};
+use super::strategy::{AfterConflict, Context, Run, Strategy};
 use crate::config::bucketing::{Config, Mode, Selection};
 use crate::graph::NodeId;
 use crate::ops::Collective;
@@ -122,7 +122,7 @@ pub fn mismatch(cx: &Context, open: &Open, member: &Member) -> Option<Reason> {
 /// Cuts one run into buckets.
 pub fn cut(
     cx: &Context,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     legality: &mut Legality,
     places: &Places,
     run: &[Member],
@@ -134,38 +134,38 @@ pub fn cut(
     let mut open = Open::default();
     let mut index = 0;
     let group_size = places.group_size.or(run.first().and_then(|m| m.group_size)).unwrap_or(1);
-    let mut limit = policy.limit(cx, group_size, 0);
+    let mut limit = strategy.limit(cx, group_size, 0);
     let mut close = |open: &mut Open, legality: &mut Legality| {
         let Open { members, bytes, .. } = std::mem::take(open);
         if let [first, _, ..] = &members[..] {
-            policy.decided(legality, &members);
-            chosen.push(Chosen { key: policy.key(cx, first), members, bytes });
+            strategy.decided(legality, &members);
+            chosen.push(Chosen { key: strategy.key(cx, first), members, bytes });
         }
         legality.open();
     };
     legality.open();
     for member in run {
         let mut decline = |reason| declined.push(Declined { node: name(member.start), reason });
-        if let Some(reason) = policy.fault(cx, member) {
+        if let Some(reason) = strategy.fault(cx, member) {
             decline(reason);
             continue;
         }
-        if let Some(on) = policy.conflict(cx, legality, &open, member) {
+        if let Some(on) = strategy.conflict(cx, legality, &open, member) {
             decline(Reason::Dependent { member: name(on) });
-            match policy.after_conflict() {
+            match strategy.after_conflict() {
                 AfterConflict::Skip => continue,
                 AfterConflict::Stop => break,
             }
         }
-        let bytes = policy.bytes(cx, member).ok_or_else(|| Refusal::NoHint { node: name(member.start) })?;
+        let bytes = strategy.bytes(cx, member).ok_or_else(|| Refusal::NoHint { node: name(member.start) })?;
         let full = open.bytes.saturating_add(bytes) > limit;
         let far = places.spans_too_far(cx.config.selection, open.members.first(), member);
         if !open.members.is_empty() && (full || far) {
             close(&mut open, legality);
             index += 1;
-            limit = policy.limit(cx, group_size, index);
+            limit = strategy.limit(cx, group_size, index);
         }
-        if let Some(reason) = policy.mismatch(cx, &open, member) {
+        if let Some(reason) = strategy.mismatch(cx, &open, member) {
             decline(reason);
             continue;
         }

@@ -8,7 +8,7 @@ use super::error::PartitionError;
 use super::fsdp::REGION;
 use super::joint::{Joint, Role};
 use super::marks::{Placement, Recompute, retag, set_recompute};
-use super::policy::{Policy, Reference};
+use super::strategy::{Reference, Strategy};
 use crate::config::partition::{PartitionConfig, Stage};
 use crate::graph::{Graph, NodeId};
 use fixedbitset::FixedBitSet;
@@ -21,8 +21,12 @@ pub fn checkpoint(graph: &Graph, stage: Stage) -> Result<Graph, PartitionError> 
     checkpoint_with(graph, stage, &Reference)
 }
 
-/// [`checkpoint`] by another policy.
-pub fn checkpoint_with(graph: &Graph, stage: Stage, policy: &dyn Policy) -> Result<Graph, PartitionError> {
+/// [`checkpoint`] by another strategy.
+pub fn checkpoint_with(
+    graph: &Graph,
+    stage: Stage,
+    strategy: &dyn Strategy,
+) -> Result<Graph, PartitionError> {
     let joint = Joint::new(
         graph.clone(),
         &PartitionConfig { num_forward_outputs: Some(0), ..PartitionConfig::default() },
@@ -49,7 +53,7 @@ pub fn checkpoint_with(graph: &Graph, stage: Stage, policy: &dyn Policy) -> Resu
     }
     let products: Vec<NodeId> =
         pass.region.iter().copied().filter(|&id| joint.graph.target(id) == "aten.mm.default").collect();
-    let mut saved = policy.kept_products(&joint, &products);
+    let mut saved = strategy.kept_products(&joint, &products);
     saved.extend(pass.region.iter().copied().filter(|&id| is_attention(joint.graph.target(id))));
     saved.into_iter().for_each(|id| pass.save(id));
     Ok(pass.graph)
@@ -79,10 +83,10 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn policy(&self, id: NodeId) -> (Option<Recompute>, Option<i64>) {
+    fn strategy(&self, id: NodeId) -> (Option<Recompute>, Option<i64>) {
         let tags = self.joint.tags(id);
         self.tagged[id.index()]
-            .map_or((tags.recompute, tags.region), |(policy, region)| (Some(policy), region))
+            .map_or((tags.recompute, tags.region), |(strategy, region)| (Some(strategy), region))
     }
 
     /// Tags what nobody tagged, getitems excepted.
@@ -101,8 +105,8 @@ impl Pass<'_> {
 
     /// Saves a value, unless a user's policy says otherwise.
     fn save(&mut self, id: NodeId) {
-        let (policy, region) = self.policy(id);
-        if policy.is_none() || region == Some(REGION) {
+        let (strategy, region) = self.strategy(id);
+        if strategy.is_none() || region == Some(REGION) {
             set_recompute(&mut self.graph, id, Recompute::MustSave);
             self.tagged[id.index()] = Some((Recompute::MustSave, region));
         }
@@ -110,7 +114,7 @@ impl Pass<'_> {
 
     /// What is live where least is, once in each stage.
     fn live(&self, stage: Stage) -> Result<Vec<NodeId>, PartitionError> {
-        let again = |id: NodeId| self.policy(id).0 == Some(Recompute::MustRecompute);
+        let again = |id: NodeId| self.strategy(id).0 == Some(Recompute::MustRecompute);
         let last_uses = self.last_uses(&again);
         let mut sizes = FxHashMap::default();
         let mut total = 0i64;

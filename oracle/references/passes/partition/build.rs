@@ -25,11 +25,11 @@ impl Piece {
             let call = graph.node(id).op != Op::Placeholder;
             let recompute = joint.tags(id).recompute;
             let changed = graph.tags(id).and_then(|tags| tags.recompute).map(|text| graph.text(text))
-                != recompute.map(|policy| policy.name());
+                != recompute.map(|strategy| strategy.name());
             if changed || (backward && call) {
                 retag(&mut graph, id, |graph, tags| {
                     if changed {
-                        tags.recompute = recompute.map(|policy| graph.intern(policy.name()));
+                        tags.recompute = recompute.map(|strategy| graph.intern(strategy.name()));
                     }
                     if backward && call {
                         tags.autograd_backward = Some(true);

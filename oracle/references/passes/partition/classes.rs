@@ -6,7 +6,7 @@ use super::error::{Origin, PartitionError, Problem};
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, nodes_of};
 use super::marks::Placement;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::config::partition::PartitionConfig;
 use crate::graph::NodeId;
 use fixedbitset::FixedBitSet;
@@ -40,12 +40,12 @@ impl Classes {
     pub fn of(
         joint: &Joint,
         config: &PartitionConfig,
-        policy: &dyn Policy,
+        strategy: &dyn Strategy,
     ) -> Result<Classes, PartitionError> {
         let n = joint.graph.len();
         let mut tangents_closure = FixedBitSet::with_capacity(n);
         for id in joint.ids() {
-            if joint.role(id) == Role::Tangent || policy.must_be_backward(joint, id) {
+            if joint.role(id) == Role::Tangent || strategy.must_be_backward(joint, id) {
                 tangents_closure.insert(id.index());
             }
             if tangents_closure.contains(id.index()) {
@@ -54,11 +54,11 @@ impl Classes {
         }
         let mut backward = tangents_closure.clone();
         for id in nodes_of(&joint.backward_outputs) {
-            if policy.claims_output(joint, &tangents_closure, id) {
+            if strategy.claims_output(joint, &tangents_closure, id) {
                 backward.insert(id.index());
             }
         }
-        contradictions(joint, &tangents_closure, policy)?;
+        contradictions(joint, &tangents_closure, strategy)?;
         let primals = joint.with_role(Role::Primal);
         let is_static = config.static_inputs.of(&joint.graph, primals.len());
         let mut static_inputs = FixedBitSet::with_capacity(n);
@@ -69,7 +69,7 @@ impl Classes {
             .for_each(|(id, _)| static_inputs.insert(id.index()));
         let mut inputs = primals;
         inputs.extend(joint.with_role(Role::ForwardSeed));
-        let alone: Piece = extract(joint, policy, inputs.clone(), &joint.forward_outputs, Side::Forward)?;
+        let alone: Piece = extract(joint, strategy, inputs.clone(), &joint.forward_outputs, Side::Forward)?;
         let mut forward = FixedBitSet::with_capacity(n);
         alone.list.iter().for_each(|id| forward.insert(id.index()));
         let claimed = |id: &NodeId| forward.contains(id.index()) || backward.contains(id.index());
@@ -106,8 +106,12 @@ pub fn distances(joint: &Joint, forward: &FixedBitSet) -> Vec<i64> {
 }
 
 /// Refuses tags that exclude one another: what must run in forward and yet depends on a tangent.
-fn contradictions(joint: &Joint, closure: &FixedBitSet, policy: &dyn Policy) -> Result<(), PartitionError> {
-    let bad = |id: &NodeId| closure.contains(id.index()) && policy.must_be_forward(joint, *id);
+fn contradictions(
+    joint: &Joint,
+    closure: &FixedBitSet,
+    strategy: &dyn Strategy,
+) -> Result<(), PartitionError> {
+    let bad = |id: &NodeId| closure.contains(id.index()) && strategy.must_be_forward(joint, *id);
     let Some(id) = joint.ids().find(bad) else { return Ok(()) };
     let why = match joint.tags(id).placement {
         Placement::MustBeForward => "must be in forward, says its tag",

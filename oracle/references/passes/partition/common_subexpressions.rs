@@ -18,7 +18,7 @@
 use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, join_must_save, retag};
 use super::min_cut::fusion::written;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::graph::{Graph, NodeId, Op, Out, Span, Value};
 use fixedbitset::FixedBitSet;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -126,7 +126,7 @@ fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut K
 /// copies are joined to what stays.
 pub fn merge(
     joint: &Joint,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     extra: impl Fn(NodeId) -> bool,
     joins: bool,
 ) -> Option<Graph> {
@@ -137,11 +137,11 @@ pub fn merge(
     let mut region = 0;
     for id in joint.ids() {
         region += u32::from(joint.target(id).mutable);
-        if !policy.mergeable(joint, &distinct, id) {
+        if !strategy.mergeable(joint, &distinct, id) {
             continue;
         }
         let slot =
-            first.entry((policy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
+            first.entry((strategy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
         if slot.0 == region {
             let (kept, own) = (&mut recompute[slot.1.index()], joint.tags(id).recompute);
             let contrary = matches!(

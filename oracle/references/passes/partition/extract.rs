@@ -10,7 +10,7 @@
 
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role, Side};
-use super::policy::Policy;
+use super::strategy::Strategy;
 use super::targets::Wrapper;
 use crate::graph::{NodeId, Value};
 use fixedbitset::FixedBitSet;
@@ -39,7 +39,7 @@ enum State {
 /// Cuts out what computes `outputs` from `inputs`. An output that cannot be computed is an error.
 pub fn extract(
     joint: &Joint,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     inputs: Vec<NodeId>,
     outputs: &[Value],
     side: Side,
@@ -51,8 +51,8 @@ pub fn extract(
             continue;
         }
         let elsewhere = match side {
-            Side::Forward => policy.must_be_backward(joint, id),
-            Side::Backward => policy.must_be_forward(joint, id),
+            Side::Forward => strategy.must_be_backward(joint, id),
+            Side::Backward => strategy.must_be_forward(joint, id),
         };
         let computable = match joint.role(id) {
             Role::Constant => true,
@@ -67,8 +67,9 @@ pub fn extract(
     for &output in outputs {
         found.push(match output {
             Value::Node(id) if states[id.index()] == State::Invalid => {
-                let original = original(joint, policy, id).filter(|id| states[id.index()] != State::Invalid);
-                Value::Node(original.ok_or_else(|| misplaced(joint, policy, id, &states, side))?)
+                let original =
+                    original(joint, strategy, id).filter(|id| states[id.index()] != State::Invalid);
+                Value::Node(original.ok_or_else(|| misplaced(joint, strategy, id, &states, side))?)
             }
             other => other,
         });
@@ -118,12 +119,12 @@ impl Piece {
 
 /// The value that stands for an output which this side cannot compute: what a backward `copy_` writes to, or the
 /// input of a functionalized kernel whose result backward alone has.
-fn original(joint: &Joint, policy: &dyn Policy, id: NodeId) -> Option<NodeId> {
+fn original(joint: &Joint, strategy: &dyn Strategy, id: NodeId) -> Option<NodeId> {
     let first = |id: NodeId| match joint.graph.arg(id, 0) {
         Some(Value::Node(input)) => Some(input),
         _ => None,
     };
-    if joint.target(id).copy && policy.must_be_backward(joint, id) {
+    if joint.target(id).copy && strategy.must_be_backward(joint, id) {
         return first(id);
     }
     let mut at = id;
@@ -145,7 +146,13 @@ fn original(joint: &Joint, policy: &dyn Policy, id: NodeId) -> Option<NodeId> {
     })
 }
 
-fn misplaced(joint: &Joint, policy: &dyn Policy, id: NodeId, states: &[State], side: Side) -> PartitionError {
+fn misplaced(
+    joint: &Joint,
+    strategy: &dyn Strategy,
+    id: NodeId,
+    states: &[State],
+    side: Side,
+) -> PartitionError {
     let (here, there) = match side {
         Side::Forward => ("forward", "backward"),
         Side::Backward => ("backward", "forward"),
@@ -158,8 +165,8 @@ fn misplaced(joint: &Joint, policy: &dyn Policy, id: NodeId, states: &[State], s
     let mut at = id;
     loop {
         let elsewhere = match side {
-            Side::Forward => policy.must_be_backward(joint, at),
-            Side::Backward => policy.must_be_forward(joint, at),
+            Side::Forward => strategy.must_be_backward(joint, at),
+            Side::Backward => strategy.must_be_forward(joint, at),
         };
         if elsewhere {
             return error.with(joint.name(at), Origin::Annotation, format!("must be in {there}"));

@@ -6,7 +6,7 @@
 use super::error::{Origin, PartitionError, Problem};
 use super::joint::{Joint, Role};
 use super::marks::{Recompute, retag};
-use super::policy::{Policy, Reference};
+use super::strategy::{Reference, Strategy};
 use super::{PartitionConfig, marks::Placement};
 use crate::graph::{Graph, NodeId, Value};
 
@@ -21,14 +21,14 @@ pub fn mark(graph: &Graph, reshard: bool) -> Result<Graph, PartitionError> {
     mark_with(graph, reshard, &Reference)
 }
 
-/// [`mark`] by another policy.
-pub fn mark_with(graph: &Graph, reshard: bool, policy: &dyn Policy) -> Result<Graph, PartitionError> {
+/// [`mark`] by another strategy.
+pub fn mark_with(graph: &Graph, reshard: bool, strategy: &dyn Strategy) -> Result<Graph, PartitionError> {
     let joint = Joint::new(
         graph.clone(),
         &PartitionConfig { num_forward_outputs: Some(0), ..PartitionConfig::default() },
     )?;
     let (marked, tag) = match reshard {
-        true => (again(&joint, policy), Recompute::MustRecompute),
+        true => (again(&joint, strategy), Recompute::MustRecompute),
         false => (kept(&joint)?, Recompute::MustSave),
     };
     let mut graph = joint.graph;
@@ -42,7 +42,7 @@ pub fn mark_with(graph: &Graph, reshard: bool, policy: &dyn Policy) -> Result<Gr
 }
 
 /// The nodes of gathers that must be computed again.
-fn again(joint: &Joint, policy: &dyn Policy) -> Vec<NodeId> {
+fn again(joint: &Joint, strategy: &dyn Strategy) -> Vec<NodeId> {
     let from_input = from_one_input(joint);
     let mut marked = Vec::new();
     for wait in joint.ids().filter(|&id| joint.target(id).wait_tensor) {
@@ -52,7 +52,7 @@ fn again(joint: &Joint, policy: &dyn Policy) -> Vec<NodeId> {
         }
         marked.extend([gather, wait]);
         let mut current = wait;
-        while let Some(next) = policy.derived(joint, current) {
+        while let Some(next) = strategy.derived(joint, current) {
             marked.push(next);
             current = next;
         }

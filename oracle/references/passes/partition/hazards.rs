@@ -10,7 +10,7 @@
 
 use super::joint::{Joint, Role};
 use super::min_cut::Ban;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, StorageIndex, Storages};
@@ -29,16 +29,16 @@ pub struct Hazards {
 
 impl Hazards {
     /// Finds the hazards of `joint`.
-    pub fn of(joint: &Joint, policy: &dyn Policy) -> Hazards {
+    pub fn of(joint: &Joint, strategy: &dyn Strategy) -> Hazards {
         let mut hazards = Hazards {
             overwritten: FxHashMap::default(),
             forbidden: FixedBitSet::with_capacity(joint.graph.len()),
-            unrepeatable: joint.ids().map(|id| policy.unrepeatable(joint, id)).collect(),
+            unrepeatable: joint.ids().map(|id| strategy.unrepeatable(joint, id)).collect(),
         };
-        if policy.minds_overwriting()
-            && joint.ids().any(|id| joint.target(id).mutable && policy.must_be_forward(joint, id))
+        if strategy.minds_overwriting()
+            && joint.ids().any(|id| joint.target(id).mutable && strategy.must_be_forward(joint, id))
         {
-            hazards.overwritten = overwritten(joint, policy);
+            hazards.overwritten = overwritten(joint, strategy);
         }
         hazards
     }
@@ -85,13 +85,13 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
 }
 
 /// Values that are read, and then overwritten by forward, each with the last such write.
-fn overwritten(joint: &Joint, policy: &dyn Policy) -> FxHashMap<NodeId, NodeId> {
+fn overwritten(joint: &Joint, strategy: &dyn Strategy) -> FxHashMap<NodeId, NodeId> {
     let graph = &joint.graph;
     let collectives = Collectives::new(graph, &joint.ops);
     let storages = Storages::new(graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
     let mut writes: FxHashMap<StorageIndex, Vec<(NodeId, ByteSet)>> = FxHashMap::default();
     for access in storages.accesses().iter().filter(|access| access.touch.writes() && access.part.certain) {
-        if joint.target(access.node).mutable && policy.must_be_forward(joint, access.node) {
+        if joint.target(access.node).mutable && strategy.must_be_forward(joint, access.node) {
             writes.entry(access.part.storage).or_default().push((access.node, access.part.bytes));
         }
     }

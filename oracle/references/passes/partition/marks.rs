@@ -65,12 +65,12 @@ impl Recompute {
 
     /// From the value of `recompute`.
     pub fn parse(text: &str) -> Option<Recompute> {
-        Recompute::ALL.iter().find(|(_, name)| *name == text).map(|&(policy, _)| policy)
+        Recompute::ALL.iter().find(|(_, name)| *name == text).map(|&(strategy, _)| strategy)
     }
 
     /// The value of `recompute`.
     pub fn name(self) -> &'static str {
-        Recompute::ALL.iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
+        Recompute::ALL.iter().find(|(strategy, _)| *strategy == self).map_or("", |(_, name)| name)
     }
 }
 
@@ -225,8 +225,8 @@ pub fn retag(graph: &mut Graph, id: NodeId, change: impl FnOnce(&mut Graph, &mut
 }
 
 /// Sets `recompute` of a node of `graph`.
-pub fn set_recompute(graph: &mut Graph, id: NodeId, policy: Recompute) {
-    retag(graph, id, |graph, tags| tags.recompute = Some(graph.intern(policy.name())));
+pub fn set_recompute(graph: &mut Graph, id: NodeId, strategy: Recompute) {
+    retag(graph, id, |graph, tags| tags.recompute = Some(graph.intern(strategy.name())));
 }
 
 /// Marks a node of `graph` as one that the first partition saved: itself, or the result with an index.

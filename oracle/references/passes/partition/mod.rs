@@ -45,13 +45,13 @@ pub mod min_cut;
 pub mod modules;
 pub mod operators;
 pub mod order;
-pub mod policy;
 pub mod random;
 pub mod recompute_tags;
 pub mod replay;
 pub mod result;
 pub mod retrace;
 pub mod storage;
+pub mod strategy;
 pub mod tagging;
 pub mod targets;
 pub mod two_stages;
@@ -60,8 +60,8 @@ pub mod within_budget;
 pub use crate::config::partition::{Bans, Method, PartitionConfig, Runtime, Solver, Stage, StaticInputs};
 pub use error::{Constraint, PartitionError, Problem};
 pub use joint::Joint;
-pub use policy::{Policy, Reference};
 pub use result::{Certificate, Partition, Proof, SavedValue};
+pub use strategy::{Reference, Strategy};
 
 use crate::graph::{Graph, NodeId, Value};
 use classes::Classes;
@@ -75,27 +75,31 @@ pub fn run(joint: &Graph, config: &PartitionConfig) -> Result<Partition, Partiti
     run_with(joint, config, &Reference)
 }
 
-/// Cuts a joint graph by another policy.
+/// Cuts a joint graph by another strategy.
 pub fn run_with(
     graph: &Graph,
     config: &PartitionConfig,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<Partition, PartitionError> {
     let checkpointed = match config.checkpoint {
-        Some(stage) => Some(activation_checkpointing::checkpoint_with(graph, stage, policy)?),
+        Some(stage) => Some(activation_checkpointing::checkpoint_with(graph, stage, strategy)?),
         None => None,
     };
     let graph = checkpointed.as_ref().unwrap_or(graph);
-    let partition = cut(graph, config, policy)?;
+    let partition = cut(graph, config, strategy)?;
     let limits = partition.method == Method::MinCut && 0.0 < config.budget && config.budget < 1.0;
-    match limits && policy.keeps_budget() {
-        true => within_budget::within_budget(graph, config, partition, |config| cut(graph, config, policy)),
+    match limits && strategy.keeps_budget() {
+        true => within_budget::within_budget(graph, config, partition, |config| cut(graph, config, strategy)),
         false => Ok(partition),
     }
 }
 
 /// Cuts a joint graph in the steps of the method.
-fn cut(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) -> Result<Partition, PartitionError> {
+fn cut(
+    graph: &Graph,
+    config: &PartitionConfig,
+    strategy: &dyn Strategy,
+) -> Result<Partition, PartitionError> {
     let mut joint = Joint::new(graph.clone(), config)?;
     result::needs_tangents(&joint, config)?;
     let checkpoints = |joint: &Joint| joint.ids().any(|id| joint.tags(id).recomputes());
@@ -110,13 +114,13 @@ fn cut(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) -> Result<P
             joint = Joint::new(graph, config)?;
         }
         if config.cse
-            && let Some(graph) = merged(&joint, method, policy)
+            && let Some(graph) = merged(&joint, method, strategy)
         {
             joint = Joint::new(graph, config)?;
         }
         let tagged = checkpoints(&joint);
         prepare(&mut joint, config, tagged, false)?;
-        let found = Classes::of(&joint, config, policy)?;
+        let found = Classes::of(&joint, config, strategy)?;
         match found.backward.is_clear() {
             true => method = Method::Default,
             false => classes = Some(found),
@@ -127,11 +131,11 @@ fn cut(graph: &Graph, config: &PartitionConfig, policy: &dyn Policy) -> Result<P
         None => {
             let tagged = checkpoints(&joint);
             prepare(&mut joint, config, tagged, true)?;
-            Classes::of(&joint, config, policy)?
+            Classes::of(&joint, config, strategy)?
         }
     };
-    let mut run = Run { graph, joint, config, policy, method, classes };
-    let hazards = Hazards::of(&run.joint, policy);
+    let mut run = Run { graph, joint, config, strategy, method, classes };
+    let hazards = Hazards::of(&run.joint, strategy);
     run.cut(hazards)
 }
 
@@ -149,9 +153,9 @@ fn prepare(
 }
 
 /// The joint graph with equal nodes merged; `None` if there are none.
-fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Option<Graph> {
+fn merged(joint: &Joint, method: Method, strategy: &dyn Strategy) -> Option<Graph> {
     let mut needed = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
-    if policy.separates_backward(method) {
+    if strategy.separates_backward(method) {
         joint::nodes_of(&joint.backward_outputs).for_each(|id| needed.insert(id.index()));
         for id in joint.ids().rev().filter(|&id| joint.role(id) != joint::Role::Output) {
             if needed.contains(id.index()) {
@@ -159,8 +163,8 @@ fn merged(joint: &Joint, method: Method, policy: &dyn Policy) -> Option<Graph> {
             }
         }
     }
-    let joins = policy.joins_tags(method);
-    common_subexpressions::merge(joint, policy, |id| needed.contains(id.index()), joins)
+    let joins = strategy.joins_tags(method);
+    common_subexpressions::merge(joint, strategy, |id| needed.contains(id.index()), joins)
 }
 
 /// One run, once the joint graph is prepared.
@@ -168,7 +172,7 @@ struct Run<'a> {
     graph: &'a Graph,
     joint: Joint,
     config: &'a PartitionConfig,
-    policy: &'a dyn Policy,
+    strategy: &'a dyn Strategy,
     method: Method,
     classes: Classes,
 }
@@ -183,7 +187,7 @@ impl Run<'_> {
             let more = Saved::sorted(&self.joint, &extra);
             saved.values.extend(more.values);
             saved.objects.extend(more.objects);
-            if self.policy.waits_before_saving() {
+            if self.strategy.waits_before_saving() {
                 saved.wait(&self.joint);
             }
             saved.deduplicate();
@@ -193,9 +197,9 @@ impl Run<'_> {
             if self.method != Method::MinCut {
                 self.save_what_is_missing(&mut saved);
             }
-            let saved = self.policy.adjust(&self.joint, &self.classes, saved);
-            let mut modules = extract_modules(&self.joint, self.policy, saved)?;
-            if self.policy.waits_before_saving() && self.lands(&modules) {
+            let saved = self.strategy.adjust(&self.joint, &self.classes, saved);
+            let mut modules = extract_modules(&self.joint, self.strategy, saved)?;
+            if self.strategy.waits_before_saving() && self.lands(&modules) {
                 continue;
             }
             let mut repeated = self.repeated(&modules, &hazards);
@@ -235,9 +239,9 @@ impl Run<'_> {
         let joint = &self.joint;
         match self.method {
             Method::Default => Ok((default::saved(joint, tagged)?, None)),
-            Method::Replay => Ok((replay::saved(joint, &self.classes, self.policy), None)),
+            Method::Replay => Ok((replay::saved(joint, &self.classes, self.strategy), None)),
             Method::MinCut => {
-                let cx = min_cut::Context::new(joint, self.config, &self.classes, self.policy, hazards);
+                let cx = min_cut::Context::new(joint, self.config, &self.classes, self.strategy, hazards);
                 let budget = min_cut::budget::budget(&cx)?;
                 let choice = min_cut::budget::choose(&cx, budget)?;
                 let mut list = choice.saved;
@@ -255,7 +259,7 @@ impl Run<'_> {
         let late = |&user: &NodeId| {
             joint.role(user) == joint::Role::Call
                 && !hazards.reads_before(id, user)
-                && !self.policy.must_be_forward(joint, user)
+                && !self.strategy.must_be_forward(joint, user)
         };
         hazards.overwritten(id) && (returned() || joint.users(id).iter().any(late))
     }
@@ -323,7 +327,7 @@ impl Run<'_> {
         let joint = &self.joint;
         let mut known = fixedbitset::FixedBitSet::with_capacity(joint.graph.len());
         saved.all().for_each(|id| known.insert(id.index()));
-        let effects = joint.ids().filter(|&id| self.policy.must_be_backward(joint, id));
+        let effects = joint.ids().filter(|&id| self.strategy.must_be_backward(joint, id));
         let mut stack: Vec<NodeId> = joint::nodes_of(&joint.backward_outputs).chain(effects).collect();
         let mut missing = Vec::new();
         while let Some(id) = stack.pop() {
@@ -333,7 +337,7 @@ impl Run<'_> {
             let forward = |id: NodeId| match joint.role(id) {
                 joint::Role::Primal | joint::Role::ForwardSeed => true,
                 joint::Role::Call => {
-                    self.policy.must_be_forward(joint, id) && joint.sort(id) != joint::Sort::Nothing
+                    self.strategy.must_be_forward(joint, id) && joint.sort(id) != joint::Sort::Nothing
                 }
                 _ => false,
             };
@@ -407,12 +411,12 @@ impl Run<'_> {
             dead_code::eliminate_collectives(joint, &mut modules.backward);
         }
         if tagged || self.method != Method::Default {
-            order::mimic_autograd(joint, self.policy, &mut modules.backward);
+            order::mimic_autograd(joint, self.strategy, &mut modules.backward);
         }
         order::raise_getitems(joint, &mut modules.forward);
         order::raise_getitems(joint, &mut modules.backward);
-        modules.forward = self.policy.finish(joint, modules.forward);
-        modules.backward = self.policy.finish(joint, modules.backward);
+        modules.forward = self.strategy.finish(joint, modules.forward);
+        modules.backward = self.strategy.finish(joint, modules.backward);
         let drawn = self.drawn_twice(&modules);
         let symbols = modules.saved.symbols.len();
         let (forward, backward) = (modules.forward.build(joint), modules.backward.build(joint));
@@ -426,7 +430,7 @@ impl Run<'_> {
         let (forward, backward) = (modules.forward.computed(joint), modules.backward.computed(joint));
         let both = forward.intersection(&backward).map(|index| NodeId(index as u32));
         let paired = |&id: &NodeId| joint.target(id).seeded && joint.draws(id) && joint.tags(id).recomputes();
-        let draws = both.filter(|id| paired(id) && self.policy.pairs_draws());
+        let draws = both.filter(|id| paired(id) && self.strategy.pairs_draws());
         draws.map(|id| joint.name(id).to_string()).collect()
     }
 }

@@ -12,7 +12,7 @@ use super::error::PartitionError;
 use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, Sort};
 use super::marks::Recompute;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::graph::{Dim, ExprId, NodeId, Op, Out, Value};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
@@ -91,7 +91,7 @@ pub struct Modules {
 /// Cuts `joint` at the saved values.
 pub fn extract_modules(
     joint: &Joint,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
     mut saved: Saved,
 ) -> Result<Modules, PartitionError> {
     let tangents = joint.with_role(Role::Tangent);
@@ -100,9 +100,9 @@ pub fn extract_modules(
         order.iter().copied().chain([&tangents[..], &seeds[..]]).flatten().copied().collect()
     };
     let inputs = lists([&saved.symbols, &saved.objects, &saved.values]);
-    let trial = extract(joint, policy, inputs, &joint.backward_outputs, Side::Backward)?;
-    drop_unread(joint, policy, &trial, &mut saved);
-    bind_symbols(joint, policy, &mut saved, &tangents);
+    let trial = extract(joint, strategy, inputs, &joint.backward_outputs, Side::Backward)?;
+    drop_unread(joint, strategy, &trial, &mut saved);
+    bind_symbols(joint, strategy, &mut saved, &tangents);
     let scripts =
         saved.values.iter().filter(|&&id| joint.sort(id) == Sort::Script).copied().collect::<Vec<_>>();
     saved.values.retain(|&id| joint.sort(id) != Sort::Script);
@@ -113,14 +113,14 @@ pub fn extract_modules(
     inputs.extend(joint.with_role(Role::ForwardSeed));
     let mut outputs = joint.forward_outputs.clone();
     outputs.extend(saved.all().map(Value::Node));
-    let forward = extract(joint, policy, inputs, &outputs, Side::Forward)?;
+    let forward = extract(joint, strategy, inputs, &outputs, Side::Forward)?;
     let inputs = lists([&saved.symbols, &saved.values, &saved.objects]);
-    let backward = extract(joint, policy, inputs, &joint.backward_outputs, Side::Backward)?;
+    let backward = extract(joint, strategy, inputs, &joint.backward_outputs, Side::Backward)?;
     Ok(Modules { forward, backward, saved })
 }
 
 /// Drops the values that the trial backward does not read, or only waits for without reading the wait.
-fn drop_unread(joint: &Joint, policy: &dyn Policy, trial: &Piece, saved: &mut Saved) {
+fn drop_unread(joint: &Joint, strategy: &dyn Strategy, trial: &Piece, saved: &mut Saved) {
     let computed = trial.computed(joint);
     let mut returned = FixedBitSet::with_capacity(joint.graph.len());
     super::joint::nodes_of(&trial.outputs).for_each(|id| returned.insert(id.index()));
@@ -132,26 +132,26 @@ fn drop_unread(joint: &Joint, policy: &dyn Policy, trial: &Piece, saved: &mut Sa
             let mut users = joint.users(id).iter().filter(|user| computed.contains(user.index()));
             !returned.contains(id.index()) && users.all(|&user| joint.target(user).wait && !has_users(user))
         };
-        !policy.drops_unread(joint, id) || (has_users(id) && !dead_waits())
+        !strategy.drops_unread(joint, id) || (has_users(id) && !dead_waits())
     });
 }
 
 /// Passes every symbol that the sizes of backward's inputs speak of, whether or not a node reads it: bindings
 /// first, then what is derived from them.
-fn bind_symbols(joint: &Joint, policy: &dyn Policy, saved: &mut Saved, tangents: &[NodeId]) {
+fn bind_symbols(joint: &Joint, strategy: &dyn Strategy, saved: &mut Saved, tangents: &[NodeId]) {
     if !joint.graph.has_expressions() {
         return;
     }
     let mut binders: BTreeMap<&str, NodeId> = BTreeMap::new();
     for id in joint.ids() {
-        if let Some(symbol) = policy.bound_symbol(joint, id) {
+        if let Some(symbol) = strategy.bound_symbol(joint, id) {
             binders.entry(symbol).or_insert(id);
         }
     }
     let mut seen: FxHashSet<&str> = FxHashSet::default();
     let (mut bindings, mut derived) = (Vec::new(), Vec::new());
     for &id in &saved.symbols {
-        match policy.bound_symbol(joint, id) {
+        match strategy.bound_symbol(joint, id) {
             Some(symbol) => {
                 seen.insert(symbol);
                 bindings.push(id);

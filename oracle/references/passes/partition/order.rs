@@ -5,7 +5,7 @@
 
 use super::extract::Piece;
 use super::joint::{Joint, Role};
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, StorageIndex, Storages};
 use crate::graph::{NodeId, Value};
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// come the writes that stood before the first reader of a tangent, with what they need; then everything from
 /// that reader on, each after what it needs. What read memory before a write still does. Without a reader of a
 /// tangent nothing changes. Nodes that nothing needs are lost. (PyTorch moves a reader past a write.)
-pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
+pub fn mimic_autograd(joint: &Joint, strategy: &dyn Strategy, piece: &mut Piece) {
     let computed = piece.computed(joint);
     let reads_tangent =
         |id: NodeId| joint.edges.inputs(id).iter().any(|&input| joint.role(input) == Role::Tangent);
@@ -28,7 +28,7 @@ pub fn mimic_autograd(joint: &Joint, policy: &dyn Policy, piece: &mut Piece) {
     order.iter().for_each(|id| placed.insert(id.index()));
     let (before, after) = body.split_at(start);
     let outputs: Vec<NodeId> = super::joint::nodes_of(&piece.outputs).collect();
-    let hoisted: Vec<NodeId> = before.iter().copied().filter(|&id| policy.hoists(joint, id)).collect();
+    let hoisted: Vec<NodeId> = before.iter().copied().filter(|&id| strategy.hoists(joint, id)).collect();
     let mut needed = FixedBitSet::with_capacity(joint.graph.len());
     after.iter().chain(&hoisted).chain(&outputs).for_each(|id| needed.insert(id.index()));
     for &id in body.iter().rev() {

@@ -8,7 +8,7 @@ use super::classes::Classes;
 use super::joint::{Joint, Role, Sort};
 use super::marks::Recompute;
 use super::modules::Saved;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::graph::{NodeId, Value};
 
 /// What becomes of a node.
@@ -69,10 +69,10 @@ fn results(joint: &Joint, id: NodeId) -> Vec<NodeId> {
 }
 
 /// What forward hands over, before what backward does not read is dropped.
-pub fn saved(joint: &Joint, classes: &Classes, policy: &dyn Policy) -> Saved {
+pub fn saved(joint: &Joint, classes: &Classes, strategy: &dyn Strategy) -> Saved {
     let mut saved = Saved::default();
     for &id in classes.in_order.iter().chain(&classes.unclaimed) {
-        match policy.replayed(joint, id) {
+        match strategy.replayed(joint, id) {
             Decision::Recompute => {}
             Decision::Symbol => saved.symbols.push(id),
             Decision::Object => saved.objects.push(id),

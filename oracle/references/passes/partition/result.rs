@@ -123,8 +123,8 @@ impl Partition {
         let both = |id: &&NodeId| forward.contains(id.index()) && backward.contains(id.index());
         let mut tagged = joint.graph.clone();
         for id in joint.ids() {
-            if let Some(policy) = joint.tags(id).recompute {
-                super::marks::set_recompute(&mut tagged, id, policy);
+            if let Some(strategy) = joint.tags(id).recompute {
+                super::marks::set_recompute(&mut tagged, id, strategy);
             }
         }
         Ok(Partition {

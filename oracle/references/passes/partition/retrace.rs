@@ -14,7 +14,7 @@
 
 use super::error::{Origin, PartitionError, Problem};
 use super::marks::Placement;
-use super::policy::{Policy, Reference};
+use super::strategy::{Reference, Strategy};
 use crate::graph::{
     Dim, DimsId, Expr, ExprId, Graph, Node, NodeId, Op, Out, Span, StorageId, Str, Tags, Value,
 };
@@ -41,12 +41,12 @@ pub fn retrace(
     retrace_with(forward, backward, num_forward_outputs, &Reference)
 }
 
-/// [`retrace`] by another policy.
+/// [`retrace`] by another strategy.
 pub fn retrace_with(
     forward: &Graph,
     backward: &Graph,
     num_forward_outputs: usize,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<Retraced, PartitionError> {
     let returned = outputs(forward);
     if num_forward_outputs > returned.len() {
@@ -56,7 +56,7 @@ pub fn retrace_with(
         joint: Graph::new(format!("{}_retraced", forward.name)),
         origins: Vec::new(),
         suffixes: FxHashMap::default(),
-        policy,
+        strategy,
     };
     tracer.joint.kind = "joint".to_string();
     tracer.joint.world = forward.world.clone();
@@ -175,7 +175,7 @@ struct Tracer<'a> {
     joint: Graph,
     origins: Vec<Option<(Side, NodeId)>>,
     suffixes: FxHashMap<String, u32>,
-    policy: &'a dyn Policy,
+    strategy: &'a dyn Strategy,
 }
 
 impl Tracer<'_> {
@@ -195,7 +195,7 @@ impl Tracer<'_> {
             |joint: &mut Graph, field: Option<Str>| field.map(|text| joint.intern(from.graph.text(text)));
         let (stack, module, desc) =
             (text(joint, node.stack), text(joint, node.module), text(joint, node.desc));
-        let mut tags = self.policy.carried(&from.tags(joint, id));
+        let mut tags = self.strategy.carried(&from.tags(joint, id));
         if node.op == Op::Call && tags.partitioner_tag.is_none() {
             let placement = match from.side {
                 Side::Forward => Placement::Forward,

@@ -7,8 +7,8 @@
 //! partition ([`super::replay`]).
 
 use super::error::PartitionError;
-use super::policy::{Policy, Reference};
 use super::retrace::{Retraced, Side, retrace_with};
+use super::strategy::{Reference, Strategy};
 use super::tagging::{saved_by, tag_forward, tag_saved};
 use crate::case::TracedAgain;
 use crate::graph::Graph;
@@ -23,22 +23,22 @@ pub fn trace_again(
     trace_again_with(joint, forward, backward, forward_outputs, &Reference)
 }
 
-/// [`trace_again`] by another policy.
+/// [`trace_again`] by another strategy.
 pub fn trace_again_with(
     joint: &Graph,
     forward: &Graph,
     backward: &Graph,
     forward_outputs: usize,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<TracedAgain, PartitionError> {
     let (mut joint, mut backward) = (joint.clone(), backward.clone());
-    if !policy.tags_forward_only() {
+    if !strategy.tags_forward_only() {
         let saved = saved_by(forward);
         tag_saved(&mut joint, &saved);
         tag_saved(&mut backward, &saved);
     }
     let forward = tag_forward(forward);
-    let Retraced { joint: second, origins } = retrace_with(&forward, &backward, forward_outputs, policy)?;
+    let Retraced { joint: second, origins } = retrace_with(&forward, &backward, forward_outputs, strategy)?;
     let (mut names, mut backward_names) = (Vec::new(), Vec::new());
     for (id, origin) in second.ids().zip(&origins) {
         let Some((side, from)) = *origin else { continue };

@@ -6,8 +6,8 @@
 //!
 //! Source: `enforce_comm_ordering_for_fsdp` of `torch/_inductor/comms.py`, PyTorch 2.6; absent from 2.15.
 
-use super::policy::Policy;
 use super::steps::{Facts, Steps, is_real};
+use super::strategy::Strategy;
 use super::{Refusal, Scheduled};
 use crate::analysis::origin::Origins;
 use crate::graph::{NodeId, Op};
@@ -21,7 +21,11 @@ struct Block {
 }
 
 /// The order.
-pub(super) fn order(facts: &Facts, estimates: &Estimates, policy: &dyn Policy) -> Result<Scheduled, Refusal> {
+pub(super) fn order(
+    facts: &Facts,
+    estimates: &Estimates,
+    strategy: &dyn Strategy,
+) -> Result<Scheduled, Refusal> {
     let graph = facts.graph;
     let mut taken = vec![false; graph.len()];
     let (mut gathers, mut scatters) = (Vec::new(), Vec::new());
@@ -44,7 +48,7 @@ pub(super) fn order(facts: &Facts, estimates: &Estimates, policy: &dyn Policy) -
     }
     let groups: Vec<Vec<NodeId>> =
         gathers.into_iter().chain(scatters).flat_map(|block| [block.start, block.end]).collect();
-    let steps = Steps::new(facts, estimates, policy, &groups, &edges)?;
+    let steps = Steps::new(facts, estimates, strategy, &groups, &edges)?;
     let all: Vec<u32> = (0..steps.len() as u32).collect();
     let order = steps.unpacked(&all);
     Ok(Scheduled { graph: graph.clone().reordered(&order), order, groups, peak: None, swaps: 0 })

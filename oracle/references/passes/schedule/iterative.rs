@@ -15,9 +15,9 @@
 use super::Config;
 use super::list::List;
 use super::memory::Tracker;
-use super::policy::Policy;
 use super::runtime::{Pair, Walks, positive, seconds};
 use super::steps::Steps;
+use super::strategy::Strategy;
 use crate::simulate::Buffers;
 
 /// What a pass made of a list.
@@ -105,14 +105,14 @@ impl<'a> Mover<'a> {
 
     /// Whether the group may lose (or gain) a candidate that takes so long, as to the time that is exposed. If so the
     /// pairs of others are told of it when the swap is made.
-    fn pays(&self, own: Pair, candidate: u32, policy: &dyn Policy) -> bool {
+    fn pays(&self, own: Pair, candidate: u32, strategy: &dyn Strategy) -> bool {
         let r = seconds(self.steps, candidate);
         let others: Vec<(f64, f64)> = self
             .others
             .iter()
             .map(|other| (positive(other.exposed()), positive(other.exposed() + r)))
             .collect();
-        r <= 0.0 || !policy.exposes_more((positive(own.exposed()), positive(own.exposed() - r)), &others)
+        r <= 0.0 || !strategy.exposes_more((positive(own.exposed()), positive(own.exposed() - r)), &others)
     }
 
     fn swapped(&mut self, candidate: u32) {
@@ -147,7 +147,7 @@ pub(super) fn raise_comms(
     buffers: &Buffers,
     config: &Config,
     budget: f64,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Moved {
     let mut mover = Mover::new(steps, buffers, budget, config.runtime_mode);
     for collective in (0..steps.len() as u32).filter(|&step| steps.launches[step as usize]) {
@@ -156,13 +156,13 @@ pub(super) fn raise_comms(
             continue;
         }
         mover.begin(collective);
-        raise(&mut mover, collective, config, policy);
+        raise(&mut mover, collective, config, strategy);
         mover.end();
     }
     mover.finish()
 }
 
-fn raise(mover: &mut Mover, collective: u32, config: &Config, policy: &dyn Policy) {
+fn raise(mover: &mut Mover, collective: u32, config: &Config, strategy: &dyn Strategy) {
     let steps = mover.steps;
     let mut own =
         if config.runtime_mode { mover.walks.right(&mover.list, collective) } else { Pair::default() };
@@ -185,7 +185,7 @@ fn raise(mover: &mut Mover, collective: u32, config: &Config, policy: &dyn Polic
                 at = mover.list.prev(candidate);
             }
             Bond::Free => {
-                if config.runtime_mode && !mover.pays(own, candidate, policy) {
+                if config.runtime_mode && !mover.pays(own, candidate, strategy) {
                     return;
                 }
                 let in_group = &mover.in_group;
@@ -212,7 +212,7 @@ pub(super) fn sink_waits(
     buffers: &Buffers,
     config: &Config,
     budget: f64,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Moved {
     let mut mover = Mover::new(steps, buffers, budget, config.runtime_mode);
     for wait in (0..steps.len() as u32).rev().filter(|&step| steps.waits[step as usize]) {
@@ -221,13 +221,13 @@ pub(super) fn sink_waits(
             continue;
         }
         mover.begin(wait);
-        sink(&mut mover, wait, config, policy);
+        sink(&mut mover, wait, config, strategy);
         mover.end();
     }
     mover.finish()
 }
 
-fn sink(mover: &mut Mover, wait: u32, config: &Config, policy: &dyn Policy) {
+fn sink(mover: &mut Mover, wait: u32, config: &Config, strategy: &dyn Strategy) {
     let steps = mover.steps;
     let mut own = if config.runtime_mode { mover.walks.left(&mover.list, wait) } else { Pair::default() };
     let mut absorbed = 0.0;
@@ -271,7 +271,7 @@ fn sink(mover: &mut Mover, wait: u32, config: &Config, policy: &dyn Policy) {
                             return;
                         }
                     }
-                    if !mover.pays(own, candidate, policy) {
+                    if !mover.pays(own, candidate, strategy) {
                         return;
                     }
                 }

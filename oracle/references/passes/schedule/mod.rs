@@ -37,16 +37,16 @@ mod iterative;
 mod list;
 mod memory;
 mod overlap;
-mod policy;
 mod runtime;
 mod scored;
 mod steps;
+mod strategy;
 
 pub use crate::config::schedule::{Config, Pass};
 pub use list::List;
 pub use memory::{Plan, Tracker};
-pub use policy::{Policy, Reference};
 pub use steps::{Facts, Kind, Steps, is_real};
+pub use strategy::{Reference, Strategy};
 
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Buffers, EstimateError};
@@ -116,17 +116,17 @@ pub fn schedule_with(
     graph: &Graph,
     config: &Config,
     rank: u32,
-    policy: &dyn Policy,
+    strategy: &dyn Strategy,
 ) -> Result<Scheduled, Refusal> {
     if let Some(&bad) = config.budgets.iter().find(|budget| !budget.is_finite() || **budget < 0.0) {
         return Err(Refusal::Budget(bad));
     }
-    let estimates = policy.estimates(config, rank)?;
+    let estimates = strategy.estimates(config, rank)?;
     let facts = steps::Facts::new(graph);
     if config.pass == Pass::Fsdp {
-        return fsdp::order(&facts, &estimates, policy);
+        return fsdp::order(&facts, &estimates, strategy);
     }
-    let steps = Steps::new(&facts, &estimates, policy, &[], &[])?;
+    let steps = Steps::new(&facts, &estimates, strategy, &[], &[])?;
     let (order, peak, swaps) = match config.pass {
         Pass::SinkWaits | Pass::RaiseComms | Pass::ReorderComputeForOverlap => {
             let mode = match config.pass {
@@ -134,15 +134,15 @@ pub fn schedule_with(
                 Pass::RaiseComms => scored::Mode { raises: true, sinks: false, overlaps: false },
                 _ => scored::Mode { raises: true, sinks: true, overlaps: true },
             };
-            (scored::order(&steps, mode, policy), None, 0)
+            (scored::order(&steps, mode, strategy), None, 0)
         }
         _ => {
-            let buffers = policy.buffers(&facts);
-            let budget = policy.budget(config, rank);
+            let buffers = strategy.buffers(&facts);
+            let budget = strategy.budget(config, rank);
             let moved = match config.pass {
                 Pass::SimpleOverlap => overlap::order(&steps, &buffers),
-                Pass::SinkWaitsIterative => iterative::sink_waits(&steps, &buffers, config, budget, policy),
-                _ => iterative::raise_comms(&steps, &buffers, config, budget, policy),
+                Pass::SinkWaitsIterative => iterative::sink_waits(&steps, &buffers, config, budget, strategy),
+                _ => iterative::raise_comms(&steps, &buffers, config, budget, strategy),
             };
             (moved.order, Some(moved.peak), moved.swaps)
         }

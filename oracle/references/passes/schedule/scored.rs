@@ -5,8 +5,8 @@
 //! ready the lowest comes next. With overlap, a collective is followed at once by the lowest ready steps that neither
 //! communicate nor wait, until they have taken as long as it takes.
 
-use super::policy::Policy;
 use super::steps::Steps;
+use super::strategy::Strategy;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -21,9 +21,9 @@ pub(super) struct Mode {
 type Score = (u32, u32, u32);
 
 /// The order of the steps. `n log n`.
-pub(super) fn order(steps: &Steps, mode: Mode, policy: &dyn Policy) -> Vec<u32> {
+pub(super) fn order(steps: &Steps, mode: Mode, strategy: &dyn Strategy) -> Vec<u32> {
     let n = steps.len();
-    let scores = scores(steps, mode, policy);
+    let scores = scores(steps, mode, strategy);
     let mut blockers: Vec<u32> = (0..n as u32).map(|step| steps.before(step).len() as u32).collect();
     // What may fill the time of a collective is kept apart, so that the lowest of it is at hand.
     let (mut fillers, mut others) = (BinaryHeap::new(), BinaryHeap::new());
@@ -62,12 +62,12 @@ pub(super) fn order(steps: &Steps, mode: Mode, policy: &dyn Policy) -> Vec<u32> 
     order
 }
 
-fn scores(steps: &Steps, mode: Mode, policy: &dyn Policy) -> Vec<Score> {
+fn scores(steps: &Steps, mode: Mode, strategy: &dyn Strategy) -> Vec<Score> {
     let n = steps.len();
     let mut first = vec![u32::MAX; n];
     if mode.raises {
         let mut communicating: Vec<usize> = (0..n).filter(|&step| steps.communicates[step]).collect();
-        if policy.raises_shortest_first() {
+        if strategy.raises_shortest_first() {
             communicating.sort_by(|&a, &b| steps.seconds[a].total_cmp(&steps.seconds[b]));
         }
         for (ordinal, &step) in communicating.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The steps that are scheduled, and which of them must come before which.
 
 use super::Refusal;
-use super::policy::Policy;
+use super::strategy::Strategy;
 use crate::analysis::dependences::{Dependences, Options};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::storages::Storages;
@@ -146,12 +146,12 @@ impl Steps {
     pub fn new(
         facts: &Facts,
         estimates: &Estimates,
-        policy: &dyn Policy,
+        strategy: &dyn Strategy,
         groups: &[Vec<NodeId>],
         extra: &[(NodeId, NodeId)],
     ) -> Result<Steps, Refusal> {
         let graph = facts.graph;
-        let kinds: Vec<Kind> = graph.ids().map(|id| policy.kind(facts, id)).collect();
+        let kinds: Vec<Kind> = graph.ids().map(|id| strategy.kind(facts, id)).collect();
         let mut edges: Vec<(NodeId, NodeId, bool)> = Vec::with_capacity(3 * graph.len());
         let is_outside = |id: &NodeId| id.index() >= graph.len();
         if let Some(edge) =
@@ -169,13 +169,13 @@ impl Steps {
                     let name = |id| graph.name(id).to_string();
                     return Err(Refusal::Unsorted { before: name(before), after: name(after) });
                 }
-                if let Some((before, after)) = policy.edge(facts, before, after, origin) {
+                if let Some((before, after)) = strategy.edge(facts, before, after, origin) {
                     edges.push((before, after, is_real(origin)));
                 }
             }
         }
         let launches: Vec<NodeId> = graph.ids().filter(|id| kinds[id.index()].communicates()).collect();
-        let order_only = policy.chain(facts, &launches).into_iter().chain(extra.iter().copied());
+        let order_only = strategy.chain(facts, &launches).into_iter().chain(extra.iter().copied());
         edges.extend(order_only.map(|(before, after)| (before, after, false)));
         let contracted = Contracted::new(graph, groups)?;
         let mut steps = contracted.order(facts, &edges)?;

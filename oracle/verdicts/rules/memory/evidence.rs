@@ -2,9 +2,9 @@
 
 use crate::case::{Claim, ClaimedLife};
 use crate::graph::{Graph, NodeId};
-use crate::memory::policy::Reference;
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Facts, Options, replay_ledger};
+use crate::memory::strategy::Reference;
 use crate::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
 use crate::rules::{Checked, Finding, NodeMention, Stage};
 use fixedbitset::FixedBitSet;

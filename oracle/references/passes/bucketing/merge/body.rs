@@ -56,7 +56,7 @@ impl Merged {
     }
 }
 
-/// A body that a policy chooses. `None`: it cannot be written for these inputs.
+/// A body that a strategy chooses. `None`: it cannot be written for these inputs.
 pub type Body = fn(&mut Emitter, &Parcel) -> Option<Merged>;
 
 /// A shape with its rows multiplied.

@@ -10,7 +10,7 @@ use super::emit::Piece;
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Value};
 use crate::passes::bucketing::Mode;
 use crate::passes::bucketing::member::Targets;
-use crate::passes::bucketing::policy::Context;
+use crate::passes::bucketing::strategy::Context;
 
 /// The cast in front of a gather that may be folded, and what it casts. One level only.
 pub fn foldable(cx: &Context, input: NodeId, start: NodeId) -> Option<(NodeId, NodeId)> {

@@ -34,9 +34,9 @@ pub use moved::Moved;
 use super::facts::Facts;
 use super::member::{Group, Member, Targets};
 use super::plan::{Bucket, Refusal};
-use super::policy::{Context, Policy};
 use super::positions::Positions;
 use super::select::Chosen;
+use super::strategy::{Context, Strategy};
 use crate::config::bucketing::{Config, Mode};
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Tensor, Value};
 use crate::ops::{Collective, Ops};
@@ -111,7 +111,7 @@ impl<'a> Merging<'a> {
         }
     }
 
-    /// What a policy may look at.
+    /// What a strategy may look at.
     pub fn context(&self) -> Context<'_> {
         Context {
             editor: &self.editor,
@@ -142,13 +142,13 @@ impl<'a> Merging<'a> {
     }
 
     /// Merges one bucket.
-    pub fn merge(&mut self, policy: &dyn Policy, chosen: &Chosen) -> Result<Bucket, Refusal> {
+    pub fn merge(&mut self, strategy: &dyn Strategy, chosen: &Chosen) -> Result<Bucket, Refusal> {
         // An earlier bucket may have replaced what a member takes.
         let graph = self.editor.graph();
         let now = |member: &Member| Member { input: input_of(graph, member), ..member.clone() };
         let members: &[Member] = &chosen.members.iter().map(now).collect::<Vec<_>>();
         let Some(first) = members.first() else { return Err(self.impossible(chosen)) };
-        let taken = self.take_inputs(policy, members).ok_or_else(|| self.impossible(chosen))?;
+        let taken = self.take_inputs(strategy, members).ok_or_else(|| self.impossible(chosen))?;
         let parcel = Parcel {
             dtypes: members.iter().map(|m| m.dtype).collect(),
             group_size: first.group_size.unwrap_or(1),
@@ -160,9 +160,9 @@ impl<'a> Merging<'a> {
             shapes: taken.shapes,
             unpadded: taken.unpadded,
         };
-        let anchor = policy.anchor(&self.context(), members);
-        let wait_anchor = policy.wait_anchor(&self.context(), members);
-        let body = policy.body(first.kind, self.config.mode);
+        let anchor = strategy.anchor(&self.context(), members);
+        let wait_anchor = strategy.wait_anchor(&self.context(), members);
+        let body = strategy.body(first.kind, self.config.mode);
         let mut emitter = Emitter::new(&mut self.editor, anchor);
         let merged = body(&mut emitter, &parcel);
         let mut nodes = emitter.into_nodes();
@@ -170,7 +170,7 @@ impl<'a> Merging<'a> {
             return Err(self.impossible(chosen));
         };
         self.positions.inserted(&self.editor, &nodes);
-        if self.redirect(policy, members, &merged) {
+        if self.redirect(strategy, members, &merged) {
             let copies = self.make_contiguous(&mut merged);
             self.positions.inserted(&self.editor, &copies);
             nodes.extend(copies);
@@ -179,7 +179,7 @@ impl<'a> Merging<'a> {
             self.move_waits(&nodes, &merged, at);
         }
         let starts: Vec<NodeId> = members.iter().map(|m| m.start).collect();
-        if policy.keeps_metadata() {
+        if strategy.keeps_metadata() {
             metadata::mark(&mut self.editor, &starts, &nodes, merged.start);
         }
         let graph = self.editor.graph();
@@ -216,7 +216,7 @@ impl<'a> Merging<'a> {
             let results = merged.outs.iter().map(|out| out.id).collect();
             self.fillers.push(Filler { node, results });
         }
-        if policy.sorts_regions() {
+        if strategy.sorts_regions() {
             let mut inputs: Vec<NodeId> = parcel.inputs.iter().map(|x| x.id).collect();
             if let Value::Node(group) = parcel.group {
                 inputs.push(group);
@@ -234,7 +234,7 @@ impl<'a> Merging<'a> {
     }
 
     /// What goes into the body.
-    fn take_inputs(&self, policy: &dyn Policy, members: &[Member]) -> Option<Taken> {
+    fn take_inputs(&self, strategy: &dyn Strategy, members: &[Member]) -> Option<Taken> {
         let (cx, graph) = (self.context(), self.editor.graph());
         let piece = |id: NodeId| Layout::of(graph, id).map(|layout| Piece { id, layout });
         let mut taken = Taken {
@@ -249,7 +249,7 @@ impl<'a> Merging<'a> {
         if first.kind == Collective::AllGather {
             let mut inputs = taken.inputs.clone();
             for (i, member) in members.iter().enumerate() {
-                if let Some((cast, from)) = policy.foldable(&cx, member)
+                if let Some((cast, from)) = strategy.foldable(&cx, member)
                     && let Some(from) = piece(from)
                 {
                     inputs[i] = from;
@@ -257,7 +257,7 @@ impl<'a> Merging<'a> {
                 }
             }
             let folds = !taken.casts.is_empty();
-            if folds && policy.packs_exactly(self.config.mode, &inputs, first.dtype) {
+            if folds && strategy.packs_exactly(self.config.mode, &inputs, first.dtype) {
                 taken.inputs = inputs;
             } else {
                 taken.casts.clear();
@@ -300,7 +300,7 @@ impl<'a> Merging<'a> {
     }
 
     /// Users of the old waits read the new results. Returns whether some node cannot take a result's layout.
-    fn redirect(&mut self, policy: &dyn Policy, members: &[Member], merged: &Merged) -> bool {
+    fn redirect(&mut self, strategy: &dyn Strategy, members: &[Member], merged: &Merged) -> bool {
         let old = |id: NodeId, editor: &Editor| -> Option<Tensor> { editor.graph().tensor_of(id).copied() };
         let mut replaced = Vec::new();
         for (member, out) in members.iter().zip(&merged.outs) {
@@ -309,7 +309,7 @@ impl<'a> Merging<'a> {
         let pairs: Vec<(NodeId, NodeId)> =
             members.iter().zip(&merged.outs).map(|(member, out)| (member.wait, out.id)).collect();
         self.editor.replace_all(&pairs);
-        policy.keeps_metadata() && propagate::propagate(&mut self.editor, &mut self.ops, &replaced)
+        strategy.keeps_metadata() && propagate::propagate(&mut self.editor, &mut self.ops, &replaced)
     }
 
     /// Moves everything from the first wait on to before a node.

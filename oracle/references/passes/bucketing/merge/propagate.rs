@@ -58,7 +58,7 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
     }
     while let Some(id) = queue.pop_front() {
         queued.remove(&id);
-        // A policy may have made a cycle, along which offsets would grow for ever.
+        // A strategy may have made a cycle, along which offsets would grow for ever.
         let count = visits.entry(id).or_default();
         *count += 1;
         if *count > MOST_VISITS {

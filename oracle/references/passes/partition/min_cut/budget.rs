@@ -80,7 +80,7 @@ pub fn choose(cx: &Context, budget: f64) -> Result<Choice, PartitionError> {
     let sheltered = cx.classes.inputs.iter().all(|&id| !cx.joint.tags(id).replayed_mutation);
     if budget == 0.0
         && sheltered
-        && let Some(choice) = cx.policy.without_memory(cx)?
+        && let Some(choice) = cx.strategy.without_memory(cx)?
     {
         return Ok(choice);
     }
@@ -119,7 +119,7 @@ pub fn choose(cx: &Context, budget: f64) -> Result<Choice, PartitionError> {
         memories.push((cx.joint.size(id)? as f64 / 1e9) / (most - least));
     }
     let runtimes: Vec<f64> = items.iter().map(|&id| runtime(cx, id)).collect();
-    let kept = cx.policy.keep_within(cx.config.solver, &memories, &runtimes, budget)?;
+    let kept = cx.strategy.keep_within(cx.config.solver, &memories, &runtimes, budget)?;
     let mut lifted = FixedBitSet::with_capacity(cx.joint.graph.len());
     items.iter().zip(kept).filter(|(_, kept)| !kept).for_each(|(id, _)| lifted.insert(id.index()));
     Ok(solve(cx, bans, &lifted)?.into())
@@ -131,7 +131,7 @@ fn candidates(cx: &Context, cut: &Cut) -> Result<Vec<NodeId>, PartitionError> {
     let of_inputs: FxHashSet<Option<u32>> = cx.classes.inputs.iter().map(|id| storages[id.index()]).collect();
     let mut banned = cut.banned.clone();
     banned.sort_unstable();
-    banned.retain(|&id| cx.policy.may_unban(cx, id) && !of_inputs.contains(&storages[id.index()]));
+    banned.retain(|&id| cx.strategy.may_unban(cx, id) && !of_inputs.contains(&storages[id.index()]));
     let mut sized = Vec::with_capacity(banned.len());
     for id in banned {
         sized.push((std::cmp::Reverse(cx.joint.size(id)?), id));

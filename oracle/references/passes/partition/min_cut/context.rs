@@ -6,7 +6,7 @@ use super::super::hazards::Hazards;
 use super::super::joint::{Joint, Role, Sort};
 use super::super::marks::{MarkTable, Recompute};
 use super::super::max_flow::INFINITE;
-use super::super::policy::Policy;
+use super::super::strategy::Strategy;
 use super::fusion::Fusion;
 use crate::config::partition::PartitionConfig;
 use crate::graph::NodeId;
@@ -21,7 +21,7 @@ pub struct Context<'a> {
     /// Its classes.
     pub classes: &'a Classes,
     /// Who chooses.
-    pub policy: &'a dyn Policy,
+    pub strategy: &'a dyn Strategy,
     /// What can be fused.
     pub fusion: Fusion,
     /// What must not be saved or computed again.
@@ -40,7 +40,7 @@ impl<'a> Context<'a> {
         joint: &'a Joint,
         config: &'a PartitionConfig,
         classes: &'a Classes,
-        policy: &'a dyn Policy,
+        strategy: &'a dyn Strategy,
         hazards: &'a Hazards,
     ) -> Context<'a> {
         Context {
@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
             joint,
             config,
             classes,
-            policy,
+            strategy,
             hazards,
         }
     }

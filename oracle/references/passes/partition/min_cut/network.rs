@@ -120,11 +120,11 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
             banned.ban(id, Ban::Draw);
         }
         if cx.classes.needs_forward(id)
-            && let Some(ban) = cx.policy.should_ban(cx, bans, id)?
+            && let Some(ban) = cx.strategy.should_ban(cx, bans, id)?
         {
             banned.ban(id, ban);
         }
-        let weight = cx.policy.weight(cx, id)?;
+        let weight = cx.strategy.weight(cx, id)?;
         weights[id.index()] = Some(weight);
         network.add(entry(id), exit(id), weight.capacity());
         // The output is a dead end.
@@ -145,7 +145,7 @@ pub fn solve(cx: &Context, bans: Bans, lifted: &FixedBitSet) -> Result<Cut, Part
     if let Some(path) = network.unbounded_path(SOURCE, SINK) {
         return Err(contradiction(cx, &path, &banned, &drains, &weights));
     }
-    let cut = network.minimum_cut(SOURCE, SINK, cx.policy.cut_side());
+    let cut = network.minimum_cut(SOURCE, SINK, cx.strategy.cut_side());
     let across = |id: &NodeId| {
         weights[id.index()].is_some()
             && !cut.sink_side[entry(*id) as usize]

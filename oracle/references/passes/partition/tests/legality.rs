@@ -104,7 +104,7 @@ fn a_draw_is_not_made_on_both_sides() {
         assert_eq!(saved(&partition), ["m", "c"], "{tag}");
     }
     struct Careless;
-    impl Policy for Careless {
+    impl Strategy for Careless {
         fn unrepeatable(&self, _: &Joint, _: NodeId) -> Option<min_cut::Ban> {
             None
         }

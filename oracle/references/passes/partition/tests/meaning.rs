@@ -31,10 +31,10 @@ fn retagged(joint: &Graph, numbers: &mut Numbers) -> Graph {
     let names = ["MUST_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE", "PREFER_SAVE"];
     for id in joint.ids().filter(|&id| joint.node(id).op == Op::Call) {
         if numbers.below(3) == 0 {
-            let policy = names[numbers.below(4) as usize];
+            let strategy = names[numbers.below(4) as usize];
             let region = (numbers.below(2) == 0).then(|| numbers.below(3) as i64);
             marks::retag(&mut graph, id, |graph, tags| {
-                tags.recompute = Some(graph.intern(policy));
+                tags.recompute = Some(graph.intern(strategy));
                 tags.ac_graph_id = region;
             });
         }

@@ -85,7 +85,7 @@ pub fn joints() -> Vec<Graph> {
 
 /// PyTorch's steps, without the comparison of what is held with the budget that the reference ends with.
 struct Steps;
-impl Policy for Steps {
+impl Strategy for Steps {
     fn keeps_budget(&self) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use crate::graph::NodeId;
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
 /// The choices of a scheduler.
-pub trait Policy {
+pub trait Strategy {
     /// The estimates that decide, as rank `rank` has them. By default those that all ranks agree on.
     fn estimates(&self, config: &Config, rank: u32) -> Result<Estimates, EstimateError> {
         let _ = rank;
@@ -61,4 +61,4 @@ pub trait Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reference;
 
-impl Policy for Reference {}
+impl Strategy for Reference {}

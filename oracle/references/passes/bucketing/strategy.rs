@@ -40,7 +40,7 @@ pub enum AfterConflict {
 pub type Run = Vec<Member>;
 
 /// The choices of a bucketing algorithm.
-pub trait Policy {
+pub trait Strategy {
     /// Whether waits are deduplicated first.
     fn deduplicates_waits(&self) -> bool {
         true
@@ -164,4 +164,4 @@ pub trait Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reference;
 
-impl Policy for Reference {}
+impl Strategy for Reference {}

@@ -2,7 +2,7 @@
 //! method each. The defaults are the reference; whoever wants a broken one replaces a method.
 
 /// The choices of a memory model.
-pub trait Policy {
+pub trait Strategy {
     /// Whether the readers of a mutation's new name keep the buffer alive that it is a name of.
     fn merges_renames(&self) -> bool {
         true
@@ -33,4 +33,4 @@ pub trait Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reference;
 
-impl Policy for Reference {}
+impl Strategy for Reference {}

@@ -17,7 +17,7 @@ use crate::graph::{NodeId, Tags};
 use fixedbitset::FixedBitSet;
 
 /// The choices of a partitioner.
-pub trait Policy {
+pub trait Strategy {
     /// Whether `id` must run in forward.
     fn must_be_forward(&self, joint: &Joint, id: NodeId) -> bool {
         joint.must_be_forward(id)
@@ -174,4 +174,4 @@ pub trait Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reference;
 
-impl Policy for Reference {}
+impl Strategy for Reference {}

@@ -4,7 +4,7 @@
 use crate::graph::{Graph, NodeId};
 
 /// The choices of a replay.
-pub trait Policy {
+pub trait Strategy {
     /// Whether a node that shows memory of another one keeps it alive for its own users.
     fn keeps_for(&self, graph: &Graph, view: NodeId) -> bool {
         let _ = (graph, view);
@@ -31,4 +31,4 @@ pub trait Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reference;
 
-impl Policy for Reference {}
+impl Strategy for Reference {}
