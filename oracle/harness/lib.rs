@@ -1,4 +1,12 @@
-//! Generators, candidates, workers, the reducer and campaigns.
+//! Who is judged, and on what: generators, candidates, workers, edits, the reducer and campaigns.
+//!
+//! [`generate`] makes cases from choices; [`candidates`] are the references, mutants of them, and workers in other
+//! processes; [`edits`] changes right outcomes a little, wrongly or rightly; [`reduce`] finds the smallest case that shows
+//! the same; [`campaign`] does all that many times, and keeps what it finds.
+//!
+//! # What it does not do
+//!
+//! It decides nothing: verdicts come from the judge.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
