@@ -132,12 +132,6 @@ pub fn dtype_of_bucketing_id(id: i64) -> Option<Dtype> {
     BUCKETING_IDS.iter().find(|&&(i, _)| i == id).map(|&(_, dtype)| dtype)
 }
 
-/// The number that stands for `dtype` in `out_dtype_ints` (see [`dtype_of_bucketing_id`]).
-pub fn bucketing_id(dtype: Dtype) -> Option<i64> {
-    BUCKETING_IDS.iter().find(|&&(_, d)| d == dtype).map(|&(i, _)| i)
-}
-
-/// The first number of a dtype is the one that is written.
 const BUCKETING_IDS: &[(i64, Dtype)] = &[
     (1, Dtype::BF16),
     (8, Dtype::Bool),

@@ -128,11 +128,6 @@ impl Arena {
         self.places.group_name(group)
     }
 
-    /// Runs that are stored, over all values.
-    pub fn stored_runs(&self) -> usize {
-        self.runs.items()
-    }
-
     /// Distinct values that are stored.
     pub fn stored_values(&self) -> usize {
         self.runs.len()
