@@ -2,7 +2,7 @@
 //!
 //! The lowest floor of graph-oracle (docs/architecture.md). Everything above is a function of what stands here: a
 //! [`case`] is a [`graph`] with its world, a pass and maybe an outcome; [`ops`] says of each operator what it may touch and
-//! which shape it gives; [`analysis`] derives edges, storages and dependences; [`format`] reads and writes. Sizes are held
+//! which shape it gives; [`analysis`] derives edges, storages and dependences; [`mod@format`] reads and writes. Sizes are held
 //! against [`limits`] before anything is allocated.
 //!
 //! # What it does not do
