@@ -47,7 +47,7 @@ fn check(c: &mut Criterion) {
         let outcomes = [(None, outcome)];
         let mut group = c.benchmark_group(format!("check/{name}"));
         group.sample_size(20);
-        for (what, values) in [("rules", Values::Off), ("rules and extents", Values::Extents)] {
+        for (what, values) in [("rules", Values::Off), ("rules and proof", Values::Symbolic)] {
             let options = Options { values, ..judging() };
             group.bench_function(what, |b| {
                 b.iter(|| black_box(judge::judge_outcomes(&before, &config, &outcomes, &options)));

@@ -31,7 +31,7 @@ fn generated(c: &mut Criterion) {
             ("rules", Values::Off),
             ("rules and values", Values::Auto),
             ("rules and execution with numbers and terms", Values::Execute),
-            ("rules and extents", Values::Extents),
+            ("rules and proof", Values::Symbolic),
         ] {
             let options = Options { values, ..judging() };
             group.bench_function(format!("{pass}, {what}"), |b| {

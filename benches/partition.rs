@@ -48,7 +48,7 @@ fn judged(c: &mut Criterion) {
         let pass = pass.clone().with("method", method);
         let (forward, backward) = Reference.partition(&joint, &pass, Place::default()).unwrap();
         let config = PartitionConfig::from_pass(&pass).unwrap();
-        for (what, values) in [("rules", Values::Off), ("rules and proof", Values::Extents)] {
+        for (what, values) in [("rules", Values::Off), ("rules and proof", Values::Symbolic)] {
             let options = Options { values, ..judging() };
             group.bench_function(format!("{method}, {} nodes, {what}", joint.len()), |b| {
                 b.iter(|| {

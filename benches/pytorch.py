@@ -8,7 +8,7 @@ read or rebuilt anew each time (`--timing` of graph-oracle), in seconds of proce
 work on the machine matters less.
 
 Columns: PyTorch's pass; our reference (`run`); judging PyTorch's own result by all rules and the symbolic proof of all
-values (`check --values extents`), and the same without values, with their shares of PyTorch's time.
+values (`check --values symbolic`), and the same without values, with their shares of PyTorch's time.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def side_by_side(peer, binary, folder, graph, name, options, rounds):
             ours.append(seconds([binary, "run", name, source, "-o", target, *settings], "the pass", {0}))
             # What the rules say of PyTorch's result is not this script's subject.
             check = [binary, "check", name, source, *results, *(settings if name == "partition" else [])]
-            judged.append(seconds([*check, "--values=extents"], "judging", {0, 1, 3}))
+            judged.append(seconds([*check, "--values=symbolic"], "judging", {0, 1, 3}))
             structural.append(seconds([*check, "--values=off"], "judging", {0, 1, 3}))
     nodes = len(document["nodes"])
     label = name if name == "bucketing" else f"partition, {options['method']}"

@@ -46,8 +46,8 @@ const LLAMA: &str = "llama3_405b";
 
 /// Parts that are added up: what they are together, and their names.
 const TOGETHER: [(&str, &[&str]); 2] = [
-    ("reading, rules and extents", &["read JSON", "all rules and extents"]),
-    ("generated, bucketed, judged", &["generate", "bucketing and repair", "all rules and extents"]),
+    ("reading, rules and proof", &["read JSON", "all rules and extents"]),
+    ("generated, bucketed, judged", &["generate", "bucketing and repair", "all rules and proof"]),
 ];
 
 fn main() {
@@ -186,7 +186,7 @@ fn bucketing(spec: &Layers) {
     let config = PassConfig::new("bucketing");
     let outcome = part("bucketing and repair", || Reference.run(&graph, &config, 0)).expect("an outcome");
     let outcomes = [(None, outcome)];
-    for (name, values) in [("all rules", Values::Off), ("all rules and extents", Values::Extents)] {
+    for (name, values) in [("all rules", Values::Off), ("all rules and proof", Values::Symbolic)] {
         let options = Options { values, ..judging() };
         let judged = part(name, || judge::judge_outcomes(&graph, &config, &outcomes, &options));
         assert_sound(judged.expect("a pass that exists").verdict);
@@ -217,7 +217,7 @@ fn cut(method: &str, joint: &Graph, pass: &PassConfig) {
     let parts = part(method, || Reference.partition(joint, pass, Place::default()));
     let (forward, backward) = parts.unwrap_or_else(|refusal| panic!("{method}: {}", refusal.reason));
     let config = PartitionConfig::from_pass(pass).expect("options of the generator");
-    for (what, values) in [("all rules", Values::Off), ("all rules and extents", Values::Extents)] {
+    for (what, values) in [("all rules", Values::Off), ("all rules and proof", Values::Symbolic)] {
         let options = Options { values, ..judging() };
         let judged = part(&format!("{method}: {what}"), || {
             judge_partition(joint, &forward, &backward, &config, &options)

@@ -146,9 +146,9 @@ GRAPHS = {
 COMMANDS = {
     "show": ["show", "A", "--format", "text"],
     "check schedule": ["check", "schedule", "A", "B"],
-    "check bucketing": ["check", "bucketing", "A", "B", "--values", "extents"],
+    "check bucketing": ["check", "bucketing", "A", "B", "--values", "symbolic"],
     "check reference": ["check", "bucketing", "A"],
-    "check repair": ["check", "repair", "A", "B", "--values", "extents"],
+    "check repair": ["check", "repair", "A", "B", "--values", "symbolic"],
     "check memory": ["check", "memory", "A"],
     "simulate": ["simulate", "A"],
     "simulate 2": ["simulate", "A", "B"],

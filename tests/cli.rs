@@ -334,7 +334,7 @@ fn a_joint_graph_is_cut_and_its_parts_are_sound() {
 /// Two partitions, one after the other: judged by `check --replay`, made by `run` with `first=`.
 #[test]
 fn two_partitions_are_made_and_judged() {
-    let check = program(&["check", "partition", "--replay", JOINT, "--values", "extents"]);
+    let check = program(&["check", "partition", "--replay", JOINT, "--values", "symbolic"]);
     assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
     assert!(text(&check.stdout).contains("in the first partition"), "{}", text(&check.stdout));
 
@@ -359,7 +359,7 @@ fn two_partitions_are_made_and_judged() {
     let first =
         format!("{JOINT},{},{}", scratch.path("parts/first_fw.json"), scratch.path("parts/first_bw.json"));
     let second = stage(["joint", "fw", "bw"]);
-    let check = program(&["check", "partition", "--replay", &first, &second, "--values", "extents"]);
+    let check = program(&["check", "partition", "--replay", &first, &second, "--values", "symbolic"]);
     assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
     // The second parts the other way round repeat nothing.
     let mixed = stage(["joint", "bw", "fw"]);

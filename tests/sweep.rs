@@ -8,7 +8,7 @@ use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
 use graph_oracle::graph::{Graph, World};
 use graph_oracle::ops::Ops;
-use graph_oracle::semantics::{Domain, Numbers, Options, Program, Run, Terms, compare, run};
+use graph_oracle::semantics::{Concrete, Domain, Options, Program, Provenance, Run, compare, run};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -47,15 +47,15 @@ fn edited(outcomes: &[Graph], place: &Place) -> Option<Vec<Graph>> {
 /// What execution says against an edit, if anything.
 fn objection(edit: &Edit, before: &[Graph], after: &[Graph], world: &World) -> Option<String> {
     if edit.keeps {
-        let numbers = executed(before, world, &Numbers::default())?;
-        return match executed(after, world, &Numbers::default()) {
+        let numbers = executed(before, world, &Concrete::default())?;
+        return match executed(after, world, &Concrete::default()) {
             None => Some("cannot be executed".to_string()),
             Some(run) => compare(&numbers, &run).first().map(|difference| difference.to_string()),
         };
     }
-    let terms = executed(before, world, &Terms::default())?;
+    let terms = executed(before, world, &Provenance::default())?;
     // What can no longer be executed is wrong, too.
-    let run = executed(after, world, &Terms::default())?;
+    let run = executed(after, world, &Provenance::default())?;
     let seen = !compare(&terms, &run).is_empty() || run.hazards.len() > terms.hazards.len();
     (!seen).then(|| "nothing differs".to_string())
 }
@@ -72,7 +72,7 @@ fn hold_against_execution(
     let ranks: Vec<u32> = (0..count).collect();
     let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) else { return };
     let graphs: Vec<Graph> = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
-    if executed(&graphs, world, &Numbers::default()).is_none() {
+    if executed(&graphs, world, &Concrete::default()).is_none() {
         return;
     }
     let reading = Reading::new(&case.graph, &graphs[0], Part::Whole, false);

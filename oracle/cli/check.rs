@@ -76,7 +76,8 @@ pub(super) enum ValuesArgument {
     /// Proved symbolically, and executed where that is possible.
     Auto,
     /// Proved symbolically.
-    Extents,
+    #[value(alias = "extents")]
+    Symbolic,
     /// Executed on every rank.
     Execute,
     /// In all ways, held against each other: a contradiction is a fault of graph-oracle.
@@ -89,7 +90,7 @@ impl ValuesArgument {
     pub(super) fn values(self) -> Values {
         match self {
             ValuesArgument::Auto => Values::Auto,
-            ValuesArgument::Extents => Values::Extents,
+            ValuesArgument::Symbolic => Values::Symbolic,
             ValuesArgument::Execute => Values::Execute,
             ValuesArgument::Agree => Values::Agree,
             ValuesArgument::Off => Values::Off,
@@ -183,9 +184,11 @@ impl Check {
             self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, limits)?;
         let note = match &compared.verdict {
             Verdict::Violated(_) | Verdict::Refused(_) => return Ok((compared, subject)),
-            Verdict::Sound => "numbers, terms and extents do not contradict each other".to_string(),
+            Verdict::Sound => {
+                "concrete values, provenance and symbolic values do not contradict each other".to_string()
+            }
             Verdict::Undecided(why) => {
-                format!("whether numbers, terms and extents agree: {}", why.join("; "))
+                format!("whether concrete values, provenance and symbolic values agree: {}", why.join("; "))
             }
         };
         let options = Options { values: Values::Auto, ..options.clone() };

@@ -19,7 +19,7 @@ use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePol
 use crate::rules::partition::PartitionConfig as Asked;
 use crate::rules::statement;
 use crate::rules::{PassKind, Severity};
-use crate::semantics::{self, Program, Terms};
+use crate::semantics::{self, Program, Provenance};
 
 /// The default partition, on a joint graph in text.
 pub fn check_default(data: &[u8]) {
@@ -163,7 +163,7 @@ fn executed(graph: &Graph) -> Option<semantics::Run> {
     let ops = Ops::of(graph);
     let program = Program::new(graph, &ops, &world).ok()?;
     let options = semantics::Options { max_elements: MOST_ELEMENTS, ..semantics::Options::default() };
-    semantics::run(&[program], &world, &Terms::default(), &options).ok()
+    semantics::run(&[program], &world, &Provenance::default(), &options).ok()
 }
 
 #[cfg(test)]

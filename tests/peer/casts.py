@@ -4,7 +4,7 @@
 
 TRIPLES has a line for each claim, the names of three dtypes. Prints the claims that do not hold, with a value, then how many hold.
 Values: all of 8 and 16 bits; else random bits, random magnitudes, and what lies between two numbers of each smaller format
-and next to that. Floats that are no integer of the dtype they are cast to are left out. The Rust side is oracle/models/semantics/extents/cast.rs.
+and next to that. Floats that are no integer of the dtype they are cast to are left out. The Rust side is oracle/models/semantics/symbolic/cast.rs.
 """
 
 import sys

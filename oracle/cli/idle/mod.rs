@@ -100,7 +100,7 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["check"],
         flags: &["element_limit"],
-        idle: |asked| asked.has("values") && ["extents", "off"].contains(&asked.word("values")),
+        idle: |asked| asked.has("values") && ["symbolic", "extents", "off"].contains(&asked.word("values")),
         why: "with these --values nothing is executed: leave one of them out",
     },
     Row {

@@ -20,7 +20,7 @@ use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::partition::CutNetwork;
 use crate::semantics::{
-    self, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Numbers, Program, TensorValue,
+    self, Concrete, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Program, TensorValue,
 };
 
 /// The reference of every pass.
@@ -134,7 +134,7 @@ fn interpreted(graph: &Graph, inputs: &[ExecutionInputs]) -> Result<Executed, St
         inputs.iter().map(given)
     });
     let options = semantics::Options { given: given.collect(), ..semantics::Options::default() };
-    let run = semantics::run(&[program], &world, &Numbers::default(), &options);
+    let run = semantics::run(&[program], &world, &Concrete::default(), &options);
     let tensor = |leaf: Leaf| match leaf {
         Leaf::Tensor(tensor) => Some(tensor),
         _ => None,

@@ -289,7 +289,10 @@ impl<'p, 'g> Ways<'p, 'g> {
             0 => "and which the other graph does not call so",
             _ => "and which the other graph calls another number of times",
         };
-        Some(format!("numbers differ behind {} of the graph {which}, {what}, {other}", ways.words(node)))
+        Some(format!(
+            "concrete values differ behind {} of the graph {which}, {what}, {other}",
+            ways.words(node)
+        ))
     }
 
     /// Of the nodes on the way to a place, the first with thresholds that gives what no node of the other graph gives.

@@ -3,7 +3,7 @@
 //! Strides, aliasing and the sequence of collectives are not compared: a pass may change them. Two poison elements
 //! are equal, a poison one and a known one are not. All NaN are one.
 
-use super::numbers::{is_same, show};
+use super::concrete::{is_same, show};
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
 use crate::graph::{Dtype, Graph, NodeId, Value};
 use std::fmt;
@@ -246,7 +246,7 @@ fn tensors(run: &Run, a: &TensorValue, b: &TensorValue) -> Option<Aspect> {
     let poison = |tensor: &TensorValue, i: usize| tensor.poison.get(i).copied().unwrap_or(false);
     let differs = |i: &usize| match (poison(a, *i), poison(b, *i)) {
         (true, true) => false,
-        (false, false) if run.domain == "numbers" => !is_same(a.cells[*i], b.cells[*i], a.dtype),
+        (false, false) if run.domain == "concrete values" => !is_same(a.cells[*i], b.cells[*i], a.dtype),
         (false, false) => a.cells[*i] != b.cells[*i],
         _ => true,
     };
@@ -254,7 +254,7 @@ fn tensors(run: &Run, a: &TensorValue, b: &TensorValue) -> Option<Aspect> {
     let first = *all.first()?;
     let text = |tensor: &TensorValue| match poison(tensor, first) {
         true => "an uninitialised value".to_string(),
-        false if run.domain == "numbers" => show(tensor.cells[first], tensor.dtype),
+        false if run.domain == "concrete values" => show(tensor.cells[first], tensor.dtype),
         false => format!("term {:016x}", tensor.cells[first]),
     };
     let per = if a.dtype == Dtype::C128 { 2 } else { 1 };

@@ -53,7 +53,7 @@ pub(super) fn written<'o, 'c>(
 #[cfg(test)]
 mod tests {
     use super::super::domain::Domain;
-    use super::super::{Numbers, Terms};
+    use super::super::{Concrete, Provenance};
     use super::*;
 
     const OPS: [Binary; 7] =
@@ -76,7 +76,7 @@ mod tests {
     /// What is called neutral leaves every element as it is, and in both domains.
     #[test]
     fn neutral_numbers_change_nothing() {
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         let mut found = 0;
         for dtype in
             [Dtype::Bool, Dtype::U8, Dtype::I16, Dtype::I64, Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]
@@ -108,14 +108,16 @@ mod tests {
                     let computed = numbers.pointwise(function, dtype, &operands, cells.len()).unwrap();
                     let kept = computed.iter().zip(&cells).all(|(&a, &b)| a == b || is_nan(a) && is_nan(b));
                     assert!(kept, "{op:?} {number:?} {first} {dtype:?}");
-                    let terms = Terms::default().pointwise(function, dtype, &operands, cells.len()).unwrap();
+                    let terms =
+                        Provenance::default().pointwise(function, dtype, &operands, cells.len()).unwrap();
                     assert_eq!(terms, cells, "{op:?} {number:?} {first} {dtype:?}");
                     // And so does a tensor that is this number everywhere.
-                    let constant = vec![Terms::default().constant(number, dtype); cells.len()];
+                    let constant = vec![Provenance::default().constant(number, dtype); cells.len()];
                     let other = Operand::Cells(&constant);
                     let operands =
                         if first { [other, Operand::Cells(&cells)] } else { [Operand::Cells(&cells), other] };
-                    let terms = Terms::default().pointwise(function, dtype, &operands, cells.len()).unwrap();
+                    let terms =
+                        Provenance::default().pointwise(function, dtype, &operands, cells.len()).unwrap();
                     assert_eq!(terms, cells, "{op:?} {number:?} {first} {dtype:?}");
                 }
             }

@@ -1,8 +1,8 @@
 //! What a graph means: every rank's values, memory and communication, executed.
 //!
 //! [`Program::new`] makes a graph ready, [`run`] executes it on every rank of a world over a [`Domain`] of values,
-//! and [`compare`] says where two runs differ. Two domains are here: [`Numbers`], the bits of real dtypes, and
-//! [`Terms`], hashes of how each element came to be. A third kind of meaning, for graphs too large to execute,
+//! and [`compare`] says where two runs differ. Two domains are here: [`Concrete`], the bits of real dtypes, and
+//! [`Provenance`], hashes of how each element came to be. A third kind of meaning, for graphs too large to execute,
 //! needs no cells and so is no [`Domain`].
 //!
 //! # What is modelled
@@ -23,8 +23,8 @@ mod block;
 mod comm;
 mod comparable;
 mod compare;
+mod concrete;
 mod domain;
-pub mod extents;
 mod float8;
 mod hash;
 mod hazard;
@@ -33,16 +33,16 @@ mod kernels;
 mod layout;
 mod memory;
 mod number;
-mod numbers;
 pub mod observe;
 mod polynomials;
 mod ports;
 mod program;
 mod promote;
+mod provenance;
 mod rank;
 mod run;
 mod smooth;
-mod terms;
+pub mod symbolic;
 mod trials;
 
 pub use comm::Launch;
@@ -51,6 +51,7 @@ pub use compare::{
     Aspect, Difference, Place, UNKNOWN_EFFECTS, compare, differ_in_unknown_effects, first_divergence,
     output_node,
 };
+pub use concrete::Concrete;
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
 };
@@ -58,13 +59,12 @@ pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
 pub use layout::{Dims, MAX_DIMS, StorageRef, Window, for_each_row};
 pub use number::Number;
-pub use numbers::Numbers;
 pub use program::{Input, Program};
+pub use provenance::Provenance;
 pub use run::{
     Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
-pub use terms::Terms;
 pub use trials::{Answers, Pair, Question, Stopped, Unmoved};
 
 #[cfg(test)]

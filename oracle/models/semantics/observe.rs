@@ -2,7 +2,7 @@
 //!
 //! # The idea
 //!
-//! [`observe`] executes a program once over [`Numbers`] and writes down what an executor on a device has to repeat: the
+//! [`observe`] executes a program once over [`Concrete`] and writes down what an executor on a device has to repeat: the
 //! order in which ranks run their nodes, every window that a node reads or writes with the bytes that it leaves, and
 //! every collective with its inputs and outputs. Afterwards [`Observed::evaluate`] executes one node again over bytes
 //! that the caller supplies: that is how a replay computes values without kernels of its own.
@@ -13,11 +13,11 @@
 
 use super::block::{Block, Mark};
 use super::comm::{Comm, Launch};
+use super::concrete::Concrete;
 use super::domain::{Domain, Outcome, Trouble, refuse};
 use super::hazard::Hazard;
 use super::layout::{StorageRef, Window};
 use super::memory::Flight;
-use super::numbers::Numbers;
 use super::program::{Action, Program};
 use super::rank::{Item, Rank, State, storages_of};
 use super::run::{Failure, Options, all_ranks, stuck};
@@ -151,7 +151,7 @@ impl Watch {
 
 /// A run of all ranks, written down.
 pub struct Observed<'a> {
-    ranks: Vec<Rank<'a, Numbers>>,
+    ranks: Vec<Rank<'a, Concrete>>,
     /// The nodes in the order in which they were run, ranks taking turns where they have to wait for each other.
     pub turns: Vec<Turn>,
     /// By rank.
@@ -167,7 +167,7 @@ pub struct Observed<'a> {
 pub fn observe<'a>(
     programs: &'a [Program],
     world: &World,
-    domain: &'a Numbers,
+    domain: &'a Concrete,
     options: &'a Options,
 ) -> Result<Observed<'a>, Failure> {
     let mut ranks = all_ranks(programs, world, domain, options)?;
@@ -221,7 +221,7 @@ pub fn observe<'a>(
 }
 
 /// Adds what only the end of a run shows.
-fn finished(rank: &Rank<Numbers>, comm: &Comm, watch: Watch) -> Result<Seen, Failure> {
+fn finished(rank: &Rank<Concrete>, comm: &Comm, watch: Watch) -> Result<Seen, Failure> {
     let mut seen = watch.seen;
     for note in &rank.launches {
         seen.starts.push(Start {
@@ -298,7 +298,7 @@ impl Observed<'_> {
 }
 
 fn evaluate(
-    rank: &mut Rank<Numbers>,
+    rank: &mut Rank<Concrete>,
     seen: &Seen,
     node: NodeId,
     load: &mut dyn FnMut(&Window) -> Vec<u8>,

@@ -19,12 +19,12 @@
 //! ([`Polynomials::unrounded`]) small floats are not rounded where they are computed, but where they leave their dtype, so
 //! that a sum in another order is the same and one that is computed in another dtype is not; and quotients are computed too.
 
+use super::concrete::{Scalar, cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
 use super::hash::{mix, text, words};
 use super::identity::written;
 use super::number::Number;
-use super::numbers::{Scalar, cell, decode};
-use super::terms::Terms;
+use super::provenance::Provenance;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 use rustc_hash::FxHashSet;
@@ -251,11 +251,11 @@ impl Domain for Polynomials {
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
-        Terms::default().split(cell, bytes)
+        Provenance::default().split(cell, bytes)
     }
 
     fn join(&self, low: u64, high: u64, bytes: u8) -> u64 {
-        Terms::default().join(low, high, bytes)
+        Provenance::default().join(low, high, bytes)
     }
 
     fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
@@ -460,7 +460,7 @@ impl Domain for Polynomials {
     }
 
     fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
-        let cells = Terms::default().draw(draw, key, dtype, count)?;
+        let cells = Provenance::default().draw(draw, key, dtype, count)?;
         Ok(self.known(cells.into_iter().map(element).collect(), dtype))
     }
 

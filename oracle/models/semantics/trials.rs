@@ -37,7 +37,7 @@
 //!
 //! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
 //! and orders of additions apart; the others have numbers that stay finite through deep chains
-//! (see [`Numbers::of_trial`]).
+//! (see [`Concrete::of_trial`]).
 //!
 //! # What it does not do
 //!
@@ -45,13 +45,13 @@
 
 use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare, output};
+use super::concrete::{Concrete, Scalar, decode, is_finite};
 use super::domain::Domain;
-use super::numbers::{Numbers, Scalar, decode, is_finite};
 use super::polynomials::Polynomials;
 use super::program::Program;
+use super::provenance::Provenance;
 use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
 use super::smooth::is_smooth;
-use super::terms::Terms;
 use crate::graph::{Dtype, Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use std::borrow::Cow;
@@ -212,7 +212,7 @@ impl Answers {
 
     /// The differences of a run of `domain` that count, and why one does not where some do not.
     pub fn counted(&self, domain: &str, all: Vec<Difference>) -> (Vec<Difference>, Option<String>) {
-        if domain != "numbers" {
+        if domain != "concrete values" {
             return (all, None);
         }
         let why = all.iter().find_map(|difference| self.excuse(difference)).map(|excuse| excuse.why.clone());
@@ -229,7 +229,7 @@ impl Answers {
             all.push(format!("{} more", self.unmoved.len() - MOST_NAMED));
         }
         let why = format!(
-            "terms differ, and numbers that are equal in {} trials say nothing of {}, which are the same whatever the \
+            "provenance differs, and concrete values that are equal in {} trials say nothing of {}, which are the same whatever the \
              inputs are, or not finite",
             self.trials,
             all.join(", ")
@@ -241,7 +241,7 @@ impl Answers {
             return Some(why);
         }
         let at_the_ends = |(place, numbers): &(Place, &str)| {
-            format!("terms differ, and {} differs for {numbers} numbers", name(place))
+            format!("provenance differs, and {} differs for {numbers} numbers", name(place))
         };
         self.ends.as_ref().map(at_the_ends).or_else(|| self.apart.clone()).or_else(|| self.unproved.clone())
     }
@@ -249,7 +249,7 @@ impl Answers {
     /// What was executed and is equal.
     pub fn words(&self, run: &Run) -> String {
         let first = run.ranks.first();
-        let is_numbers = run.domain == "numbers";
+        let is_numbers = run.domain == "concrete values";
         let trials =
             if is_numbers && self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
         let degenerate = match degenerate(run) {
@@ -282,7 +282,7 @@ impl<'a> Pair<'a> {
     /// Runs both with numbers, and with terms as far as that is needed (see the module).
     pub fn ask(&self, question: Question) -> Answers {
         let mut answers = Answers {
-            numbers: self.run(&Numbers::of_trial(0)),
+            numbers: self.run(&Concrete::of_trial(0)),
             trials: 1,
             unmoved: Vec::new(),
             apart: None,
@@ -299,7 +299,7 @@ impl<'a> Pair<'a> {
         }
         if question.agree
             && answers.is_equal()
-            && let Ok(second) = self.run(&Numbers::of_trial(1))
+            && let Ok(second) = self.run(&Concrete::of_trial(1))
             && !compare(&second.0, &second.1).is_empty()
         {
             (answers.numbers, answers.trials) = (Ok(second), 2);
@@ -311,7 +311,7 @@ impl<'a> Pair<'a> {
             answers.excused = self.excused(&answers.numbers);
             return answers;
         }
-        let terms = self.run(&Terms::default());
+        let terms = self.run(&Provenance::default());
         let found = match (&answers.numbers, &terms) {
             _ if !open || !answers.is_equal() => None,
             (Ok((first, _)), Ok((before, after))) => match compare(before, after).is_empty() {
@@ -381,7 +381,7 @@ impl<'a> Pair<'a> {
             if !one.draws() && !other.draws() {
                 continue;
             }
-            let runs = traced.get_or_insert_with(|| self.traced(&Numbers::of_trial(0)).ok());
+            let runs = traced.get_or_insert_with(|| self.traced(&Concrete::of_trial(0)).ok());
             let runs = match runs {
                 Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
                 None => [None, None],
@@ -431,12 +431,12 @@ impl<'a> Pair<'a> {
     /// Why equal numbers are no proof: elements whose terms differ and that depend on inputs.
     fn unproved(&self, trials: u32, (before, after): (&Run, &Run)) -> Option<String> {
         let mut doubt = Doubt::of_terms(before, after);
-        if let Ok(others) = self.run(&Terms { seed: 1 }) {
+        if let Ok(others) = self.run(&Provenance { seed: 1 }) {
             doubt.settle_constants((before, &others.0), (after, &others.1));
         }
         (doubt.open() > 0).then(|| {
             format!(
-                "terms differ, and numbers that are equal in {trials} trials are no proof: the same sums and products may \
+                "provenance differs, and concrete values that are equal in {trials} trials are no proof: the same sums and products may \
                  be rounded or overflow otherwise"
             )
         })
@@ -456,7 +456,7 @@ impl<'a> Pair<'a> {
             let mut here = doubt.places.iter().filter(|place| (place.rank, &place.place) == of);
             here.next().is_some_and(|place| place.open.is_empty())
         };
-        let why = "numbers differ by roundings alone: they are the same sums and products of the same calls";
+        let why = "the concrete values differ by roundings alone: they are the same sums and products of the same calls";
         let excuse = |one: &Difference| Excuse {
             rank: one.rank,
             place: one.place.clone(),
@@ -468,7 +468,9 @@ impl<'a> Pair<'a> {
 
     /// Why elements whose terms differ may differ although they are equal in all trials.
     fn apart(&self, trials: u32, terms: Option<&(Run, Run)>) -> Option<String> {
-        let start = format!("terms differ, and numbers that are equal in {trials} trials are no evidence");
+        let start = format!(
+            "provenance differs, and concrete values that are equal in {trials} trials are no evidence"
+        );
         let Some((one, other)) = terms else {
             return Some(format!("{start}: what is computed depends on data"));
         };
@@ -481,7 +483,7 @@ impl<'a> Pair<'a> {
         let mut doubt = Doubt::where_differ(&before, Some(&after));
         doubt.keep_where_differ(one, other);
         if doubt.open() > 0
-            && let Ok(others) = self.run(&Terms { seed: 1 })
+            && let Ok(others) = self.run(&Provenance { seed: 1 })
         {
             doubt.settle_constants((one, &others.0), (other, &others.1));
         }
@@ -495,7 +497,7 @@ impl<'a> Pair<'a> {
             return Some(format!("{start}: {what}"));
         }
         for trial in 0..2 {
-            let Ok((one, other)) = self.traced(&Numbers::of_trial(trial)) else { continue };
+            let Ok((one, other)) = self.traced(&Concrete::of_trial(trial)) else { continue };
             for rank in 0..one.ranks.len().min(other.ranks.len()) {
                 let [first, second] = self.ways(rank)?;
                 let polynomials = [before.ranks.get(rank)?, after.ranks.get(rank)?];
@@ -511,7 +513,7 @@ impl<'a> Pair<'a> {
     /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold. Where
     /// both are not finite, one of them no number, it says nothing.
     fn part_at_the_ends(&self, before: &Run, after: &Run) -> Option<(Place, &'static str)> {
-        Numbers::at_the_ends().into_iter().find_map(|(numbers, what)| {
+        Concrete::at_the_ends().into_iter().find_map(|(numbers, what)| {
             let (one, other) = self.run(&numbers).ok()?;
             let mut doubt = Doubt::where_differ(&one, Some(&other));
             doubt.keep_where_differ(before, after);
@@ -533,7 +535,7 @@ impl<'a> Pair<'a> {
         doubt.watch(first);
         let (mut trials, mut idle) = (1, 0);
         while trials < LEAST_TRIALS || (doubt.open() > 0 && trials < MOST_TRIALS && idle < IDLE_TRIALS) {
-            let (before, after) = match self.run(&Numbers::of_trial(trials)) {
+            let (before, after) = match self.run(&Concrete::of_trial(trials)) {
                 Ok(runs) => runs,
                 Err(stopped) => return Found::Stopped(stopped),
             };
@@ -547,7 +549,7 @@ impl<'a> Pair<'a> {
         }
         if doubt.open() > 0
             && let Some((before, after)) = doubt.terms
-            && let Ok(others) = self.run(&Terms { seed: 1 })
+            && let Ok(others) = self.run(&Provenance { seed: 1 })
         {
             doubt.settle_constants((before, &others.0), (after, &others.1));
         }
@@ -779,9 +781,9 @@ mod tests {
         let program = |i: usize| Program::new(&graphs[i], &ops[i], &world).unwrap();
         let (one, other, options) = ([program(0)], [program(1)], Options::default());
         let pair = Pair { before: &one, after: &other, world: &world, options: &options };
-        let (first, same) = pair.run(&Numbers::of_trial(0)).unwrap();
+        let (first, same) = pair.run(&Concrete::of_trial(0)).unwrap();
         assert_eq!(compare(&first, &same), []);
-        let (before, after) = pair.run(&Terms::default()).unwrap();
+        let (before, after) = pair.run(&Provenance::default()).unwrap();
         pair.resolve(&first, Doubt::of_terms(&before, &after))
     }
 

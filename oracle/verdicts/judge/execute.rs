@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::judge::candidate::Candidate;
 use crate::ops::Ops;
 use crate::rules::eager::{self, Executions};
-use crate::semantics::{self, ExecutionInputs, Failure, Leaf, Numbers, Program};
+use crate::semantics::{self, Concrete, ExecutionInputs, Failure, Leaf, Program};
 
 /// Has `candidate` execute the graph of a case, and compares.
 pub fn judge_candidate(
@@ -31,7 +31,7 @@ pub fn judge_candidate(
         Ok(program) => program,
         Err(failure) => return Ok(undecided(failure.to_string())),
     };
-    let domain = Numbers::default();
+    let domain = Concrete::default();
     let run_options = semantics::Options { max_elements: options.element_limit, ..Default::default() };
     let inputs: Result<Vec<ExecutionInputs>, Failure> = (0..world.ranks.unwrap_or(1))
         .map(|rank| {

@@ -103,7 +103,7 @@ pub enum Values {
     /// Extents; and execution where they cannot tell.
     ProofFirst,
     /// Extents only.
-    Extents,
+    Symbolic,
     /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
     Agree,
 }
@@ -116,7 +116,7 @@ impl Values {
             Values::Auto => "auto",
             Values::ProofFirst => "proof first",
             Values::Execute => "execute",
-            Values::Extents => "extents",
+            Values::Symbolic => "symbolic",
             Values::Agree => "agree",
         }
     }
@@ -542,7 +542,7 @@ fn executes(values: Values) -> bool {
 
 fn asked(options: &Options) -> Asked {
     Asked {
-        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
         execute: executes(options.values) || options.values == Values::ProofFirst,
         only_in_doubt: options.values == Values::ProofFirst,
         both: matches!(options.values, Values::Execute | Values::Agree),

@@ -45,7 +45,7 @@ pub const WAYS_AGREE: &str = "oracle/ways-agree";
 /// The rule, which is applied with `--values agree` only.
 pub(super) static CATALOGUE: &[Promise] = &[Promise {
     id: WAYS_AGREE,
-    statement: "With --values agree: numbers, terms, extents and structure do not contradict each other about a case.",
+    statement: "With --values agree: concrete values, provenance, symbolic values and structure do not contradict each other about a case.",
     reason: "A contradiction is a fault of graph-oracle and of nobody else.",
 }];
 
@@ -55,7 +55,7 @@ pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>)
     let mut values = evidence.values.clone();
     // Launches that meet across ranks and do not belong together mix up values that each graph by itself has right.
     if matches!(comm::same_order_across_ranks(evidence), Checked::Findings(found) if !found.is_empty()) {
-        let all = values.results.iter_mut().filter(|(method, _)| *method != ValueMethod::Extents);
+        let all = values.results.iter_mut().filter(|(method, _)| *method != ValueMethod::Symbolic);
         for (_, result) in all {
             if let ValueResult::Different(differences) = result {
                 differences.iter_mut().for_each(|difference| difference.about = About::OtherRank);
@@ -159,7 +159,7 @@ impl Contradiction {
 }
 
 fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Contradiction> {
-    use ValueMethod::{Extents, Numbers, Terms};
+    use ValueMethod::{Concrete, Provenance, Symbolic};
     let of = |wanted| values.results.iter().find(|(method, _)| *method == wanted).map(|(_, result)| result);
     let is_equal = |method| matches!(of(method), Some(ValueResult::Equal(_)));
     let differences = |method| match of(method) {
@@ -175,23 +175,23 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
         About::OtherRank => false,
         About::Values | About::Execution => true,
     };
-    let proved = || differences(Extents).iter().find(|what| !rests(what));
-    if is_equal(Extents) {
-        let numbers = differences(Numbers).iter().find(does_count);
-        let mut terms = differences(Terms).iter().filter(|what| what.about != About::Values);
-        return contradiction(Extents, Numbers, numbers)
-            .or_else(|| contradiction(Extents, Terms, terms.find(does_count)))
-            .or_else(|| match is_equal(Terms) {
-                true => contradiction(Terms, Numbers, differences(Numbers).first()),
+    let proved = || differences(Symbolic).iter().find(|what| !rests(what));
+    if is_equal(Symbolic) {
+        let numbers = differences(Concrete).iter().find(does_count);
+        let mut terms = differences(Provenance).iter().filter(|what| what.about != About::Values);
+        return contradiction(Symbolic, Concrete, numbers)
+            .or_else(|| contradiction(Symbolic, Provenance, terms.find(does_count)))
+            .or_else(|| match is_equal(Provenance) {
+                true => contradiction(Provenance, Concrete, differences(Concrete).first()),
                 false => None,
             });
     }
-    if is_equal(Terms) {
-        return contradiction(Terms, Extents, proved())
-            .or_else(|| contradiction(Terms, Numbers, differences(Numbers).first()));
+    if is_equal(Provenance) {
+        return contradiction(Provenance, Symbolic, proved())
+            .or_else(|| contradiction(Provenance, Concrete, differences(Concrete).first()));
     }
-    match of(Terms).is_none() && is_equal(Numbers) {
-        true => contradiction(Numbers, Extents, proved()),
+    match of(Provenance).is_none() && is_equal(Concrete) {
+        true => contradiction(Concrete, Symbolic, proved()),
         false => None,
     }
 }
@@ -199,7 +199,7 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ValueMethod::{Extents, Numbers, Terms};
+    use ValueMethod::{Concrete, Provenance, Symbolic};
 
     fn equal() -> ValueResult {
         ValueResult::Equal(String::new())
@@ -231,47 +231,58 @@ mod tests {
     #[test]
     fn answers_that_fit_and_answers_that_do_not() {
         let unknown = || ValueResult::Unknown(String::new());
-        assert!(!contradict(vec![(Extents, equal()), (Numbers, equal()), (Terms, equal())]));
+        assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, equal())]));
         assert!(!contradict(vec![
-            (Extents, different(false)),
-            (Numbers, equal()),
-            (Terms, different(false))
+            (Symbolic, different(false)),
+            (Concrete, equal()),
+            (Provenance, different(false))
         ]));
-        assert!(!contradict(vec![(Extents, equal()), (Numbers, equal()), (Terms, different(false))]));
+        assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, different(false))]));
         assert!(!contradict(vec![
-            (Extents, unknown()),
-            (Numbers, different(false)),
-            (Terms, different(false))
+            (Symbolic, unknown()),
+            (Concrete, different(false)),
+            (Provenance, different(false))
         ]));
-        assert!(!contradict(vec![(Extents, different(false)), (Numbers, equal()), (Terms, unknown())]));
-        assert!(contradict(vec![(Extents, equal()), (Numbers, different(false)), (Terms, different(false))]));
-        assert!(contradict(vec![(Extents, equal()), (Numbers, equal()), (Terms, different(true))]));
-        assert!(contradict(vec![(Extents, different(false)), (Numbers, equal()), (Terms, equal())]));
-        assert!(contradict(vec![(Extents, different(false)), (Numbers, equal())]));
-        assert!(contradict(vec![(Extents, unknown()), (Numbers, different(false)), (Terms, equal())]));
+        assert!(!contradict(vec![
+            (Symbolic, different(false)),
+            (Concrete, equal()),
+            (Provenance, unknown())
+        ]));
+        assert!(contradict(vec![
+            (Symbolic, equal()),
+            (Concrete, different(false)),
+            (Provenance, different(false))
+        ]));
+        assert!(contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, different(true))]));
+        assert!(contradict(vec![(Symbolic, different(false)), (Concrete, equal()), (Provenance, equal())]));
+        assert!(contradict(vec![(Symbolic, different(false)), (Concrete, equal())]));
+        assert!(contradict(vec![(Symbolic, unknown()), (Concrete, different(false)), (Provenance, equal())]));
     }
 
     #[test]
     fn an_operator_that_raises_contradicts_extents_unless_structure_says_so() {
-        let results =
-            vec![(Extents, equal()), (Numbers, about(About::Arguments)), (Terms, about(About::Arguments))];
+        let results = vec![
+            (Symbolic, equal()),
+            (Concrete, about(About::Arguments)),
+            (Provenance, about(About::Arguments)),
+        ];
         let values = ValueEvidence { results, ..ValueEvidence::default() };
         assert!(find(&values, |_| false).is_some());
         assert!(find(&values, |name| name == "mm").is_none());
         // Nothing else is excused.
-        let results = vec![(Extents, equal()), (Numbers, different(true))];
+        let results = vec![(Symbolic, equal()), (Concrete, different(true))];
         assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
-        let results = vec![(Terms, equal()), (Numbers, about(About::Arguments))];
+        let results = vec![(Provenance, equal()), (Concrete, about(About::Arguments))];
         assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
     }
 
     #[test]
     fn extents_are_excused_where_records_are_wrong_and_for_the_graphs_of_other_ranks() {
-        let results = vec![(Extents, different(false)), (Terms, equal())];
+        let results = vec![(Symbolic, different(false)), (Provenance, equal())];
         let values = ValueEvidence { results, ..ValueEvidence::default() };
         assert!(find(&values, |_| false).is_some());
         assert!(find(&values, |name| name == "mm").is_none());
-        let results = vec![(Extents, equal()), (Numbers, about(About::OtherRank))];
+        let results = vec![(Symbolic, equal()), (Concrete, about(About::OtherRank))];
         assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| false).is_none());
     }
 }

@@ -11,7 +11,7 @@ use super::values::{About, Observed, ValueDifference};
 use super::{AnalyzedGraph, Evidence};
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
-use crate::semantics::extents::{Divergence, Hazard};
+use crate::semantics::symbolic::{Divergence, Hazard};
 use std::collections::BTreeSet;
 
 /// The difference at the first node whose value is another; `hazards` are those that the graph after has and the graph

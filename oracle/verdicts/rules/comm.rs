@@ -9,7 +9,7 @@ use crate::analysis::storages::Touch;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::{Collective, Kind};
-use crate::semantics::extents::Member;
+use crate::semantics::symbolic::Member;
 use crate::threads;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@
 
 use super::{Finding, NodeMention, Promise, RuleStatus, Severity, Stage};
 use crate::graph::{Dtype, Graph, NodeId, Value};
-use crate::semantics::{Domain, Executed, Leaf, Number, Numbers, RankRun, Rounded, Run, TensorValue};
+use crate::semantics::{Concrete, Domain, Executed, Leaf, Number, RankRun, Rounded, Run, TensorValue};
 
 /// The rules.
 pub static CATALOGUE: &[Promise] = &[
@@ -192,7 +192,7 @@ impl Executions<'_> {
 
 /// An element as a float.
 fn number(cell: u64, dtype: Dtype) -> f64 {
-    Domain::number(&Numbers::default(), cell, dtype).float()
+    Domain::number(&Concrete::default(), cell, dtype).float()
 }
 
 /// Where two tensors differ: one line, and further facts.
@@ -238,11 +238,14 @@ fn differ(
         left /= size.max(1);
     }
     place.reverse();
-    let show =
-        |tensor: &TensorValue| match Domain::number(&Numbers::default(), tensor.cells[first], tensor.dtype) {
-            Number::Float(x) => format!("{x:?} (bits {:x})", tensor.cells[first]),
-            other => format!("{other:?}"),
-        };
+    let show = |tensor: &TensorValue| match Domain::number(
+        &Concrete::default(),
+        tensor.cells[first],
+        tensor.dtype,
+    ) {
+        Number::Float(x) => format!("{x:?} (bits {:x})", tensor.cells[first]),
+        other => format!("{other:?}"),
+    };
     let title = format!("{what} is not what the interpreter says, in {} of its elements", wrong.len());
     let mut facts = vec![format!("element {place:?} is {} when executed", show(theirs))];
     facts.push(match most {

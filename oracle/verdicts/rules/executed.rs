@@ -35,7 +35,7 @@ pub struct Clear {
 pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Executed {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
-        Err(why) => return (vec![(ValueMethod::Numbers, ValueResult::Unknown(why))], Clear::default()),
+        Err(why) => return (vec![(ValueMethod::Concrete, ValueResult::Unknown(why))], Clear::default()),
     };
     let options = Options { max_elements: limit, ..Options::default() };
     let before = std::slice::from_ref(&prepared.before);
@@ -44,17 +44,17 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
     let name = |place: &Place| subject(evidence.after.graph, place).0;
     let doubt = answers.doubt(name).filter(|_| !answers.reals && matches!(numbers, ValueResult::Equal(_)));
-    let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, ValueResult::Unknown))];
+    let mut results = vec![(ValueMethod::Concrete, doubt.map_or(numbers, ValueResult::Unknown))];
     if let Some(runs) = &answers.terms {
         let mut terms = prepared.answer(evidence, &answers, runs);
         // What terms say of races, unwritten memory and failures stands.
         if !question.agree {
-            terms.excuse_values("terms differ, which those of equal values may");
+            terms.excuse_values("provenance differs, as it may for equal values");
         }
         if let (ValueResult::Equal(_), Some(why)) = (&terms, &answers.reserved) {
             terms = ValueResult::Unknown(why.clone());
         }
-        results.push((ValueMethod::Terms, terms));
+        results.push((ValueMethod::Provenance, terms));
     }
     let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
     (results, Clear { believed: answers.are_clear(), equal: answers.are_equal(), as_reals })
@@ -125,7 +125,7 @@ impl<'e> Prepared<'e> {
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
         let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
-        if answers.reals && all.is_empty() && differences.is_empty() && before.domain == "numbers" {
+        if answers.reals && all.is_empty() && differences.is_empty() && before.domain == "concrete values" {
             return ValueResult::Equal(format!(
                 "{}, as real numbers: the same sums and products of the same calls (tested modulo a prime, not proved); \
                  bits may differ",

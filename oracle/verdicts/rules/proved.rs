@@ -5,7 +5,7 @@ use super::ranks::name_ranks;
 use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Evidence, Merge, cause};
 use crate::graph::{Graph, NodeId, Op};
-use crate::semantics::extents::{
+use crate::semantics::symbolic::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
     compare, compare_read, evaluate_from, payload_members,
 };
@@ -165,7 +165,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             ValueResult::Different(told)
         }
     };
-    ((ValueMethod::Extents, result), rewires)
+    ((ValueMethod::Symbolic, result), rewires)
 }
 
 /// What the proofs of all distinct graphs say, in one line: of which ranks, and no more.
@@ -197,7 +197,7 @@ pub(super) fn note(all: &[Evidence]) -> Option<String> {
         (0, Some((of, why)), _) => format!("not known{}: {why}", on(&of.own_ranks)),
         _ => format!("{different} differences{}", on(&ranks(|r| matches!(r, ValueResult::Different(_))))),
     };
-    Some(format!("values by {}: {text}", ValueMethod::Extents))
+    Some(format!("{}: {text}", ValueMethod::Symbolic))
 }
 
 /// For whom something is proved.

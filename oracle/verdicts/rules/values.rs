@@ -19,19 +19,19 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ValueMethod {
     /// Executed with real numbers on every rank.
-    Numbers,
+    Concrete,
     /// Executed with terms on every rank.
-    Terms,
+    Provenance,
     /// Proved symbolically, at full size.
-    Extents,
+    Symbolic,
 }
 
 impl fmt::Display for ValueMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ValueMethod::Numbers => "numbers",
-            ValueMethod::Terms => "terms",
-            ValueMethod::Extents => "extents",
+            ValueMethod::Concrete => "concrete values",
+            ValueMethod::Provenance => "provenance",
+            ValueMethod::Symbolic => "symbolic values",
         })
     }
 }
@@ -189,16 +189,16 @@ impl ValueEvidence {
 
     /// What the proof says.
     pub(super) fn proof(&self) -> Option<&ValueResult> {
-        self.results.iter().find(|(method, _)| *method == ValueMethod::Extents).map(|(_, result)| result)
+        self.results.iter().find(|(method, _)| *method == ValueMethod::Symbolic).map(|(_, result)| result)
     }
 
     /// A line for each way but the proof: what it compared, or why it did not.
     pub(super) fn notes_of_execution(&self) -> impl Iterator<Item = String> {
-        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Extents);
+        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
         executed.map(|(method, result)| match result {
-            ValueResult::Equal(what) => format!("values by {method}: {what}"),
-            ValueResult::Different(all) => format!("values by {method}: {} differences", all.len()),
-            ValueResult::Unknown(why) => format!("values by {method}: not known: {why}"),
+            ValueResult::Equal(what) => format!("{method}: {what}"),
+            ValueResult::Different(all) => format!("{method}: {} differences", all.len()),
+            ValueResult::Unknown(why) => format!("{method}: not known: {why}"),
         })
     }
 
@@ -244,19 +244,22 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 let own = || differences.iter().filter(|difference| difference.observed == observed);
                 elsewhere |= own().count() < differences.len();
                 let is_vetoed = |difference: &&ValueDifference| {
-                    let is_proof = *method == ValueMethod::Extents && difference.about == About::Values;
+                    let is_proof = *method == ValueMethod::Symbolic && difference.about == About::Values;
                     (values.clear.believed || values.clear.equal) && is_proof
                 };
                 if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
                     doubt = true;
-                    unknown.push(format!("{method}: {}, but numbers are equal in all trials", vetoed.found));
+                    unknown.push(format!(
+                        "{method}: {}, but the concrete values are equal in all trials",
+                        vetoed.found
+                    ));
                 }
                 for difference in own().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
                         .then(format!("before, {}", difference.expected))
                         .however(format!("after, {} (by {method})", difference.found));
-                    if *method != ValueMethod::Extents {
+                    if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }
                     finding.is_cause = difference.is_cause;

@@ -10,7 +10,7 @@ use crate::judge::partition::judge_partition;
 use crate::judge::{Options, Values, Verdict};
 use crate::ops::{Kind, Ops, shape};
 use crate::rules::partition::PartitionConfig;
-use crate::semantics::{self, Program, Terms};
+use crate::semantics::{self, Program, Provenance};
 
 fn faults(graph: &Graph) -> Vec<String> {
     let (ops, edges) = (Ops::of(graph), Edges::new(graph));
@@ -39,7 +39,7 @@ fn cases_are_valid_and_run() {
         let ops = Ops::of(&case.graph);
         let program = Program::new(&case.graph, &ops, &case.graph.world).unwrap();
         let options = semantics::Options::default();
-        let run = semantics::run(&[program], &case.graph.world, &Terms::default(), &options);
+        let run = semantics::run(&[program], &case.graph.world, &Provenance::default(), &options);
         let run = run.unwrap_or_else(|failure| panic!("case {index}: {failure}\n{case}"));
         assert!(run.hazards.is_empty(), "case {index}: {:?}\n{case}", run.hazards);
         PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();
@@ -180,7 +180,7 @@ fn grafts_of_real_graphs_are_valid() {
             assert!(new.is_empty(), "{name} {index}: {}", new.join("\n"));
             let case = Case::of_graph(graph);
             let (forward, backward) = naive::partition(&case.graph, nf, &again(&case));
-            let options = Options { values: Values::Extents, ..judging() };
+            let options = Options { values: Values::Symbolic, ..judging() };
             let judgement = judge_partition(&case.graph, &forward, &backward, &config, &options).unwrap();
             assert_eq!(judgement.verdict, Verdict::Sound, "{name} {index}\n{case}");
         }

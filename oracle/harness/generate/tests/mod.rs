@@ -8,7 +8,7 @@ use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::ops::{Collective, Ops, shape};
-use crate::semantics::{self, Failure, Leaf, Numbers, Program, Terms};
+use crate::semantics::{self, Concrete, Failure, Leaf, Program, Provenance};
 
 fn case(seed: u64, index: u64) -> Generated {
     super::case(&Config::default(), seed, index)
@@ -60,8 +60,8 @@ pub(super) fn execution_faults(graph: &Graph) -> Vec<String> {
     };
     let programs = std::slice::from_ref(&program);
     let options = semantics::Options { max_elements: 1 << 20, ..semantics::Options::default() };
-    let run = match semantics::run(programs, &world, &Numbers::default(), &options) {
-        Err(Failure::Refused { .. }) => semantics::run(programs, &world, &Terms::default(), &options),
+    let run = match semantics::run(programs, &world, &Concrete::default(), &options) {
+        Err(Failure::Refused { .. }) => semantics::run(programs, &world, &Provenance::default(), &options),
         other => other,
     };
     let run = match run {
@@ -99,7 +99,8 @@ fn other_orders_mean_the_same() {
         let run = |graph: &Graph| {
             let (ops, world) = (Ops::of(graph), graph.world.clone());
             let program = Program::new(graph, &ops, &world).unwrap();
-            semantics::run(&[program], &world, &Terms::default(), &semantics::Options::default()).unwrap()
+            semantics::run(&[program], &world, &Provenance::default(), &semantics::Options::default())
+                .unwrap()
         };
         let differences = semantics::compare(&run(graph), &run(&other));
         assert!(differences.is_empty(), "case {index}: {differences:?}\n{}", generated.clone().into_case());

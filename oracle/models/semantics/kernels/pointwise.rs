@@ -1,11 +1,11 @@
 //! Functions of corresponding elements: operands are broadcast, promoted to a common dtype, and computed with.
 
 use super::super::block::Block;
+use super::super::concrete::rounded;
 use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
 use super::super::number::{Number, range};
-use super::super::numbers::rounded;
 use super::super::program::{Step, stated};
 use super::super::promote::{Participant, promote_types, result_type};
 use super::super::rank::{Item, Rank};

@@ -60,7 +60,7 @@ fn all_gather_example() {
     sketches[0].give("x1", 0, Dtype::F32, &[10.0, 20.0, 30.0]);
     sketches[0].give("x0", 1, Dtype::F32, &[3.0, 4.0]);
     sketches[0].give("x1", 1, Dtype::F32, &[40.0, 50.0, 60.0]);
-    let run = run_per_rank(&sketches, &Numbers::default());
+    let run = run_per_rank(&sketches, &Concrete::default());
     assert_eq!(run.hazards, []);
     for rank in 0..2 {
         assert_eq!(values(&run, rank, 0), [1.0, 2.0, 3.0, 4.0]);
@@ -75,9 +75,9 @@ fn bucketed_gathers_equal_the_originals() {
     for ranks in [1, 2, 4] {
         let after: Vec<Sketch> = (0..ranks).map(|r| bucketed(ranks, i64::from(r))).collect();
         let before = gathers(ranks);
-        let (a, b) = (before.run(&Numbers::default()).unwrap(), run_per_rank(&after, &Numbers::default()));
+        let (a, b) = (before.run(&Concrete::default()).unwrap(), run_per_rank(&after, &Concrete::default()));
         assert_eq!(compare(&a, &b), []);
-        let (a, b) = (before.terms(), run_per_rank(&after, &Terms::default()));
+        let (a, b) = (before.terms(), run_per_rank(&after, &Provenance::default()));
         assert_eq!(compare(&a, &b), []);
     }
 }
@@ -86,7 +86,7 @@ fn bucketed_gathers_equal_the_originals() {
 #[test]
 fn a_slot_of_another_rank_is_found() {
     let after = [bucketed(2, 1), bucketed(2, 0)];
-    let run = run_per_rank(&after, &Terms::default());
+    let run = run_per_rank(&after, &Provenance::default());
     assert_eq!(compare(&gathers(2).terms(), &run).len(), 4);
     assert!(run.hazards.iter().all(|h| h.kind == HazardKind::InputUnderOutput));
     assert_eq!(run.hazards.len(), 2);
@@ -161,9 +161,9 @@ fn buckets_of_several_dtypes_keep_every_bit() {
     let w1 = before.wait(g1);
     before.output(&[w0, w1]);
     let after: Vec<Sketch> = (0..4).map(|r| multidtype(4, r)).collect();
-    let run = run_per_rank(&after, &Numbers::default());
-    assert_eq!(compare(&before.run(&Numbers::default()).unwrap(), &run), []);
-    assert_eq!(compare(&before.terms(), &run_per_rank(&after, &Terms::default())), []);
+    let run = run_per_rank(&after, &Concrete::default());
+    assert_eq!(compare(&before.run(&Concrete::default()).unwrap(), &run), []);
+    assert_eq!(compare(&before.terms(), &run_per_rank(&after, &Provenance::default())), []);
     assert!(values(&run, 0, 1).iter().any(|x| x.abs() > 255.0), "some element has to be rounded");
 }
 
@@ -232,7 +232,7 @@ fn poison_travels_to_other_ranks() {
         s
     };
     for late in [false, true] {
-        let run = run_per_rank(&[build(0, late), build(1, late)], &Terms::default());
+        let run = run_per_rank(&[build(0, late), build(1, late)], &Provenance::default());
         for rank in 0..2 {
             let poison = &tensor(&run, rank, 0).poison;
             assert_eq!(poison.iter().filter(|&&p| p).count(), if late { 4 } else { 0 });

@@ -141,7 +141,12 @@ fn per_rank(sketches: &[Sketch]) -> Result<Run, Failure> {
         .zip(&ops)
         .map(|(s, ops)| Program::new(&s.graph, ops, &s.world))
         .collect::<Result<Vec<_>, _>>()?;
-    run(&programs, &sketches[0].world, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default())
+    run(
+        &programs,
+        &sketches[0].world,
+        &Concrete { large_every: 0, ..Concrete::default() },
+        &Options::default(),
+    )
 }
 
 #[test]
@@ -240,8 +245,9 @@ fn gathers_and_scatters_into_buffers() {
     let before: Vec<f64> = {
         let ops = Ops::of(&s.graph);
         let program = Program::new(&s.graph, &ops, &s.world).unwrap();
-        let all = inputs(&program, 1, &Numbers { large_every: 0, ..Numbers::default() }, &Options::default())
-            .unwrap();
+        let all =
+            inputs(&program, 1, &Concrete { large_every: 0, ..Concrete::default() }, &Options::default())
+                .unwrap();
         match &all[1].value {
             Leaf::Tensor(tensor) => floats(tensor),
             _ => panic!(),
@@ -330,7 +336,7 @@ fn a_group_may_be_a_value_of_the_graph() {
     assert_eq!(values(&s.numbers(), 0, 0).len(), 4);
     // With several groups nothing says which one it is.
     s.group("other", &[&[0, 1]]);
-    assert!(matches!(s.run(&Numbers::default()), Err(Failure::Refused { .. })));
+    assert!(matches!(s.run(&Concrete::default()), Err(Failure::Refused { .. })));
     // Unless the value has the group's name.
     s.group("pg", &[&[1, 0]]);
     let run = s.numbers();
@@ -393,7 +399,7 @@ proptest! {
             s
         };
         let (before, after) = (build(false), build(true));
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         prop_assert_eq!(compare(&before.run(&numbers).unwrap(), &after.run(&numbers).unwrap()), []);
         prop_assert_eq!(compare(&before.terms(), &after.terms()), []);
     }
@@ -404,7 +410,7 @@ proptest! {
 fn negative_zeros_stay_negative() {
     let zero = u64::from((-0.0f32).to_bits());
     for op in [RankReduce::Sum, RankReduce::Avg, RankReduce::Max, RankReduce::Min] {
-        let all = Numbers::default().across_ranks(op, Dtype::F32, &[&[zero], &[zero]]);
+        let all = Concrete::default().across_ranks(op, Dtype::F32, &[&[zero], &[zero]]);
         assert_eq!(all, Ok(vec![zero]), "{op:?}");
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 #[test]
 fn splitting_and_joining_are_inverse() {
-    let numbers = Numbers::default();
+    let numbers = Concrete::default();
     for i in 0..1000 {
         let cell = mix(3, i);
         for bytes in [2u8, 4, 8] {
@@ -154,7 +154,7 @@ proptest! {
             all.push(next);
         }
         s.output(&all);
-        let (numbers, terms) = (s.run(&Numbers::default()).unwrap(), s.terms());
+        let (numbers, terms) = (s.run(&Concrete::default()).unwrap(), s.terms());
         prop_assert_eq!(&numbers.hazards, &terms.hazards);
         let mut seen = std::collections::BTreeMap::new();
         for rank in 0..2 {

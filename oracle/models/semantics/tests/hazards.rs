@@ -172,7 +172,7 @@ fn opaque_operators_spread_poison() {
     let run = s.terms();
     assert_eq!(tensor(&run, 0, 0).poison, [true; 4]);
     assert!(tensor(&run, 0, 1).poison.is_empty());
-    match s.run(&Numbers::default()) {
+    match s.run(&Concrete::default()) {
         Err(Failure::Refused { node, reason, .. }) => {
             assert_eq!(node, y);
             assert!(reason.contains("aten._softmax.default"), "{reason}");
@@ -199,7 +199,8 @@ fn a_deadlock_names_both_sides() {
     let ops: Vec<Ops> = sketches.iter().map(|s| Ops::of(&s.graph)).collect();
     let programs: Vec<Program> =
         sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
-    let failure = run(&programs, &sketches[0].world, &Terms::default(), &Options::default()).unwrap_err();
+    let failure =
+        run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
     let Failure::Stuck(waiting) = &failure else { panic!("{failure}") };
     let summary: Vec<(u32, &str, &[u32])> =
         waiting.iter().map(|w| (w.rank, w.group.as_str(), w.missing.as_slice())).collect();
@@ -225,7 +226,8 @@ fn a_rank_that_never_comes() {
     let ops: Vec<Ops> = sketches.iter().map(|s| Ops::of(&s.graph)).collect();
     let programs: Vec<Program> =
         sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
-    let failure = run(&programs, &sketches[0].world, &Terms::default(), &Options::default()).unwrap_err();
+    let failure =
+        run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
     assert_eq!(
         failure.to_string(),
         "stuck: rank 0 waits in node 2 for collective 1 (number 0 on group dp), which ranks [1] have not started"
@@ -257,7 +259,8 @@ fn members_that_disagree() {
         let ops: Vec<Ops> = sketches.iter().map(|s| Ops::of(&s.graph)).collect();
         let programs: Vec<Program> =
             sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
-        let failure = run(&programs, &sketches[0].world, &Terms::default(), &Options::default()).unwrap_err();
+        let failure =
+            run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
         let Failure::Mismatch(mismatch) = failure else { panic!("{failure}") };
         assert_eq!((mismatch.left.0, mismatch.right.0, mismatch.sequence), (0, 1, 0));
         assert_eq!(mismatch.reason, reason);

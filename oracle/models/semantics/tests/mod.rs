@@ -117,7 +117,7 @@ impl Sketch {
 
     /// Sets what an input holds on a rank.
     pub fn give(&mut self, name: &str, rank: u32, dtype: Dtype, values: &[f64]) {
-        let cells = values.iter().map(|&x| Numbers::default().constant(Number::Float(x), dtype)).collect();
+        let cells = values.iter().map(|&x| Concrete::default().constant(Number::Float(x), dtype)).collect();
         self.given.push(Given { name: name.to_string(), rank: Some(rank), cells });
     }
 
@@ -192,11 +192,11 @@ impl Sketch {
 
     /// Runs over Numbers without large inputs.
     pub fn numbers(&self) -> Run {
-        self.run(&Numbers { large_every: 0, ..Numbers::default() }).unwrap_or_else(|e| panic!("{e}"))
+        self.run(&Concrete { large_every: 0, ..Concrete::default() }).unwrap_or_else(|e| panic!("{e}"))
     }
 
     pub fn terms(&self) -> Run {
-        self.run(&Terms::default()).unwrap_or_else(|e| panic!("{e}"))
+        self.run(&Provenance::default()).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 
@@ -215,6 +215,6 @@ pub fn values(run: &Run, rank: usize, output: usize) -> Vec<f64> {
 
 pub fn floats(tensor: &TensorValue) -> Vec<f64> {
     let poison = |i: usize| tensor.poison.get(i).copied().unwrap_or(false);
-    let number = |cell| Numbers::default().number(cell, tensor.dtype).float();
+    let number = |cell| Concrete::default().number(cell, tensor.dtype).float();
     tensor.cells.iter().enumerate().map(|(i, &c)| if poison(i) { f64::NAN } else { number(c) }).collect()
 }

@@ -13,7 +13,7 @@ fn pair(target: &str, dtype: Dtype, x: &[f64], y: &[f64]) -> Result<Run, Failure
     s.give("y", 0, dtype, y);
     let z = s.call(target, list![a, b]);
     s.output(&[z]);
-    s.run(&Numbers::default())
+    s.run(&Concrete::default())
 }
 
 /// A number rounded to a float dtype.
@@ -126,7 +126,7 @@ proptest! {
                     let f = |op, a: u64, b: u64| {
                         let function = Pointwise::Binary(op, Number::Int(1), Rounding::True);
                         let operands = [Operand::Cells(&[a]), Operand::Cells(&[b])];
-                        Terms::default().pointwise(function, Dtype::F32, &operands, 1).unwrap()[0]
+                        Provenance::default().pointwise(function, Dtype::F32, &operands, 1).unwrap()[0]
                     };
                     prop_assert_eq!(z.cells[i], f(crate::ops::Binary::Sub, x.cells[i], y.cells[j]));
                     prop_assert_eq!(w.cells[i], f(crate::ops::Binary::Mul, y.cells[j], x.cells[i]));
@@ -225,7 +225,7 @@ fn in_place_results_take_the_dtype_of_their_destination() {
     let y = s.input("y", Dtype::F32, &[2]);
     let z = s.call("aten.add_.Tensor", list![x, y]);
     s.output(&[z]);
-    assert!(matches!(s.run(&Numbers::default()), Err(Failure::Raises { .. })));
+    assert!(matches!(s.run(&Concrete::default()), Err(Failure::Raises { .. })));
 }
 
 /// A number keeps its precision in a product and is rounded in a sum, as on PyTorch's CPU.

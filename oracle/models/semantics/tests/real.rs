@@ -23,14 +23,14 @@ fn disagreements(graph: &Graph) -> Result<Vec<String>, Failure> {
     // Terms of the larger graphs take seconds without optimisation.
     let max_elements = if cfg!(debug_assertions) { 1 << 20 } else { 1 << 24 };
     let options = Options { max_elements, ..Options::default() };
-    let domain = Terms::default();
+    let domain = Provenance::default();
     let ranks = world.ranks.unwrap_or(1);
     let share = options.max_elements / u64::from(ranks);
     if program.recorded_elements * u128::from(ranks) > u128::from(options.max_elements) {
         return Err(Failure::TooLarge { needs: program.recorded_elements, limit: options.max_elements });
     }
     let mut comm = Comm::new(&world);
-    let mut all: Vec<Rank<Terms>> =
+    let mut all: Vec<Rank<Provenance>> =
         (0..ranks).map(|r| Rank::new(r, &program, &domain, &options, share)).collect();
     for rank in &mut all {
         rank.begin(0)?;
@@ -88,7 +88,7 @@ fn single_calls_answer_as_pytorch_does() {
     let ops = Ops::of(&graph);
     let world = World { ranks: Some(1), groups: Vec::new() };
     let options = Options { max_elements: 1 << 30, ..Options::default() };
-    let domain = Numbers::default();
+    let domain = Concrete::default();
     let mut comm = Comm::new(&world);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -152,8 +152,9 @@ fn captured_graphs_equal_themselves() {
         let graph = read(&path);
         let (ops, world) = (Ops::of(&graph), world(&graph));
         let program = Program::new(&graph, &ops, &world).unwrap();
-        let go =
-            || run(std::slice::from_ref(&program), &world, &Terms::default(), &Options::default()).unwrap();
+        let go = || {
+            run(std::slice::from_ref(&program), &world, &Provenance::default(), &Options::default()).unwrap()
+        };
         assert_eq!(compare(&go(), &go()), [], "{}", path.display());
     }
 }

@@ -10,7 +10,7 @@ fn a_value_that_does_not_exist_yet() {
     let y = s.call("aten.relu.default", list![later]);
     let z = s.call("aten.relu.default", list![x]);
     s.output(&[y, z]);
-    let failure = s.run(&Numbers::default()).unwrap_err();
+    let failure = s.run(&Concrete::default()).unwrap_err();
     assert_eq!(failure, Failure::Undefined { rank: 0, node: y, input: Some(later) });
 }
 
@@ -24,7 +24,7 @@ fn arguments_that_do_not_fit() {
         let mut s = Sketch::new(1);
         let y = s.call("aten.relu.default", &args);
         s.output(&[y]);
-        match s.run(&Terms::default()).unwrap_err() {
+        match s.run(&Provenance::default()).unwrap_err() {
             Failure::Raises { node, reason: found, .. } => assert_eq!((node, found.as_str()), (y, reason)),
             other => panic!("{other}"),
         }
@@ -40,7 +40,7 @@ fn inputs_differ_by_rank_name_and_element_and_reach_past_rounding() {
         s.input(name, dtype, &[4096]);
     }
     s.output(&[NodeId(0), NodeId(1), NodeId(2), NodeId(3), NodeId(4)]);
-    let run = s.run(&Numbers::default()).unwrap();
+    let run = s.run(&Concrete::default()).unwrap();
     let different = |a: &[f64], b: &[f64]| a.iter().zip(b).filter(|(a, b)| a != b).count();
     assert!(different(&values(&run, 0, 0), &values(&run, 1, 0)) > 4000);
     assert!(different(&values(&run, 0, 0), &values(&run, 0, 1)) > 4000);
@@ -176,7 +176,7 @@ fn unknown_operators_are_effects() {
     assert_eq!(run.ranks[0].effects.len(), 2);
     assert_eq!(compare(&run, &build([0, 1]).terms()), []);
     assert_eq!(compare(&run, &build([1, 0]).terms()).len(), 4);
-    assert!(matches!(build([0, 1]).run(&Numbers::default()), Err(Failure::Refused { .. })));
+    assert!(matches!(build([0, 1]).run(&Concrete::default()), Err(Failure::Refused { .. })));
 }
 
 /// An operator without kernel that writes its argument gives it a value of its own.
@@ -218,19 +218,19 @@ fn too_large_is_refused_before_anything_is_allocated() {
     let mut s = Sketch::new(4);
     let x = s.input("x", Dtype::F32, &[1 << 20, 1 << 12]);
     s.output(&[x]);
-    let failure = s.run(&Numbers::default()).unwrap_err();
+    let failure = s.run(&Concrete::default()).unwrap_err();
     assert_eq!(failure.to_string(), "refused: the graph needs 17179869184 elements, the limit is 16777216");
     // Sizes that only the run knows are caught on the way.
     let mut s = Sketch::new(1);
     let e = s.call("aten.empty.memory_format", list![[1i64 << 40]]);
     s.output(&[e]);
-    assert!(matches!(s.run(&Numbers::default()), Err(Failure::Refused { .. })));
+    assert!(matches!(s.run(&Concrete::default()), Err(Failure::Refused { .. })));
     let mut s = Sketch::new(1);
     let e = s.call("aten.full.default", list![[1], 1]);
     let big = s.call("aten.expand.default", list![e, [1i64 << 40]]);
     let sum = s.call("aten.sum.default", list![big]);
     s.output(&[sum]);
-    assert!(matches!(s.run(&Numbers::default()), Err(Failure::Refused { .. })));
+    assert!(matches!(s.run(&Concrete::default()), Err(Failure::Refused { .. })));
 }
 
 #[test]
@@ -239,10 +239,10 @@ fn worlds_that_do_not_fit() {
     let x = s.input("x", Dtype::F32, &[2]);
     s.output(&[x]);
     s.world.groups[0].instances.clear();
-    let failure = s.run(&Numbers::default()).unwrap_err();
+    let failure = s.run(&Concrete::default()).unwrap_err();
     assert_eq!(failure.to_string(), "refused: process group \"dp\" does not list its ranks");
     s.world.groups[0].instances = vec![vec![0, 0]];
-    assert!(matches!(s.run(&Numbers::default()), Err(Failure::World { .. })));
+    assert!(matches!(s.run(&Concrete::default()), Err(Failure::World { .. })));
     // A collective on a group that this rank is not in.
     let mut s = Sketch::new(3);
     s.group("pair", &[&[0, 1]]);
@@ -250,7 +250,7 @@ fn worlds_that_do_not_fit() {
     let g = s.call("_c10d_functional.all_gather_into_tensor.default", list![x, 2, "pair"]);
     s.wait(g);
     s.output(&[x]);
-    match s.run(&Numbers::default()).unwrap_err() {
+    match s.run(&Concrete::default()).unwrap_err() {
         Failure::Raises { rank, reason, .. } => {
             assert_eq!((rank, reason.as_str()), (Some(2), "rank 2 is not in process group \"pair\""));
         }
@@ -278,7 +278,7 @@ fn sizes_follow_from_the_inputs() {
     s.output(&[e]);
     s.give("x", 0, Dtype::I64, &[3.0]);
     assert_eq!(values(&s.numbers(), 0, 0), [1.0; 3]);
-    match s.run(&Terms::default()).unwrap_err() {
+    match s.run(&Provenance::default()).unwrap_err() {
         Failure::Refused { reason, .. } => assert_eq!(reason, "a size or index depends on data"),
         other => panic!("{other}"),
     }

@@ -1,9 +1,9 @@
-//! The kernels of the host: the arithmetic of [`Numbers`] over bytes.
+//! The kernels of the host: the arithmetic of [`Concrete`] over bytes.
 
 use crate::gpu::plan::{Arithmetic, Function, Kernel, View};
 use crate::graph::Dtype;
 use crate::ops::{Binary, Unary};
-use crate::semantics::{Domain, MatmulSize, Number, Numbers, Operand, Pointwise, Rounding, Trouble};
+use crate::semantics::{Concrete, Domain, MatmulSize, Number, Operand, Pointwise, Rounding, Trouble};
 
 /// The bytes of a view's elements in row-major order. What lies outside of `memory` counts as zero.
 pub fn gather(memory: &[u8], base: usize, view: &View) -> Vec<u8> {
@@ -38,7 +38,7 @@ pub fn compute(
     to: &View,
     before: Vec<u8>,
 ) -> Result<Vec<u8>, String> {
-    let numbers = Numbers { large_every: 0, ..Numbers::default() };
+    let numbers = Concrete { large_every: 0, ..Concrete::default() };
     let trouble = |trouble: Trouble| match trouble {
         Trouble::Refuse(reason) | Trouble::Raise(reason) => reason,
         other => format!("{other:?}"),

@@ -429,7 +429,7 @@ pub fn description() -> Description {
     Description {
         device: "host".to_string(),
         driver: "none".to_string(),
-        kernels: "Numbers".to_string(),
+        kernels: "Concrete".to_string(),
         granularity: GRANULARITY,
     }
 }

@@ -31,7 +31,7 @@ use crate::graph::Graph;
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::semantics::observe::{Observed, observe};
-use crate::semantics::{Numbers, Options as RunOptions, Program};
+use crate::semantics::{Concrete, Options as RunOptions, Program};
 
 /// What a smoke run does.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,7 +113,7 @@ pub fn with_plan<T>(
         return Err(format!("it needs {needs} elements, the limit is {}", options.max_elements));
     }
     let given = small_inputs(&programs, ranks, options.seed).map_err(|failure| failure.to_string())?;
-    let domain = Numbers { seed: options.seed, large_every: 0, ..Numbers::default() };
+    let domain = Concrete { seed: options.seed, large_every: 0, ..Concrete::default() };
     // A replay executes each node once more, beside everything that the run has made.
     let run =
         RunOptions { given, max_elements: options.max_elements.saturating_mul(4), ..RunOptions::default() };

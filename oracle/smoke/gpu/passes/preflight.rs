@@ -8,7 +8,7 @@ use crate::gpu::host::kernels;
 use crate::gpu::plan::{Arithmetic, Function, Kernel, Launch, Part, View};
 use crate::gpu::report::{Finding, Kind, PassReport};
 use crate::graph::{Dtype, NodeId};
-use crate::semantics::{Dims, Domain, Numbers, RankReduce};
+use crate::semantics::{Concrete, Dims, Domain, RankReduce};
 
 /// Checks a device before any plan runs on it.
 ///
@@ -136,7 +136,7 @@ fn test(
 
 /// Values past what the dtype holds exactly, and fractions.
 fn content(dtype: Dtype, key: u64, count: usize) -> Vec<u8> {
-    let numbers = Numbers { seed: 77, large_every: 3, ..Numbers::default() };
+    let numbers = Concrete { seed: 77, large_every: 3, ..Concrete::default() };
     let size = dtype.itemsize() as usize;
     let third = |cell: u64, at: usize| match dtype {
         Dtype::F32 if at % 2 == 1 => u64::from((f32::from_bits(cell as u32) / 3.0).to_bits()),

@@ -1,7 +1,7 @@
 //! Input values: small integers that are never zero, so that sums are exact and nothing is hidden by a zero.
 
 use crate::graph::Dtype;
-use crate::semantics::{Domain, Failure, Given, Leaf, Number, Numbers, Options, Program, inputs};
+use crate::semantics::{Concrete, Domain, Failure, Given, Leaf, Number, Options, Program, inputs};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 /// # Errors
 /// As [`inputs`].
 pub fn small_inputs(programs: &[Program], ranks: u32, seed: u64) -> Result<Vec<Given>, Failure> {
-    let domain = Numbers { seed, large_every: 0, ..Numbers::default() };
+    let domain = Concrete { seed, large_every: 0, ..Concrete::default() };
     let options = Options::default();
     let mut given = Vec::new();
     for rank in 0..ranks {
@@ -26,7 +26,7 @@ pub fn small_inputs(programs: &[Program], ranks: u32, seed: u64) -> Result<Vec<G
     Ok(given)
 }
 
-fn small(domain: &Numbers, word: u64, dtype: Dtype) -> u64 {
+fn small(domain: &Concrete, word: u64, dtype: Dtype) -> u64 {
     let magnitude = (word >> 33) as i64 % 3 + 1;
     let negative = word >> 32 & 1 == 1;
     match dtype {

@@ -214,8 +214,8 @@ fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judg
 
 fn asked(options: &Options) -> AskedValues {
     AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Extents | Values::Agree),
-        execute: !matches!(options.values, Values::Extents | Values::Off),
+        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
+        execute: !matches!(options.values, Values::Symbolic | Values::Off),
         only_in_doubt: options.values == Values::ProofFirst,
         both: matches!(options.values, Values::Execute | Values::Agree),
         agree: options.values == Values::Agree,

@@ -17,7 +17,7 @@ use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::rules::ValueMethod;
-use crate::semantics::extents::{self, Arena, Comparison, Limits, What};
+use crate::semantics::symbolic::{self, Arena, Comparison, Limits, What};
 use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
 
 /// Ranks that are executed at most.
@@ -85,7 +85,7 @@ impl PartitionValues {
                     (&joint, &composed)
                 }
                 Err(why) => {
-                    this.results.push((ValueMethod::Extents, Compared::Unknown(why)));
+                    this.results.push((ValueMethod::Symbolic, Compared::Unknown(why)));
                     return this;
                 }
             },
@@ -95,7 +95,7 @@ impl PartitionValues {
         if asked.prove {
             let proof;
             (proof, hazards) = prove(pair, (&ops.0, &ops.1));
-            this.results.push((ValueMethod::Extents, proof));
+            this.results.push((ValueMethod::Symbolic, proof));
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
         if asked.execute && !(asked.only_in_doubt && is_known) {
@@ -114,9 +114,9 @@ impl PartitionValues {
     /// Differences of values that extents find do not count; the `hazards` among them do.
     fn excuse_proof(&mut self, hazards: Vec<(String, Vec<String>)>) {
         for (method, result) in &mut self.results {
-            if let (ValueMethod::Extents, Compared::Different(all)) = (*method, &*result) {
+            if let (ValueMethod::Symbolic, Compared::Different(all)) = (*method, &*result) {
                 let what = all.first().map_or("values differ", |(text, _)| text);
-                let why = format!("{what}, but numbers are equal in all trials");
+                let why = format!("{what}, but the concrete values are equal in all trials");
                 self.excused = true;
                 *result = match hazards.is_empty() {
                     true => Compared::Unknown(why),
@@ -128,7 +128,7 @@ impl PartitionValues {
 
     /// What structure or extents prove: that all is equal, or what extents prove to differ, or nothing.
     pub(super) fn proof(&self) -> Option<&Compared> {
-        let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Extents);
+        let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Symbolic);
         let proofs: Vec<&Compared> = self.structure.iter().chain(proofs.map(|(_, result)| result)).collect();
         let is = |wanted: fn(&Compared) -> bool| proofs.iter().copied().find(|&proof| wanted(proof));
         is(|proof| matches!(proof, Compared::Equal(_)))
@@ -156,8 +156,7 @@ impl PartitionValues {
             Compared::Unknown(why) => format!("not known: {why}"),
         };
         let structure = self.structure.iter().map(|result| format!("values by structure: {}", words(result)));
-        let others =
-            self.results.iter().map(|(method, result)| format!("values by {method}: {}", words(result)));
+        let others = self.results.iter().map(|(method, result)| format!("{method}: {}", words(result)));
         structure.chain(others).collect()
     }
 }
@@ -292,10 +291,10 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
 /// Evaluates both symbolically, at full size, for one generic rank. Of what differs, the hazards once more by themselves.
 fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, Vec<String>)>) {
     let mut arena = Arena::new(&pair.0.world, Limits::DEFAULT);
-    let old = extents::evaluate(&mut arena, pair.0, ops.0);
-    let new = extents::evaluate(&mut arena, pair.1, ops.1);
+    let old = symbolic::evaluate(&mut arena, pair.0, ops.0);
+    let new = symbolic::evaluate(&mut arena, pair.1, ops.1);
     let mut hazards = Vec::new();
-    let compared = match extents::compare(&mut arena, &old, &new) {
+    let compared = match symbolic::compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => Compared::Equal(format!(
             "proved at full size for every rank that runs these parts: {} outputs, {} inputs and {} effects are equal",
             counts.outputs, counts.mutations, counts.effects
@@ -305,8 +304,8 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, V
             let name = |id: NodeId| pair.1.name(id).to_string();
             let first = differences.first.iter().map(|d| (d.text.clone(), vec![name(d.after)]));
             let certain = differences.all.iter().filter(|difference| difference.certain);
-            let tell = |difference: &extents::Difference| (difference.text.clone(), Vec::new());
-            let is_hazard = |difference: &&extents::Difference| matches!(difference.what, What::Hazard(_));
+            let tell = |difference: &symbolic::Difference| (difference.text.clone(), Vec::new());
+            let is_hazard = |difference: &&symbolic::Difference| matches!(difference.what, What::Hazard(_));
             hazards = certain.clone().filter(is_hazard).map(tell).take(TOLD).collect();
             Compared::Different(first.chain(certain.map(tell)).take(TOLD).collect())
         }
@@ -321,7 +320,7 @@ fn execute(
     limit: u64,
     question: Question,
 ) -> (Vec<(ValueMethod, Compared)>, bool) {
-    let unknown = |why: String| (vec![(ValueMethod::Numbers, Compared::Unknown(why))], false);
+    let unknown = |why: String| (vec![(ValueMethod::Concrete, Compared::Unknown(why))], false);
     let Some(world) = pair.0.world.assume_mesh() else {
         return unknown("the world has too many ranks".into());
     };
@@ -339,18 +338,18 @@ fn execute(
     let answers = Pair { before, after, world: &world, options: &options }.ask(question);
     let numbers = answer(pair.1, &answers, &answers.numbers);
     let doubt = answers.doubt(place_words).filter(|_| matches!(numbers, Compared::Equal(_)));
-    let mut results = vec![(ValueMethod::Numbers, doubt.map_or(numbers, Compared::Unknown))];
+    let mut results = vec![(ValueMethod::Concrete, doubt.map_or(numbers, Compared::Unknown))];
     if let Some(runs) = &answers.terms {
         let terms = match answer(pair.1, &answers, runs) {
             Compared::Different(_) if !question.agree && runs.is_ok() => {
-                Compared::Unknown("terms differ, which those of equal values may".into())
+                Compared::Unknown("provenance differs, as it may for equal values".into())
             }
             Compared::Equal(_) if answers.reserved.is_some() => {
                 Compared::Unknown(answers.reserved.clone().unwrap_or_default())
             }
             terms => terms,
         };
-        results.push((ValueMethod::Terms, terms));
+        results.push((ValueMethod::Provenance, terms));
     }
     (results, answers.are_clear())
 }

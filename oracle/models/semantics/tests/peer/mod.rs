@@ -134,7 +134,7 @@ impl Cases {
     /// Like [`Cases::done`]; a difference of up to `absolute` is allowed as well.
     fn near(&mut self, name: String, mut s: Sketch, outputs: &[NodeId], ulps: u32, absolute: f64) {
         s.output(outputs);
-        let domain = Numbers::default();
+        let domain = Concrete::default();
         let mut text = Vec::new();
         crate::format::json::write(&s.graph, &mut text).unwrap();
         let graph = String::from_utf8(text).unwrap();

@@ -222,7 +222,7 @@ impl<'g> Evaluation<'g> {
         content: ValueId,
     ) -> Result<ValueId, Reason> {
         if self.is_symbolic(tensor) {
-            return Ok(super::symbolic::shown(arena, tensor, content));
+            return Ok(super::dynamic::shown(arena, tensor, content));
         }
         let stored = self.storages[tensor.storage as usize].dtype;
         let content = arena.retyped(content, stored, tensor.dtype)?;

@@ -13,17 +13,17 @@
 //! Inputs are integer-valued and distinct per rank. Fifteen elements of sixteen are at most 255 in magnitude (8 for
 //! the 8-bit floats), never 0: every float dtype holds them exactly, f32 sums of 2^16 of them are exact, and so are
 //! dot products of length 2^8. The sixteenth is past 2^8, 2^11 or 2^24 in turn, and odd where the dtype can hold
-//! that: the values that bf16, f16 and f32 have to round. [`Numbers::large_every`] changes the share, 0 is never.
+//! that: the values that bf16, f16 and f32 have to round. [`Concrete::large_every`] changes the share, 0 is never.
 //!
 //! Such numbers find what is rounded too early or added in another order, but leave every float's range within some
-//! layers of a network. [`Numbers::near`] gives floats of one magnitude, as trained networks have, with as many bits as
+//! layers of a network. [`Concrete::near`] gives floats of one magnitude, as trained networks have, with as many bits as
 //! the dtype holds: they stay finite and distinct through deep chains, functions such as the exponential do not
 //! saturate, and roundings show.
 //!
 //! # Operators without kernel
 //!
 //! They are refused, by name: other executors compute what the oracle does not. Between two graphs they need not be
-//! known. With [`Numbers::draws_functions`] each is a function drawn at random: its elements are those of an input
+//! known. With [`Concrete::draws_functions`] each is a function drawn at random: its elements are those of an input
 //! whose key is a hash of the operator and of the values of its arguments. Equal arguments give equal results, others
 //! give others, and nothing is said of what the operator computes. Random operators that nobody models are drawn in
 //! the same way, by the key of the draw. What such numbers prove: [`trials`](super::trials).
@@ -47,7 +47,7 @@ use function::Real;
 
 /// The domain of numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Numbers {
+pub struct Concrete {
     /// Changes all inputs and draws.
     pub seed: u64,
     /// One input element in so many is large; 0 for none.
@@ -58,9 +58,9 @@ pub struct Numbers {
     pub draws_functions: bool,
 }
 
-impl Default for Numbers {
-    fn default() -> Numbers {
-        Numbers { seed: 0, large_every: 16, near: None, draws_functions: false }
+impl Default for Concrete {
+    fn default() -> Concrete {
+        Concrete { seed: 0, large_every: 16, near: None, draws_functions: false }
     }
 }
 
@@ -120,22 +120,22 @@ pub(super) fn is_finite(cell: u64, dtype: Dtype) -> bool {
     }
 }
 
-impl Numbers {
+impl Concrete {
     /// The numbers of trial `n` of two graphs against each other. Those of the first one are large; the others are near
     /// powers of two, of which one or another suits the depth and the functions of a graph.
-    pub fn of_trial(n: u32) -> Numbers {
+    pub fn of_trial(n: u32) -> Concrete {
         let near = n.checked_sub(1).map(|i| [-3, -1, -5, 0][i as usize % 4]);
-        Numbers { seed: u64::from(n), near, draws_functions: true, ..Numbers::default() }
+        Concrete { seed: u64::from(n), near, draws_functions: true, ..Concrete::default() }
     }
 
     /// From here on numbers are small, and some are 0.
     const SMALL: i32 = -40;
 
     /// The numbers of trials at the ends of what dtypes hold, and what they are called.
-    pub(super) fn at_the_ends() -> [(Numbers, &'static str); 4] {
+    pub(super) fn at_the_ends() -> [(Concrete, &'static str); 4] {
         let all =
-            [(Numbers::SMALL, "small"), (64, "large"), (i32::MIN, "very small"), (i32::MAX, "very large")];
-        all.map(|(near, what)| (Numbers { near: Some(near), ..Numbers::of_trial(1) }, what))
+            [(Concrete::SMALL, "small"), (64, "large"), (i32::MIN, "very small"), (i32::MAX, "very large")];
+        all.map(|(near, what)| (Concrete { near: Some(near), ..Concrete::of_trial(1) }, what))
     }
 
     /// The number that an input element holds before its dtype is considered.
@@ -146,7 +146,7 @@ impl Numbers {
         let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
         let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
         // Zeros of both signs are among small numbers.
-        if near <= Numbers::SMALL && (hash >> 1).is_multiple_of(8) {
+        if near <= Concrete::SMALL && (hash >> 1).is_multiple_of(8) {
             return sign * 0.0;
         }
         // As far as the dtype goes.
@@ -194,9 +194,9 @@ impl Numbers {
     }
 }
 
-impl Domain for Numbers {
+impl Domain for Concrete {
     fn name(&self) -> &'static str {
-        "numbers"
+        "concrete values"
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {

@@ -318,7 +318,7 @@ impl Arena {
 mod tests {
     use super::*;
     use crate::graph::{Dtype, World};
-    use crate::semantics::extents::Limits;
+    use crate::semantics::symbolic::Limits;
 
     #[test]
     fn operands_are_written_as_before() {

@@ -3,7 +3,7 @@
 use super::support::{compared, files, read, recorded};
 use graph_oracle::ops::Ops;
 use graph_oracle::passes::bucketing::{Config, Mode, bucket};
-use graph_oracle::semantics::extents::{
+use graph_oracle::semantics::symbolic::{
     Arena, Comparison, Limits, Verdict, compare, evaluate, payload_members, rewired,
 };
 use std::path::Path;

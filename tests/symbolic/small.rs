@@ -1,7 +1,7 @@
 //! Hand-built graphs: what each kind of operator does to runs, and what is noticed on the way.
 
 use super::support::{assert_convicted, assert_equal, compared, convicted, graph, hazards, judge, outputs};
-use graph_oracle::semantics::extents::Comparison;
+use graph_oracle::semantics::symbolic::Comparison;
 
 /// The worked example of spec/bucketing.md 3.2: two gathers on two ranks.
 #[test]

@@ -4,7 +4,7 @@ use super::support::{compared, files};
 use graph_oracle::case::{Expectation, Expected, Subject};
 use graph_oracle::format::text;
 use graph_oracle::ops::shape::complete;
-use graph_oracle::semantics::extents::Comparison;
+use graph_oracle::semantics::symbolic::Comparison;
 use std::path::Path;
 
 /// Rules whose violation shows in the values of the case.

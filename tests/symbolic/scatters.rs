@@ -1,7 +1,7 @@
 //! Merged collectives that are packed wrongly, on few and on many ranks, small and at full size: each must be convicted.
 
 use super::support::{assert_convicted, assert_equal, graph, judge};
-use graph_oracle::semantics::extents::Comparison;
+use graph_oracle::semantics::symbolic::Comparison;
 
 /// A bucket: how many ranks, what is done, and the members, rows of a rank and columns.
 struct Bucket<'a> {

@@ -2,7 +2,7 @@
 
 use super::support::{assert_convicted, compared, convicted, read, recorded};
 use graph_oracle::graph::{Editor, Graph, NodeId, Value};
-use graph_oracle::semantics::extents::Comparison;
+use graph_oracle::semantics::symbolic::Comparison;
 
 struct Pair {
     before: Graph,

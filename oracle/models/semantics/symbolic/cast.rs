@@ -128,7 +128,7 @@ fn keeps(from: Dtype, to: Dtype) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::semantics::{Domain, Numbers};
+    use crate::semantics::{Concrete, Domain};
 
     /// Cells of a dtype: all of 8 bits, every thirteenth of 16; else many, among them what lies between two numbers
     /// of each smaller format, and next to that.
@@ -140,7 +140,7 @@ mod tests {
         if bits <= 16 {
             return (0..1 << bits).step_by(if bits == 16 { 13 } else { 1 }).collect();
         }
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         let (mut state, mut cells) = (1u64, Vec::new());
         let mut next = || {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -174,7 +174,7 @@ mod tests {
 
     /// Cells that two casts and the one make different numbers of.
     fn differ(from: Dtype, middle: Dtype, to: Dtype, cells: &[u64]) -> usize {
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         let cast = |cells: &[u64], from, to| numbers.cast(cells, from, to).unwrap();
         let one = cast(cells, from, to);
         let two = cast(&cast(cells, from, middle), middle, to);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn integers_of_a_small_float_come_back() {
         use Dtype::*;
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         let (mut told, mut kept) = (Vec::new(), 0);
         for first in [F8E4M3, F8E5M2, F16, BF16] {
             let finite =
@@ -226,7 +226,7 @@ mod tests {
     fn floats_that_keep_an_integer_stand_for_each_other() {
         use Dtype::*;
         let integers = || real().filter(|dtype| dtype.class() == DtypeClass::Int);
-        let numbers = Numbers::default();
+        let numbers = Concrete::default();
         let mut told = Vec::new();
         for from in integers() {
             let cells = cells(from);

@@ -2,7 +2,7 @@
 //! other inputs is.
 
 use super::support::{assert_convicted, assert_equal, judge};
-use graph_oracle::semantics::extents::Comparison;
+use graph_oracle::semantics::symbolic::Comparison;
 
 const HEAD: &str = "x = input: f32[4, 4]\ny = input: f32[4, 4]\nz = input: f32[4, 4]\nb = input: f32[4]\n";
 

@@ -1,13 +1,13 @@
 //! The machine that an evaluation runs on: storages, windows on them, collectives in flight.
 
 use super::arena::{Arena, NOTHING};
+use super::dynamic;
 use super::evaluation::{Evaluation, Produced, Storage, Tensor};
 use super::hazard::{Hazard, HazardKind};
 use super::key::Words;
 use super::layout;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
-use super::symbolic;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
 use crate::ops::{Kind, OpInfo, Ops, by_target};
 
@@ -292,7 +292,7 @@ impl Machine<'_, '_> {
         let storage = &self.eval.storages[tensor.storage as usize];
         let (content, stored) = (storage.content, storage.dtype);
         if self.is_symbolic(tensor) {
-            return Ok(symbolic::written(self.arena, tensor, content, value));
+            return Ok(dynamic::written(self.arena, tensor, content, value));
         }
         let (sizes, strides) = (self.eval.sizes(tensor), self.eval.strides(tensor));
         let count = layout::numel(sizes).ok_or(Reason::Overflow)?;

@@ -141,7 +141,7 @@ impl Format for C64 {
 macro_rules! with_integer {
     ($dtype:expr, $format:ident => $body:expr, else $other:expr) => {{
         use $crate::graph::Dtype;
-        use $crate::semantics::numbers::format;
+        use $crate::semantics::concrete::format;
         match $dtype {
             Dtype::I64 => {
                 type $format = format::I64;
@@ -188,7 +188,7 @@ macro_rules! with_integer {
 macro_rules! with_float {
     ($dtype:expr, $format:ident => $body:expr, else $other:expr) => {{
         use $crate::graph::Dtype;
-        use $crate::semantics::numbers::format;
+        use $crate::semantics::concrete::format;
         match $dtype {
             Dtype::F64 => {
                 type $format = format::F64;

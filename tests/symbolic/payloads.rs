@@ -4,7 +4,7 @@ use super::support::graph;
 use graph_oracle::graph::Graph;
 use graph_oracle::ops::Ops;
 use graph_oracle::passes::bucketing::{Config, bucket};
-use graph_oracle::semantics::extents::{
+use graph_oracle::semantics::symbolic::{
     Arena, Limits, PayloadIndex, Payloads, Verdict, evaluate, payload_members, rewired,
 };
 

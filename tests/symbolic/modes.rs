@@ -59,7 +59,7 @@ fn gathers_in_every_mode() {
             assert!(launches(&after) < launches(&before), "{mode}: nothing was bucketed");
             let comparison = compared(&before, &after);
             assert!(
-                matches!(comparison, graph_oracle::semantics::extents::Comparison::Equal(_)),
+                matches!(comparison, graph_oracle::semantics::symbolic::Comparison::Equal(_)),
                 "{ranks} {mode}: {comparison:#?}"
             );
         }
@@ -174,7 +174,7 @@ fn two_axes() {
     assert_equal(&compared(&make("tp", "dp"), &make("tp", "dp")));
     assert!(!matches!(
         compared(&make("tp", "dp"), &make("dp", "tp")),
-        graph_oracle::semantics::extents::Comparison::Equal(_)
+        graph_oracle::semantics::symbolic::Comparison::Equal(_)
     ));
 }
 

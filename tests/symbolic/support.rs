@@ -4,7 +4,7 @@ use graph_oracle::files;
 use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
 use graph_oracle::ops::Ops;
-use graph_oracle::semantics::extents::{
+use graph_oracle::semantics::symbolic::{
     Arena, Comparison, Evaluation, Limits, OutputValue, compare, evaluate,
 };
 use std::path::{Path, PathBuf};

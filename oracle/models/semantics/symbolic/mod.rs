@@ -1,4 +1,4 @@
-//! Extents.
+//! Symbolic values.
 
 mod algebra;
 mod arena;
@@ -7,6 +7,7 @@ mod cast;
 mod communication;
 mod compare;
 mod dependence;
+mod dynamic;
 mod element;
 mod evaluate;
 mod evaluation;
@@ -33,7 +34,6 @@ mod run;
 mod same;
 mod seen;
 mod source;
-mod symbolic;
 mod topology;
 mod value;
 mod views;

@@ -26,17 +26,17 @@
 //! be equal values. An index or a size that follows from data is not known, so operators that select by data are
 //! uninterpreted, and sizes that depend on data are refused.
 
+use super::concrete;
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
 use super::hash::{mix, words};
 use super::identity::{NEUTRAL, is_neutral, written};
 use super::number::Number;
-use super::numbers;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 
 /// The domain of terms.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
+pub struct Provenance {
     /// Changes all inputs.
     pub seed: u64,
 }
@@ -98,7 +98,7 @@ fn scalar(number: Number, dtype: Dtype) -> u64 {
     mix(start(Kind::Scalar, dtype as u64), number.key())
 }
 
-impl Terms {
+impl Provenance {
     /// The elements of one operand, where the other one changes none of them: a number, or a constant in every element.
     fn kept(
         &self,
@@ -125,9 +125,9 @@ impl Terms {
     }
 }
 
-impl Domain for Terms {
+impl Domain for Provenance {
     fn name(&self) -> &'static str {
-        "terms"
+        "provenance"
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
@@ -146,7 +146,7 @@ impl Domain for Terms {
     fn constant(&self, number: Number, dtype: Dtype) -> u64 {
         match number {
             Number::Term(term) => words(start(Kind::Item, dtype as u64), [term]),
-            number => words(start(Kind::Constant, dtype as u64), [numbers::cell(number, dtype)]),
+            number => words(start(Kind::Constant, dtype as u64), [concrete::cell(number, dtype)]),
         }
     }
 
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn splitting_is_undone_by_joining_and_by_nothing_else() {
-        let domain = Terms::default();
+        let domain = Provenance::default();
         for i in 0..1000 {
             let cell = mix(1, i);
             for bytes in [2, 4, 8] {
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn terms_tell_operators_constants_and_order_apart() {
         use super::super::domain::Rounding;
-        let domain = Terms::default();
+        let domain = Provenance::default();
         let (a, b) = ([7u64], [9u64]);
         let (x, y) = (Operand::Cells(&a), Operand::Cells(&b));
         let binary = |op, alpha, operands: [Operand; 2]| {
