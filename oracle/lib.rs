@@ -72,7 +72,7 @@ pub mod cli;
 pub mod fuzzing;
 
 pub use harness::{campaign, candidates, edits, files, generate, reduce, stop};
-pub use ir::{analysis, case, format, graph, limits, ops};
+pub use ir::{analysis, case, expression, format, graph, limits, ops};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;
 pub use smoke::gpu;

@@ -36,4 +36,5 @@ mod sweep;
 mod symbolic;
 mod terminal;
 mod text_format;
+mod traces;
 mod worker;

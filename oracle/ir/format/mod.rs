@@ -1,11 +1,13 @@
 //! How graphs and cases are written down: exchange JSON, text, pictures.
 
 pub mod dot;
+pub mod fx;
 pub mod json;
 mod picture;
 mod places;
 pub mod svg;
 pub mod text;
+pub mod torch_trace;
 mod window;
 
 pub use places::{Places, Spot};

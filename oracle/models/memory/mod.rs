@@ -21,7 +21,6 @@
 //! operators are not looked into.
 
 pub mod difference;
-pub mod expression;
 pub mod ledger;
 pub mod profile;
 pub mod replay;

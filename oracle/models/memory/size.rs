@@ -6,7 +6,7 @@
 //! (`ShapeEnv.optimization_hint`) and 0 for a whole count in the scheduler. Nothing is assumed silently: who asks
 //! learns whether a size rests on an assumption, and without one it has no size.
 
-use super::expression::evaluate;
+use crate::expression::evaluate;
 use crate::graph::{Dim, Graph, Tensor};
 use rustc_hash::FxHashMap;
 

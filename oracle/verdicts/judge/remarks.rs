@@ -3,9 +3,9 @@
 
 use super::Judgement;
 use crate::case::{Case, PassConfig};
+use crate::expression::evaluate;
 use crate::format::Spot;
 use crate::graph::{Expr, Graph, bound_of};
-use crate::memory::expression::evaluate;
 use crate::rules::partition::RECOMPUTE_TAGS;
 use std::fmt;
 

@@ -1,0 +1,189 @@
+//! Printed FX graphs: the text that `GraphModule.print_readable` writes, as in TORCH_TRACE artifacts, TORCH_LOGS and
+//! `fx_graph_runnable.py`.
+//!
+//! # The idea
+//!
+//! The text is Python. It is read as a module with its sub-modules (`module.rs`, `python.rs`), nodes are made of its
+//! statements (`build.rs`), and results of annotations and operators (`results.rs`). What the text does not say is not
+//! made up: it is unknown, and [`Printed::notes`] says what is missing and what the graph was taken to be instead.
+//!
+//! `control_deps`, which carries ordering edges, is read as the operator that it carries, after the nodes that it names.
+//!
+//! Source: `torch/fx/graph.py` (`_format_target`, `PythonCode`) and `torch/fx/graph_module.py` of PyTorch 2.15.
+//!
+//! # What it does not do
+//!
+//! Graphs of Python operators (Dynamo's, and those before decomposition) are errors that say so. Storages of inputs are
+//! not in the text: inputs are taken not to share memory. Values of constants are not either.
+
+mod annotation;
+mod build;
+mod comment;
+mod module;
+mod python;
+mod results;
+mod symbols;
+
+use crate::analysis::collectives::{Collectives, GroupName};
+use crate::graph::{Graph, Group, Symbol, World};
+use crate::limits::Limit;
+use crate::ops::Ops;
+use crate::words::count;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What is known of a graph besides its text.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Its name.
+    pub name: String,
+    /// `joint`, `forward`, `backward`, `inference`, or empty.
+    pub kind: String,
+    /// Symbols that it may use.
+    pub symbols: Vec<Symbol>,
+    /// Ranks and process groups.
+    pub world: World,
+    /// Another graph of the same compilation, whose text says more: strides and devices of nodes with the same names.
+    pub like: Option<Graph>,
+}
+
+/// A graph that was read.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// The graph.
+    pub graph: Graph,
+    /// Descriptors of what it returns, in order; empty where the text has none.
+    pub descriptors: Vec<String>,
+    /// What the text does not say, a line each.
+    pub notes: Vec<String>,
+}
+
+/// What is wrong with a text, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct FxError {
+    /// Line of the text, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for FxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl FxError {
+    /// An error at a byte of the text.
+    fn at(text: &str, at: usize, message: impl Into<String>) -> FxError {
+        let mut end = at.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        FxError {
+            line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+/// Whether a text is a printed graph.
+pub fn is_printed(text: &str) -> bool {
+    text.lines().any(|line| line.contains("class ") && line.trim_end().ends_with("(torch.nn.Module):"))
+}
+
+/// Reads the first graph of a text; other classes are its sub-modules.
+///
+/// # Errors
+/// Text that is no printed graph of ATen operators, with the place.
+pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
+    if text.len() as u64 > Limit::Text.standard() {
+        return Err(FxError::at(text, 0, format!("the text is too long: the limit is {}", Limit::Text)));
+    }
+    let classes = module::classes(text)?;
+    let Some(class) = classes.first() else {
+        return Err(FxError::at(
+            text,
+            0,
+            "there is no class of torch.nn.Module here: this is no printed graph",
+        ));
+    };
+    let built = build::build(text, class, &classes, known)?;
+    let results::Completed { mut graph, guessed, unknown } = results::complete(built, known.like.as_ref());
+    graph.symbols = symbols_of(&graph, &known.symbols);
+    let mut notes = Vec::new();
+    graph.world = world_of(&graph, &known.world, &mut notes);
+    let names = |nodes: &[crate::graph::NodeId]| -> String {
+        let shown: Vec<&str> = nodes.iter().take(3).map(|&id| graph.name(id)).collect();
+        let more = if nodes.len() > shown.len() { ", ..." } else { "" };
+        format!("{}{more}", shown.join(", "))
+    };
+    if !guessed.is_empty() {
+        notes.push(format!(
+            "strides are not printed, and of {} ({}) they are taken to be row-major; FX_GRAPH_SHOW_STRIDE=1 prints them",
+            count(guessed.len(), "node"),
+            names(&guessed)
+        ));
+    }
+    if !unknown.is_empty() {
+        let nodes = count(unknown.len(), "node");
+        notes.push(format!("nothing is known of what {nodes} returns ({})", names(&unknown)));
+    }
+    let descriptors = class.descriptors.iter().map(|text| (*text).to_string()).collect();
+    Ok(Printed { graph, descriptors, notes })
+}
+
+/// The symbols that a graph uses, with what is known of them.
+fn symbols_of(graph: &Graph, known: &[Symbol]) -> Vec<Symbol> {
+    let used: BTreeSet<&str> = graph.exprs().flat_map(|expr| symbols::names(graph.text(expr.text))).collect();
+    let unbounded = || ("-int_oo".to_string(), "int_oo".to_string());
+    used.into_iter()
+        .map(|name| {
+            let recorded = known.iter().find(|symbol| symbol.name == name).cloned();
+            recorded.unwrap_or_else(|| Symbol {
+                name: name.to_string(),
+                hint: None,
+                range: unbounded(),
+                unbacked: name.starts_with('u'),
+            })
+        })
+        .collect()
+}
+
+/// The world of a graph: what is known of it, and the process groups that its collectives name.
+fn world_of(graph: &Graph, known: &World, notes: &mut Vec<String>) -> World {
+    let ops = Ops::of(graph);
+    let mut stated: BTreeMap<&str, Option<u32>> = BTreeMap::new();
+    let collectives = Collectives::new(graph, &ops);
+    for call in &collectives.calls {
+        if let GroupName::Text(name) = call.group {
+            let size = stated.entry(name).or_default();
+            *size =
+                size.or(call.group_size.and_then(|size| u32::try_from(size).ok()).filter(|&size| size > 0));
+        }
+    }
+    let mut world = World { ranks: known.ranks, groups: Vec::new() };
+    let mut unknown = Vec::new();
+    for (name, size) in stated {
+        if let Some(group) = known.groups.iter().find(|group| group.name == name) {
+            world.groups.push(group.clone());
+        } else if let Some(size) = size {
+            let name = name.to_string();
+            world.groups.push(Group { name, size, recorded_rank: None, instances: Vec::new() });
+        } else {
+            unknown.push(name);
+        }
+    }
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "how many ranks process group {} has is not in the text: --groups FILE says it",
+            unknown.join(", ")
+        ));
+    }
+    world
+}
