@@ -123,9 +123,9 @@ fn body_line<'t>(
     }
     if rest.starts_with('#') {
         *comment = Some(reader.line().trim_start_matches('#').trim());
-    } else if rest.starts_with("\"\"\"") {
+    } else if let Some(block) = rest.strip_prefix("\"\"\"") {
         // FX_GRAPH_SHOW_META: all that `node.meta` holds.
-        let Some(length) = rest[3..].find("\"\"\"") else {
+        let Some(length) = block.find("\"\"\"") else {
             return Err(reader.error("a block of metadata that does not end"));
         };
         reader.at += length + 6;
