@@ -16,6 +16,7 @@ use crate::report;
 use crate::report::memory::MemoryReport;
 use crate::report::schedule::ScheduleReport;
 use crate::rules::PassKind;
+use crate::rules::Reason;
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -188,7 +189,10 @@ impl Check {
                 "concrete values, provenance and symbolic values do not contradict each other".to_string()
             }
             Verdict::Undecided(why) => {
-                format!("whether concrete values, provenance and symbolic values agree: {}", why.join("; "))
+                format!(
+                    "whether concrete values, provenance and symbolic values agree: {}",
+                    Reason::joined(why)
+                )
             }
         };
         let options = Options { values: Values::Auto, ..options.clone() };

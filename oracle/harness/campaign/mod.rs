@@ -52,8 +52,7 @@ use crate::graph::Graph;
 use crate::judge::partition::forward_outputs;
 use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
-use crate::rules::PassKind;
-use crate::rules::worker::blanked;
+use crate::rules::{Code, PassKind, Reason};
 use crate::stop::Stop;
 use progress::Progress;
 use rayon::prelude::*;
@@ -196,8 +195,9 @@ enum Outcome {
         /// Where those that are known are tracked, each once.
         known: Vec<String>,
     },
+    /// The kind of its reason.
     Refused(String),
-    /// The first reason, in which names and numbers are blanks.
+    /// The code of the first reason.
     Undecided(String),
     /// The case cannot be judged: the generator is at fault.
     Invalid(String),
@@ -562,10 +562,10 @@ impl Campaign<'_> {
                 });
                 Outcome::Violated { rules, first, known }
             }
-            Verdict::Refused(reason) => Outcome::Refused(blanked(reason, &case.graph)),
+            Verdict::Refused(reason) => Outcome::Refused(reason.kind(&case.graph)),
             Verdict::Undecided(reasons) => {
-                let first = reasons.first().map_or("no reason is told", String::as_str);
-                Outcome::Undecided(blanked(first, &case.graph))
+                let first = reasons.first().map_or(Code::NotCompared.name().to_string(), Reason::code);
+                Outcome::Undecided(first)
             }
         };
         Judged { pass: case.pass.map(|pass| pass.name), outcome }

@@ -61,10 +61,10 @@ pub struct Batch {
     pub known_links: BTreeMap<String, u64>,
     /// Reductions that gave nothing new, by rule.
     pub misses: BTreeMap<String, u64>,
-    /// Refusals by reason, in which names and numbers are blanks.
+    /// Refusals by the [kind](crate::rules::Reason::kind) of their reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refusals: BTreeMap<String, u64>,
-    /// Undecided cases by the first reason, likewise.
+    /// Undecided cases by the code of their first reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub doubts: BTreeMap<String, u64>,
     /// New distinct findings.

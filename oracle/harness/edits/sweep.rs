@@ -7,6 +7,7 @@ use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
 use crate::rules::PassKind;
+use crate::rules::Reason;
 use crate::rules::partition::PartitionConfig;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -149,8 +150,8 @@ pub fn sweep(
     let right = started.elapsed();
     let undecided = match judgement.verdict {
         Verdict::Sound => Vec::new(),
-        Verdict::Undecided(why) => why,
-        Verdict::Refused(why) => return Err(CannotJudge::Pass(why)),
+        Verdict::Undecided(why) => why.iter().map(ToString::to_string).collect(),
+        Verdict::Refused(why) => return Err(CannotJudge::Pass(why.message)),
         Verdict::Violated(_) => {
             let rules = judgement.violated_rules().join(", ");
             return Err(CannotJudge::Pass(format!("the outcome itself is not right: {rules}")));
@@ -298,8 +299,8 @@ fn said(judgement: Result<Judgement, CannotJudge>) -> Said {
         Ok(judgement) => match &judgement.verdict {
             Verdict::Sound => Said::Sound,
             Verdict::Violated(_) => Said::Violated(judgement.violated_rules().first().copied().unwrap_or("")),
-            Verdict::Undecided(why) => Said::Undecided(why.join("; ")),
-            Verdict::Refused(why) => Said::Undecided(why.clone()),
+            Verdict::Undecided(why) => Said::Undecided(Reason::joined(why).message),
+            Verdict::Refused(why) => Said::Undecided(why.message.clone()),
         },
     }
 }

@@ -8,7 +8,7 @@ use crate::config::schedule::{Config, Pass};
 use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{AnalyzedGraph, Budget, PassKind, budget, named_as};
+use crate::rules::{AnalyzedGraph, Budget, PassKind, Reason, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ pub trait Scheduler: Sync {
     fn name(&self) -> &str;
 
     /// The graph in its new order, as global rank `rank`; its reason, if it declines.
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String>;
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason>;
 }
 
 /// A candidate as one rank after another runs it, with the options of one pass.
@@ -34,7 +34,7 @@ impl Scheduler for WithOptions<'_> {
         self.candidate.name()
     }
 
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason> {
         // Under other names the estimates have other names too.
         let several = config.estimates.len() > 1;
         let tables = config.estimates.iter().enumerate();

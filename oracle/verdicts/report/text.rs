@@ -49,10 +49,12 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
             let plural = if all == 1 { "" } else { "s" };
             writeln!(out, "VIOLATED {}: {subject} ({all} finding{plural})", rules.join(", "))
         }
-        Verdict::Refused(reason) => writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason}"),
+        Verdict::Refused(reason) => {
+            writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason} [{}]", reason.code())
+        }
         Verdict::Undecided(reasons) => {
             let _ = writeln!(out, "UNDECIDED: {subject}");
-            reasons.iter().try_for_each(|reason| writeln!(out, "  {reason}"))
+            reasons.iter().try_for_each(|reason| writeln!(out, "  {reason} [{}]", reason.code()))
         }
     };
 }
@@ -124,7 +126,7 @@ fn summary(out: &mut String, judgement: &Judgement, verbose: bool) {
     for (id, status) in &judgement.rules {
         let _ = match status {
             RuleStatus::NotChecked(why) => writeln!(out, "  not checked  {id}: {why}"),
-            RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why}"),
+            RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why} [{}]", why.code()),
             RuleStatus::Holds if verbose => writeln!(out, "  holds        {id}"),
             RuleStatus::Violated(n) if verbose => writeln!(out, "  violated     {id}: {n}"),
             _ => Ok(()),

@@ -13,7 +13,7 @@
 //! Where it is not known on one side what is shared, it is not decided. Where it is known on neither side, both leave
 //! it open alike: the operators that are not known are those of the graph before.
 
-use super::{Checked, Finding};
+use super::{Checked, Code, Finding};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::{Part, Sharing, Storages};
 use crate::graph::{Dim, Graph, NodeId, Op, TensorId, Value};
@@ -75,7 +75,7 @@ pub(super) fn aliases_kept(
     told: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (Some(old), Some(new)) = (relation(before), relation(after)) else {
-        return Checked::Undecided("too many outputs lie in one storage".into());
+        return Checked::undecided(Code::ManyOutputsShare, "too many outputs lie in one storage");
     };
     let positions = |relation: &Relation| relation.outputs.iter().map(|o| o.position).collect::<Vec<_>>();
     if positions(&old) != positions(&new) {
@@ -97,7 +97,8 @@ pub(super) fn aliases_kept(
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
             (was, is) if was == is => continue,
             _ => {
-                doubt.get_or_insert(format!("{b} may share memory with {a}, on one side only"));
+                let why = format!("{b} may share memory with {a}, on one side only");
+                doubt.get_or_insert(Code::MayShareMemory.because(why));
                 continue;
             }
         };
@@ -127,10 +128,7 @@ pub(super) fn aliases_kept(
                 .push(finding.then(format!("its strides are {was:?}")).however(format!("they are {is:?}")));
         }
     }
-    match doubt {
-        Some(why) if findings.is_empty() => Checked::Undecided(why),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// Whether a tensor shows one element at several places: a stride of 0 along more than one element.

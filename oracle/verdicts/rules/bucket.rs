@@ -1,7 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Evidence, Stage, overlap};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -43,16 +43,16 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
     let sets: Vec<&[usize]> = merges.iter().map(|merge| &merge.members[..]).collect();
     let paths = match before.launch_paths(&sets) {
         Ok(paths) => paths,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::CycleBefore, why),
     };
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let (mut findings, mut doubts) = (Vec::new(), None);
     for (merge, paths) in merges.iter().zip(paths) {
         for (from, to) in paths {
             let (from, to) = (merge.members[from], merge.members[to]);
             let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
             let (path, doubt) = before.tell_path(a, b);
             if let Some(doubt) = doubt {
-                doubts.push(doubt);
+                doubts.get_or_insert(Code::UncertainDependence.because(doubt));
                 continue;
             }
             let bucket = evidence.after.collectives.calls[merge.launch].node;
@@ -76,10 +76,7 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
                 );
         }
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubts)
 }
 
 /// With all buckets contracted, the graph before is acyclic.
@@ -94,7 +91,7 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
     };
     let uncertain = cycle.steps.iter().find_map(|step| before.doubt(step.from, step.to));
     if let Some(doubt) = uncertain {
-        return Checked::Undecided(doubt);
+        return Checked::undecided(Code::UncertainDependence, doubt);
     }
     let mut nodes: Vec<NodeId> = Vec::new();
     for step in &cycle.steps {

@@ -2,7 +2,7 @@
 
 use super::proved::{self, Packing, is_padded};
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Evidence, Finding, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
@@ -53,12 +53,14 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             }
         }
     }
-    let mut doubts = Vec::new();
+    let mut doubt = None;
     for merge in &c.merges {
         match payload_adds_up(evidence, merge) {
             Payload::AddsUp => {}
             Payload::Wrong(finding) => findings.push(*finding),
-            Payload::MayBePadded(why) => doubts.push(why),
+            Payload::MayBePadded(why) => {
+                doubt.get_or_insert(Code::PayloadNotKnown.because(why));
+            }
         }
     }
     for (id, twin) in c.survivors() {
@@ -74,7 +76,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             }
             if same_terms(old, new) && may_be_equal(payload(before.graph, old), payload(after.graph, new)) {
                 let name = after.graph.name(twin);
-                doubts.push(format!("nothing is recorded of what {name} sends, and no rule gives its size"));
+                let why = format!("nothing is recorded of what {name} sends, and no rule gives its size");
+                doubt.get_or_insert(Code::PayloadNotKnown.because(why));
                 continue;
             }
             findings.push(
@@ -90,10 +93,7 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             );
         }
     }
-    match (findings.is_empty(), doubts.into_iter().next()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// Whether a new launch takes in what its members send.
@@ -259,7 +259,8 @@ fn same_packing(evidence: &Evidence) -> Checked {
         let (own, theirs) =
             (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[met]));
         if !first.is_known[launch] || !other.is_known[met] {
-            unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
+            let why = format!("what {theirs} of rank {rank} packs is not known");
+            unknown.get_or_insert(Code::PayloadNotKnown.because(why));
             continue;
         }
         let calls = &evidence.before.collectives.calls;
@@ -282,10 +283,7 @@ fn same_packing(evidence: &Evidence) -> Checked {
                 .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
         );
     }
-    match (findings.is_empty(), unknown) {
-        (true, Some(why)) => Checked::Undecided(why),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, unknown)
 }
 
 /// The launches on each group, in list order, by their places among those of `packing`.
@@ -306,7 +304,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         );
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
-        return Checked::Undecided("the world has too many ranks".into());
+        return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
     };
     // Ranks with one graph share what it launches.
     let mut distinct: Vec<(&Arc<AnalyzedGraph>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
@@ -345,7 +343,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                         pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
                     if may_meet && unknown.is_none() {
                         let name = first.side.graph.name(expected[i].0);
-                        unknown = Some(format!("it is not recorded on all ranks what {name} sends"));
+                        let why = format!("it is not recorded on all ranks what {name} sends");
+                        unknown = Some(Code::PayloadNotKnown.because(why));
                     }
                     !may_meet
                 });
@@ -404,13 +403,10 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         && let Some(circle) = circle(evidence, &world, true)
     {
         let waits = circle.facts.first().map_or("", String::as_str);
-        unknown =
-            Some(format!("devices that run one communication at a time would wait for each other: {waits}"));
+        let why = format!("devices that run one communication at a time would wait for each other: {waits}");
+        unknown = Some(Code::SerialDeadlock.because(why));
     }
-    match unknown.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, unknown)
 }
 
 /// Whether two launches may be one collective, as far as their sizes and dtypes are known.

@@ -1,7 +1,7 @@
 //! `order/*`: the list after is an order in which the graph may be executed, and the right one.
 
 use super::correspondence::Calls;
-use super::{AnalyzedGraph, Checked, Evidence, Finding, Stage, device};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
@@ -156,7 +156,7 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
 /// Surviving nodes that conflict keep their order.
 pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (before, c) = (&evidence.before, &evidence.correspondence);
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let (mut findings, mut doubt) = (Vec::new(), None);
     // Where no two survivors have changed places, no two that conflict have.
     let conflicts = match c.survivors().map(|(_, twin)| twin).is_sorted() {
         true => Vec::new(),
@@ -170,7 +170,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         }
         let reason = origin.tell(before.graph, first, second);
         if !origin.certain() {
-            doubts.push(format!("{reason}; after, their order is reversed"));
+            let why = format!("{reason}; after, their order is reversed");
+            doubt.get_or_insert(Code::UncertainDependence.because(why));
             continue;
         }
         let (x, y) = (before.graph.name(first), before.graph.name(second));
@@ -189,10 +190,9 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         if gone && before.has_own_effect(id) && before.collectives.launch_at(id).is_none() {
             let name = before.graph.name(id);
             if before.ops.get(before.graph, id).kind == Kind::Unknown {
-                doubts.push(format!(
-                    "nothing is known of {}, and no node after is {name}",
-                    before.graph.target(id)
-                ));
+                let why =
+                    format!("nothing is known of {}, and no node after is {name}", before.graph.target(id));
+                doubt.get_or_insert(Code::UnknownOperator.because(why));
                 continue;
             }
             findings.push(
@@ -223,10 +223,7 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                 .however(format!("no node before is {name}"))
         }));
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// A repair keeps the nodes.
@@ -272,7 +269,7 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
 
 /// Why the graph before the repair is not one of this result, if it is not: either the repair edits nodes, or the graph is
 /// another result's. Which, nobody can tell, so what is found in it convicts nobody.
-pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<String> {
+pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<Reason> {
     let was = evidence.unrepaired.as_ref()?.graph;
     let is = evidence.after.graph;
     let calls = Calls::new(was, is);
@@ -288,10 +285,10 @@ pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<String> {
     });
     let added = || is.ids().map(|id| is.name(id)).find(|name| was.find(name).is_none());
     let how = changed.or_else(|| added().map(|name| format!("{name} of the result is not in it")))?;
-    Some(format!(
+    Some(Code::OtherUnrepaired.because(format!(
         "the graph before the repair is not that of this result: {how}; either the repair edits nodes, or it is the graph \
          of another result"
-    ))
+    )))
 }
 
 /// In which way a node's recorded result is another one after, as far as both sides record it in numbers.

@@ -1,6 +1,6 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
-use super::{AnalyzedGraph, Checked, Evidence, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Merge, Stage};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
@@ -14,7 +14,7 @@ fn not_asked(what: &str) -> Checked {
 /// A promise that was made and cannot be looked at.
 fn unchecked(evidence: &Evidence, why: String) -> Checked {
     match evidence.policies.stated {
-        true => Checked::Undecided(why),
+        true => Checked::undecided(Code::SeveralKinds, why),
         false => Checked::NotChecked(why),
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
             };
             let sizes = match members.iter().map(size).collect::<Result<Vec<i64>, String>>() {
                 Ok(sizes) => sizes,
-                Err(why) => return Checked::Undecided(why),
+                Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
             };
             let sum = sizes.iter().fold(0i64, |a, &b| a.saturating_add(b));
             if sum <= limit {
@@ -211,7 +211,7 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
     let before = &evidence.before;
     let reachability = match before.launch_reachability() {
         Ok(reachability) => reachability,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::CycleBefore, why),
     };
     let limit = evidence.policies.caps.as_ref().map_or(i64::MAX, |caps| caps.at(0));
     let mut findings = Vec::new();
@@ -302,7 +302,7 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
     let Some(budget) = evidence.policies.peak_memory else { return not_asked("a memory budget") };
     let (before, after) = match on_both(evidence, |side| side.peak_bytes()) {
         Ok(both) => both,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
     };
     let limit = budget.limit(before.bytes);
     if after.bytes <= limit {
@@ -328,7 +328,7 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     let model = evidence.policies.cost;
     let (before, after) = match on_both(evidence, |side| side.exposed_seconds(&model)) {
         Ok(both) => both,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
     };
     let limit = budget.limit(before);
     if after <= limit {

@@ -3,7 +3,7 @@
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
 use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Evidence, Merge, cause};
+use super::{AnalyzedGraph, Code, Evidence, Merge, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::symbolic::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
@@ -108,7 +108,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             "{} outputs, {} inputs and {} effects are equal ({} runs before, {} after)",
             counts.outputs, counts.mutations, counts.effects, counts.runs_before, counts.runs_after
         )),
-        Comparison::Unknown(why) => ValueResult::Unknown(why),
+        Comparison::Unknown(why) => ValueResult::Unknown(Code::NotFollowed.because(why)),
         Comparison::Different(differences) => {
             let first = differences.first.as_ref();
             // What is the same call on other inputs follows from where values part first.

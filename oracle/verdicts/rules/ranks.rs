@@ -8,7 +8,7 @@
 //! on several ranks is one finding that names them.
 
 use super::evidence::same_evidence;
-use super::{AnalyzedGraph, Finding, RuleStatus, by_weight};
+use super::{AnalyzedGraph, Finding, Reason, RuleStatus, by_weight};
 use crate::graph::{Graph, Group, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
@@ -159,13 +159,13 @@ fn join_statuses(all: &[(&Vec<u32>, RuleStatus)], everywhere: usize) -> RuleStat
         RuleStatus::Undecided(why) => Some((*ranks, why)),
         _ => None,
     });
-    let doubts: Vec<(&Vec<u32>, &String)> = doubts.collect();
+    let doubts: Vec<(&Vec<u32>, &Reason)> = doubts.collect();
     let Some((_, why)) = doubts.first() else { return RuleStatus::Holds };
     let mut ranks: Vec<u32> = doubts.iter().flat_map(|(ranks, _)| ranks.iter().copied()).collect();
     ranks.sort_unstable();
     match ranks.len() == everywhere {
-        true => RuleStatus::Undecided(why.to_string()),
-        false => RuleStatus::Undecided(format!("on {}: {why}", name_ranks(&ranks))),
+        true => RuleStatus::Undecided((*why).clone()),
+        false => RuleStatus::Undecided((*why).clone().behind(format!("on {}: ", name_ranks(&ranks)))),
     }
 }
 

@@ -10,7 +10,7 @@ use super::correspondence::Rewire;
 use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
-use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
+use super::{Checked, Code, Evidence, RankOutcome, Reason, Stage, executed, proved};
 use crate::semantics::Question;
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -89,16 +89,16 @@ pub enum ValueResult {
     /// These differ.
     Different(Vec<ValueDifference>),
     /// It cannot tell, and why.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 impl ValueResult {
     /// Differences of values do not count; what else was found stands.
-    pub(super) fn excuse_values(&mut self, why: &str) {
+    pub(super) fn excuse_values(&mut self, why: Reason) {
         if let ValueResult::Different(differences) = self {
             differences.retain(|difference| difference.about != About::Values);
             if differences.is_empty() {
-                *self = ValueResult::Unknown(why.to_string());
+                *self = ValueResult::Unknown(why);
             }
         }
     }
@@ -239,7 +239,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
     for (method, result) in &values.results {
         match result {
             ValueResult::Equal(_) => equal = true,
-            ValueResult::Unknown(why) => unknown.push(format!("{method}: {why}")),
+            ValueResult::Unknown(why) => unknown.push(why.clone().behind(format!("{method}: "))),
             ValueResult::Different(differences) => {
                 let own = || differences.iter().filter(|difference| difference.observed == observed);
                 elsewhere |= own().count() < differences.len();
@@ -249,10 +249,11 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 };
                 if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
                     doubt = true;
-                    unknown.push(format!(
+                    let why = format!(
                         "{method}: {}, but the concrete values are equal in all trials",
                         vetoed.found
-                    ));
+                    );
+                    unknown.push(Code::ProofAgainstTrials.because(why));
                 }
                 for difference in own().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
@@ -278,7 +279,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
         true if observed != Observed::Outputs => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
         }
-        true => Checked::Undecided(unknown.join("; ")),
+        true => Checked::Undecided(Reason::joined(&unknown)),
     }
 }
 

@@ -6,6 +6,7 @@ use super::message::{Message, optional_graph};
 use super::process::{Limits, Process, Silence, ending};
 use crate::candidates::Refusal;
 use crate::graph::Graph;
+use crate::rules::Reason;
 use crate::rules::worker::{Class, Failure, blanked};
 
 /// Lines of standard error or of a traceback that a finding tells.
@@ -63,7 +64,8 @@ impl Conversation<'_> {
 
     fn refusal(&self, message: &Message, line: &[u8]) -> Result<Refusal, Failure> {
         let left_behind = self.left_behind(message, line)?;
-        let reason = message.reason.clone().unwrap_or_else(|| "no reason is given".into());
+        let reason = message.reason.as_deref().unwrap_or("no reason is given");
+        let reason = Reason::of_worker(message.code.as_deref(), reason);
         Ok(Refusal { reason, left_behind, failure: None })
     }
 

@@ -27,10 +27,12 @@ pub(crate) use serve::panic_message;
 pub use serve::serve;
 
 use super::{Candidate, Capabilities, Outcome, Place, Reference, Refusal, Reproduce};
+use crate::candidates::refusals::not_implemented;
 use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::{Graph, Op};
 use crate::ops::shape::complete;
+use crate::rules::Code;
 use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure};
@@ -138,11 +140,11 @@ impl Worker {
     /// What the worker said that it does not take is not asked.
     fn takes(&self, graph: &Graph, pass: &PassConfig) -> Result<(), Refusal> {
         let Some(offered) = self.offered(&pass.name) else {
-            return Err(Refusal::new(format!("{} does not offer {}", self.name, pass.name)));
+            return Err(not_implemented(format!("{} does not offer {}", self.name, pass.name)));
         };
         let ranks = graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
         if offered.max_ranks.is_some_and(|most| ranks > most) {
-            return Err(Refusal::new(format!("{} does not take {ranks} ranks", self.name)));
+            return Err(Refusal::of(Code::NotTaken, format!("{} does not take {ranks} ranks", self.name)));
         }
         let foreign = offered.targets.as_ref().and_then(|targets| {
             let is_foreign = |target: &&str| !targets.iter().any(|known| known == target);
@@ -150,7 +152,9 @@ impl Worker {
             calls.map(|id| graph.target(id)).find(is_foreign)
         });
         match foreign {
-            Some(target) => Err(Refusal::new(format!("{} does not rebuild {target}", self.name))),
+            Some(target) => {
+                Err(Refusal::of(Code::NotTaken, format!("{} does not rebuild {target}", self.name)))
+            }
             None => Ok(()),
         }
     }
@@ -177,7 +181,7 @@ impl Worker {
         let answer = loop {
             let line = match process.receive(sent + self.limits.request) {
                 Ok(line) => line,
-                Err(Silence::Stopped) => return Err(Refusal::new("a stop was asked for")),
+                Err(Silence::Stopped) => return Err(Refusal::of(Code::Stopped, "a stop was asked for")),
                 Err(silence) => break Err(conversation.silence(silence)),
             };
             match conversation.hear(&line, wanted, read) {
@@ -341,7 +345,7 @@ impl Candidate for Worker {
 
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         if !self.hello.repro {
-            return Err(Refusal::new(format!("{} makes no reproductions", self.name)));
+            return Err(not_implemented(format!("{} makes no reproductions", self.name)));
         }
         let request = Request {
             kind: "repro",

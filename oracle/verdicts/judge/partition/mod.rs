@@ -55,7 +55,7 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
 fn network(joint: &Graph, pass: &PassConfig, references: &dyn References) -> Result<CutNetwork, CannotJudge> {
     let network = references.cut_network(joint, pass);
     network
-        .map_err(|refusal| CannotJudge::Pass(refusal.reason))?
+        .map_err(|refusal| CannotJudge::Pass(refusal.reason.message))?
         .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
 }
 

@@ -8,7 +8,7 @@ use crate::memory::difference::first_difference;
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Options, replay};
 use crate::memory::{Ledger, StepBytes, Steps, Tracker};
-use crate::rules::{Checked, Finding};
+use crate::rules::{Checked, Code, Finding};
 
 /// Live bytes by a list of lives: before the first step, and after the allocations and the frees of each.
 fn add_up(lives: &[ClaimedLife], steps: usize) -> Option<(i64, Vec<(i64, i64)>)> {
@@ -171,9 +171,10 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     }
     let physical = evidence.config.counting == Counting::Physical;
     match !findings.is_empty() && physical && evidence.has_doubt() {
-        true => {
-            Checked::Undecided("some values may or may not share memory, which changes what is live".into())
-        }
+        true => Checked::undecided(
+            Code::MayShareMemory,
+            "some values may or may not share memory, which changes what is live",
+        ),
         false => Checked::Findings(findings),
     }
 }
@@ -266,7 +267,7 @@ pub(super) fn incremental_equals_recompute(evidence: &MemoryEvidence) -> Checked
     for (swap, increment) in increments.iter().enumerate() {
         let known = match recomputed(evidence, increment) {
             Ok(known) => known,
-            Err(why) => return Checked::Undecided(format!("swap {swap}: {why}")),
+            Err(why) => return Checked::undecided(Code::NoReplay, format!("swap {swap}: {why}")),
         };
         let parted = increment.steps.iter().zip(&known).position(|(a, b)| a != b);
         let title = match parted {
@@ -304,7 +305,7 @@ pub(super) fn peak_after_each_swap(evidence: &MemoryEvidence) -> Checked {
     for (swap, increment, (moved, potential)) in foreseen {
         let known = match recomputed(evidence, increment) {
             Ok(known) => known,
-            Err(why) => return Checked::Undecided(format!("swap {swap}: {why}")),
+            Err(why) => return Checked::undecided(Code::NoReplay, format!("swap {swap}: {why}")),
         };
         let places = increment.order.iter().zip(&known).filter(|(name, _)| moved.contains(name));
         let Some((name, peak)) = places.map(|(name, &(peak, _))| (name, peak)).max_by_key(|&(_, peak)| peak)

@@ -4,7 +4,7 @@ use super::evidence::{MemoryEvidence, not_claimed};
 use crate::analysis::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::memory::replay::Facts;
-use crate::rules::{Checked, Finding};
+use crate::rules::{Checked, Code, Finding};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -129,7 +129,7 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
         }
     }
     match findings.is_empty() && unknown {
-        true => Checked::Undecided("an operator may return or write what it takes".to_string()),
+        true => Checked::undecided(Code::MayShareMemory, "an operator may return or write what it takes"),
         false => Checked::Findings(findings),
     }
 }

@@ -1,7 +1,7 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
 use super::super::comm::faults_of_waiting;
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -404,7 +404,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
         None => Checked::Findings(findings),
     }
 }
@@ -495,7 +495,7 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
         );
     }
     match unknown.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::NotRecorded, why),
         None => Checked::Findings(findings),
     }
 }
@@ -748,10 +748,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some((open, id)) => Checked::Undecided(format!(
-            "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of {id} may \
-             be true"
-        )),
+        Some((open, id)) => Checked::undecided(
+            Code::NotRecorded,
+            format!(
+                "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of \
+                 {id} may be true"
+            ),
+        ),
         None => Checked::Findings(findings),
     }
 }

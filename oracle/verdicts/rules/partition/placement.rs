@@ -1,6 +1,6 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::compose::{Origin, Wrapper, added_wrapper, item_of};
 use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
 use super::mutation::misreads;
@@ -74,7 +74,7 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
         None => Checked::Findings(findings),
     }
 }
@@ -241,7 +241,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     }
     findings.extend(super::draws::strayed_draws(evidence));
     match unknown {
-        Some(why) if findings.is_empty() => Checked::Undecided(why),
+        Some(why) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
         _ => Checked::Findings(findings),
     }
 }

@@ -1,6 +1,6 @@
 //! The contract of a replay: the second partition saves what the first one saved, item by item.
 
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::compose::{item_of, returned_nodes, root_of};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
@@ -129,7 +129,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
     if let Some(earlier) = &evidence.further.earlier {
         match compare_with_earlier(evidence, earlier, &saved) {
             Ok(more) => findings.extend(more),
-            Err(why) if findings.is_empty() => return Checked::Undecided(why),
+            Err(why) if findings.is_empty() => return Checked::undecided(Code::Decomposed, why),
             Err(_) => {}
         }
     }

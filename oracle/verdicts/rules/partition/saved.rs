@@ -8,6 +8,7 @@ use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
 use crate::rules::AnalyzedGraph;
+use crate::rules::Code;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is saved, in bytes of distinct storages.
@@ -299,7 +300,9 @@ fn is_computed_instead(evidence: &PartitionEvidence, name: &str) -> bool {
 
 fn unknown_network(evidence: &PartitionEvidence) -> Checked {
     match evidence.config.promises.minimum_cut {
-        true => Checked::Undecided("minimum_cut is promised, and PyTorch's network is not known".into()),
+        true => {
+            Checked::undecided(Code::NoNetwork, "minimum_cut is promised, and PyTorch's network is not known")
+        }
         false => Checked::NotChecked("the network that was cut is not known".into()),
     }
 }
@@ -321,10 +324,10 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
         return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
-        return Checked::Undecided("the network has no finite cut".into());
+        return Checked::undecided(Code::NoNetwork, "the network has no finite cut");
     };
     if let Some(added) = added_to_saved(evidence) {
-        return Checked::Undecided(added);
+        return Checked::undecided(Code::AddedValueSaved, added);
     }
     let saved = saved_values(evidence, &closest);
     let is_taken = |name: &str| {
@@ -363,7 +366,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
         return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
-        return Checked::Undecided("the network has no finite cut".into());
+        return Checked::undecided(Code::NoNetwork, "the network has no finite cut");
     };
     let can_be_cut: FxHashSet<&str> = given
         .edges
@@ -459,21 +462,25 @@ fn without_range(evidence: &PartitionEvidence, bytes: Option<i64>) -> Checked {
     };
     let method = evidence.config.method;
     if method != Method::MinCut {
-        return Checked::Undecided(format!(
-            "budget={budget} is stated, and method={} has no budget",
-            method.name()
-        ));
+        return Checked::undecided(
+            Code::NoBudgetRange,
+            format!("budget={budget} is stated, and method={} has no budget", method.name()),
+        );
     }
     match bytes.zip(evidence.further.budgets.range) {
         // A range of one amount: every budget allows that.
         Some((bytes, (low, high))) if bytes <= low.max(high) => Checked::Findings(Vec::new()),
-        Some((bytes, (low, high))) => Checked::Undecided(format!(
-            "budget={budget} is stated, and is a share of no range: {bytes} bytes are saved, and the reference saves {low} \
+        Some((bytes, (low, high))) => Checked::undecided(
+            Code::NoBudgetRange,
+            format!(
+                "budget={budget} is stated, and is a share of no range: {bytes} bytes are saved, and the reference saves {low} \
              with budget=0 and {high} with budget=1"
-        )),
-        None => Checked::Undecided(format!(
-            "budget={budget} is stated, and what budgets of 0 and 1 save is not known"
-        )),
+            ),
+        ),
+        None => Checked::undecided(
+            Code::NoBudgetRange,
+            format!("budget={budget} is stated, and what budgets of 0 and 1 save is not known"),
+        ),
     }
 }
 

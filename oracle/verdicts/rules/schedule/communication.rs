@@ -4,6 +4,7 @@ use super::super::Checked;
 use super::evidence::{Evidence, Tell};
 use super::order::told_places;
 use crate::analysis::in_flight::in_flight;
+use crate::rules::Code;
 use std::collections::BTreeSet;
 
 /// Waits stand behind their collectives and before whoever takes the value.
@@ -94,7 +95,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
         }
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
         _ => Checked::Findings(findings),
     }
 }

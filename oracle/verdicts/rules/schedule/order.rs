@@ -7,6 +7,7 @@ use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
 use crate::analysis::{Origin, StorageIndex};
 use crate::graph::{Graph, NodeId, Op};
+use crate::rules::Code;
 use std::collections::BTreeMap;
 
 /// The same nodes.
@@ -180,7 +181,7 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
         }
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
         _ => Checked::Findings(findings),
     }
 }

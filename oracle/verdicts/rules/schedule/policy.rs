@@ -1,6 +1,6 @@
 //! Budgets and limits.
 
-use super::super::{AnalyzedGraph, Checked};
+use super::super::{AnalyzedGraph, Checked, Code};
 use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::CollectiveCall;
 use crate::graph::{NodeId, Op};
@@ -168,7 +168,7 @@ pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
         );
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(doubt) => Checked::Undecided(doubt),
+        Some(doubt) => Checked::undecided(Code::SizeNotKnown, doubt),
         None => Checked::Findings(findings),
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     };
     let Some((_, before, after)) = evidence.reports().first() else { return Checked::Findings(Vec::new()) };
     if before.finishes() != Some(true) || after.finishes() != Some(true) {
-        return Checked::Undecided("exposed time is known of programs that finish only".into());
+        return Checked::undecided(Code::DoesNotFinish, "exposed time is known of programs that finish only");
     }
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
     let (was, is) = (seconds(before.timeline.exposed()), seconds(after.timeline.exposed()));
@@ -223,7 +223,7 @@ pub(super) fn no_exposed_gather(evidence: &Evidence) -> Checked {
     };
     let Some((_, _, after)) = evidence.reports().first() else { return Checked::Findings(Vec::new()) };
     if after.finishes() != Some(true) {
-        return Checked::Undecided("exposed time is known of programs that finish only".into());
+        return Checked::undecided(Code::DoesNotFinish, "exposed time is known of programs that finish only");
     }
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
@@ -362,7 +362,10 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
 pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
     if evidence.expected_orders.is_empty() {
         return match evidence.promises.exact {
-            true => Checked::Undecided("the reference's order is promised, and the reference refuses".into()),
+            true => Checked::undecided(
+                Code::ReferenceRefuses,
+                "the reference's order is promised, and the reference refuses",
+            ),
             false => Checked::NotChecked("the exact order was not asked for".into()),
         };
     }

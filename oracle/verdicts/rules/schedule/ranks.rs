@@ -1,6 +1,6 @@
 //! What ranks do to each other, and what they must decide alike.
 
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::evidence::{Evidence, Outcome, Tell};
 use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
@@ -81,7 +81,7 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
         );
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::OneRankSeen, doubt),
         _ => Checked::Findings(findings),
     }
 }
@@ -155,7 +155,7 @@ fn finish(evidence: &Evidence, rule: &'static str, wanted: &dyn Fn(&Options) -> 
     }
     match (findings.is_empty(), undecided, skipped) {
         (false, _, _) => Checked::Findings(findings),
-        (true, Some(why), _) => Checked::Undecided(why),
+        (true, Some(why), _) => Checked::undecided(Code::NotModelled, why),
         (true, None, Some(why)) => Checked::NotChecked(why),
         (true, None, None) => Checked::Findings(findings),
     }
@@ -290,10 +290,13 @@ pub(super) fn rank_order(evidence: &Evidence) -> Checked {
         let given = outcome.ranks.len();
         return match evidence.promises.of_given {
             true if given == evidence.world_ranks() as usize => Checked::Findings(Vec::new()),
-            true => Checked::Undecided(format!(
-                "one order of all nodes on all {} ranks is promised, and the outcomes of {given} were given",
-                evidence.world_ranks()
-            )),
+            true => Checked::undecided(
+                Code::RanksNotGiven,
+                format!(
+                    "one order of all nodes on all {} ranks is promised, and the outcomes of {given} were given",
+                    evidence.world_ranks()
+                ),
+            ),
             false => Checked::NotChecked(NOT_RUN_AS_SEVERAL.into()),
         };
     }

@@ -114,10 +114,9 @@ fn each_kind_of_order_has_its_rule() {
         statuses.into_iter().find(|(id, _)| *id == "comm/collective-order-aligned").map(|(_, status)| status);
     assert_eq!(
         status,
-        Some(RuleStatus::Undecided(
+        Some(RuleStatus::Undecided(crate::rules::Code::OneRankSeen.because(
             "launch 0 on dp was g and is h; from one rank it cannot be seen whether all ranks decide so"
-                .into()
-        ))
+        )))
     );
 }
 
