@@ -182,7 +182,7 @@ fn a_result_for_another_world_is_wrong() {
     }
 }
 
-/// A contradiction between the ways of knowing is a rule that can be named.
+/// A contradiction between the evaluators is a rule that can be named.
 #[test]
 fn a_reduction_may_be_asked_to_keep_a_contradiction() {
     let arguments =

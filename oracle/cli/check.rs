@@ -171,7 +171,7 @@ impl Check {
         is_recorded && self.candidate.is_none() && !self.worker.is_given() && self.order.is_none()
     }
 
-    /// Whether the ways of knowing values contradict each other, and where they do not, what is to be said of the pass.
+    /// Whether the evaluators contradict each other, and where they do not, what is to be said of the pass.
     fn judge_and_compare(
         &self,
         case: Case,

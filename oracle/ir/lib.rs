@@ -19,3 +19,4 @@ pub mod graph;
 pub mod limits;
 pub mod ops;
 pub mod threads;
+pub mod words;

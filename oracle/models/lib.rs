@@ -21,4 +21,4 @@ pub mod simulate;
 
 #[cfg(test)]
 use ir::format;
-use ir::{analysis, case, graph, limits, ops};
+use ir::{analysis, case, graph, limits, ops, words};

@@ -18,5 +18,5 @@ pub mod rules;
 #[path = "../ir/analysis/testing.rs"]
 mod testing;
 
-use ir::{analysis, case, format, graph, limits, ops, threads};
+use ir::{analysis, case, format, graph, limits, ops, threads, words};
 use models::{config, lifecycle, memory, semantics, simulate};

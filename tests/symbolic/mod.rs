@@ -1,4 +1,4 @@
-//! Proofs by extents, from the outside: hand-built graphs, every packing mode of the bucketing reference, the text
+//! The symbolic evaluator from the outside: hand-built graphs, every packing mode of the bucketing reference, the text
 //! cases, and the recorded graphs with faults put in.
 
 mod algebra;

@@ -10,7 +10,7 @@
 //! campaign goes on where it was, with nothing lost or counted twice. One that is asked to stop ends with the cases that
 //! are done, up to the first that is not.
 //!
-//! Values are compared by extents, which prove or refute on one generic rank; where they cannot tell, and in every eighth
+//! Values are compared symbolically, which proves or refutes on one generic rank; where that cannot tell, and in every eighth
 //! case as a second opinion, the graphs of all ranks are executed as well.
 //!
 //! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited; or grafts, where joint
@@ -72,8 +72,8 @@ const MOST_KINDS: usize = 100;
 /// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
 const PATIENCE: u64 = 4;
 
-/// Of so many cases one is also executed, on all its ranks, where extents have decided it: a proof costs a quarter of an
-/// execution, and what is judged must not rest on one way of knowing alone.
+/// Of so many cases one is also executed, on all its ranks, where the symbolic evaluator has decided it: a proof costs a quarter of an
+/// execution, and what is judged must not rest on one evaluator alone.
 const SECOND_OPINION: u64 = 8;
 
 /// Windows and grafts that are tried for one case.

@@ -2,8 +2,8 @@
 //!
 //! [`Program::new`] makes a graph ready, [`run`] executes it on every rank of a world over a [`Domain`] of values,
 //! and [`compare`] says where two runs differ. Two domains are here: [`Concrete`], the bits of real dtypes, and
-//! [`Provenance`], hashes of how each element came to be. A third kind of meaning, for graphs too large to execute,
-//! needs no cells and so is no [`Domain`].
+//! [`Provenance`], hashes of how each element came to be. A third evaluator, [`symbolic`], is for graphs too large to
+//! execute: it needs no cells and so is no [`Domain`].
 //!
 //! # What is modelled
 //!

@@ -54,6 +54,7 @@ use super::run::{Failure, FinalInput, Leaf, Options, Run, run};
 use super::smooth::is_smooth;
 use crate::graph::{Dtype, Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
+use crate::words;
 use std::borrow::Cow;
 
 /// Trials made at most.
@@ -296,12 +297,14 @@ impl Answers {
             }
             _ => String::new(),
         };
+        let equal = words::counts(&[
+            (first.map_or(0, |rank| rank.outputs.len()), "output"),
+            (first.map_or(0, |rank| rank.inputs.len()), "input"),
+            (first.map_or(0, |rank| rank.effects.len()), "effect"),
+        ]);
         format!(
-            "executed on {} ranks{trials}: {} outputs, {} inputs and {} effects are equal{degenerate}",
-            run.ranks.len(),
-            first.map_or(0, |rank| rank.outputs.len()),
-            first.map_or(0, |rank| rank.inputs.len()),
-            first.map_or(0, |rank| rank.effects.len())
+            "executed on {}{trials}: {equal} are equal{degenerate}",
+            words::count(run.ranks.len(), "rank")
         )
     }
 }

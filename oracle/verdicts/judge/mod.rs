@@ -90,19 +90,19 @@ pub enum CannotJudge {
     Pass(String),
 }
 
-/// Which ways to know values are asked.
+/// Which evaluators are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Values {
     /// None.
     Off,
-    /// Extents; and execution where the case is small enough and each rank's graph is at hand.
+    /// The symbolic one; and execution where the case is small enough and each rank's graph is at hand.
     #[default]
     Auto,
-    /// Execution with numbers and terms only.
+    /// Execution only: concrete values and provenance.
     Execute,
-    /// Extents; and execution where they cannot tell.
+    /// The symbolic one; and execution where that cannot tell.
     ProofFirst,
-    /// Extents only.
+    /// The symbolic one only.
     Symbolic,
     /// All three, held against each other: whether the oracle agrees with itself, and nothing about the pass.
     Agree,

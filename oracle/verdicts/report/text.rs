@@ -3,6 +3,7 @@
 
 use crate::judge::{Judgement, Verdict};
 use crate::rules::{Finding, RuleStatus, Severity, name_ranks};
+use crate::words;
 use std::fmt::Write;
 
 /// Findings told in full before the rest is only listed, unless asked for.
@@ -46,8 +47,7 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
         Verdict::Violated(findings) => {
             let rules = judgement.violated_rules();
             let all: usize = findings.iter().map(|f| f.all().len()).sum();
-            let plural = if all == 1 { "" } else { "s" };
-            writeln!(out, "VIOLATED {}: {subject} ({all} finding{plural})", rules.join(", "))
+            writeln!(out, "VIOLATED {}: {subject} ({})", rules.join(", "), words::count(all, "finding"))
         }
         Verdict::Refused(reason) => {
             writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason} [{}]", reason.code())

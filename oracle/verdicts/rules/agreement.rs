@@ -1,28 +1,28 @@
-//! Whether the ways of knowing values agree: what the oracle says about itself.
+//! Whether the evaluators agree: what the oracle says about itself.
 //!
 //! # The statement
 //!
-//! On one case, numbers (N), terms (T) and extents (E) may each say *equal*, *different* or *unknown*. Terms and extents
-//! know how a value came to be, numbers only what it is. So
+//! On one case, concrete values (C), provenance (P) and symbolic values (S) may each say *equal*, *different* or
+//! *unknown*. P and S know how a value came to be, C only what it is. So
 //!
-//! - where E says equal, N says equal; T may find different terms of one value (an exact cast folded into another), but
-//!   no race, no unwritten memory and no failure that E does not see;
-//! - where E says different, T says different, or N where T was not asked;
-//! - where T says equal, N says equal;
+//! - where S says equal, C says equal; P may differ for one value (an exact cast folded into another), but finds no race,
+//!   no unwritten memory and no failure that S does not see;
+//! - where S says different, P says different, or C where P was not asked;
+//! - where P says equal, C says equal;
 //! - of a partition, where structure says equal, each of the others does.
 //!
-//! Numbers may be equal by accident where T and E differ. An answer *unknown* contradicts nothing.
+//! Concrete values may be equal by accident where P and S differ. An answer *unknown* contradicts nothing.
 //!
 //! # What it leaves out
 //!
-//! E takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators take
+//! S takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators take
 //! what they are given. A result without elements may be of another dtype than recorded, and a node that nobody reads may
 //! be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded result do not
-//! fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where T or N find another
+//! fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where P or C find another
 //! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
-//! has; otherwise it does. Nor does it contradict anything if E finds a difference in what rests on such a fault.
+//! has; otherwise it does. Nor does it contradict anything if S finds a difference in what rests on such a fault.
 //!
-//! E is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what they do to
+//! S is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what they do to
 //! each other, is not its business.
 //!
 //! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that campaigns
@@ -36,7 +36,7 @@ use super::{
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
 
-/// The passes on which the ways of knowing are held against each other.
+/// The passes on which the evaluators are held against each other.
 pub(super) const PASSES: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition];
 
 /// The id under which contradictions are told; no rule about passes.
@@ -49,7 +49,7 @@ pub(super) static CATALOGUE: &[Promise] = &[Promise {
     reason: "A contradiction is a fault of graph-oracle and of nobody else.",
 }];
 
-/// The contradictions, in words; and the ways that could not tell, each with its reason.
+/// The contradictions, in words; and the evaluators that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>) {
     let misfits = evidence.misfits_after();
     let mut values = evidence.values.clone();

@@ -11,6 +11,7 @@ use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::{Collective, Kind};
 use crate::semantics::symbolic::Member;
 use crate::threads;
+use crate::words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -633,7 +634,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "twice",
                 title: format!("{name} is waited for {} times", waits.len()),
                 nodes: std::iter::once(call.node).chain(waits.iter().copied()).collect(),
-                then: format!("{name} has {results} result{}", if results == 1 { "" } else { "s" }),
+                then: format!("{name} has {}", words::count(results, "result")),
                 however: format!("{} all wait for it", names.join(", ")),
             });
         }

@@ -9,6 +9,7 @@ use crate::semantics::symbolic::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
     compare, compare_read, evaluate_from, payload_members,
 };
+use crate::words;
 use rustc_hash::FxHashSet;
 
 /// Differences told at most.
@@ -105,8 +106,14 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
     }
     let result = match compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => ValueResult::Equal(format!(
-            "{} outputs, {} inputs and {} effects are equal ({} runs before, {} after)",
-            counts.outputs, counts.mutations, counts.effects, counts.runs_before, counts.runs_after
+            "{} are equal ({} before, {} after)",
+            words::counts(&[
+                (counts.outputs, "output"),
+                (counts.mutations, "input"),
+                (counts.effects, "effect")
+            ]),
+            words::count(counts.runs_before, "run"),
+            counts.runs_after
         )),
         Comparison::Unknown(why) => ValueResult::Unknown(Code::NotFollowed.because(why)),
         Comparison::Different(differences) => {
@@ -195,7 +202,11 @@ pub(super) fn note(all: &[Evidence]) -> Option<String> {
             format!("proved at full size {}: {what}", proved_for(all, first))
         }
         (0, Some((of, why)), _) => format!("not known{}: {why}", on(&of.own_ranks)),
-        _ => format!("{different} differences{}", on(&ranks(|r| matches!(r, ValueResult::Different(_))))),
+        _ => format!(
+            "{}{}",
+            words::count(different, "difference"),
+            on(&ranks(|r| matches!(r, ValueResult::Different(_))))
+        ),
     };
     Some(format!("{}: {text}", ValueMethod::Symbolic))
 }

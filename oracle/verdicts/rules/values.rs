@@ -1,10 +1,11 @@
-//! `rewrite/values`: what both graphs compute, by whichever ways of knowing apply.
+//! `rewrite/values`: what both graphs compute, by whichever evaluators apply.
 //!
-//! Three ways (see [`semantics`](crate::semantics)): numbers on every rank, terms, and extents. Each gives its own
-//! answer, and a difference found by any of them is a finding. A way that does not apply says why; only where none
-//! applies is the rule undecided. Numbers that are equal acquit by themselves only where they could have differed
-//! (see [`semantics`](crate::semantics)`::trials`). Where they could have and did not, what extents take for another value is
-//! the same one come about in another way: then neither convicts nor acquits.
+//! There are three (see [`semantics`](crate::semantics)): concrete values and provenance, executed on every rank, and
+//! symbolic values. Each gives its own answer, and a difference found by any of them is a finding. An evaluator that does
+//! not apply says why; only where none applies is the rule undecided. Equal concrete values acquit by themselves only
+//! where they could have differed (see [`semantics`](crate::semantics)`::trials`). Where they could have and did not, what
+//! the symbolic evaluator takes for another value is the same one, computed in another way: then neither convicts nor
+//! acquits.
 
 use super::correspondence::Rewire;
 use super::executed::Clear;
@@ -12,15 +13,16 @@ use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{Checked, Code, Evidence, RankOutcome, Reason, Stage, executed, proved};
 use crate::semantics::Question;
+use crate::words;
 use rustc_hash::FxHashSet;
 use std::fmt;
 
-/// A way to know values.
+/// An evaluator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ValueMethod {
-    /// Executed with real numbers on every rank.
+    /// Numbers, executed on every rank.
     Concrete,
-    /// Executed with terms on every rank.
+    /// Where each element comes from, executed on every rank.
     Provenance,
     /// Proved symbolically, at full size.
     Symbolic,
@@ -81,7 +83,7 @@ pub struct ValueDifference {
     pub is_cause: bool,
 }
 
-/// What one way of knowing says.
+/// What one evaluator says.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ValueResult {
     /// Everything is equal; what was compared, in words.
@@ -192,12 +194,12 @@ impl ValueEvidence {
         self.results.iter().find(|(method, _)| *method == ValueMethod::Symbolic).map(|(_, result)| result)
     }
 
-    /// A line for each way but the proof: what it compared, or why it did not.
+    /// A line for each evaluator but the symbolic one: what it compared, or why it did not.
     pub(super) fn notes_of_execution(&self) -> impl Iterator<Item = String> {
         let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
         executed.map(|(method, result)| match result {
             ValueResult::Equal(what) => format!("{method}: {what}"),
-            ValueResult::Different(all) => format!("{method}: {} differences", all.len()),
+            ValueResult::Different(all) => format!("{method}: {}", words::count(all.len(), "difference")),
             ValueResult::Unknown(why) => format!("{method}: not known: {why}"),
         })
     }
@@ -259,7 +261,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
                         .then(format!("before, {}", difference.expected))
-                        .however(format!("after, {} (by {method})", difference.found));
+                        .however(format!("after, {} (seen in {method})", difference.found));
                     if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }
@@ -274,7 +276,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
     }
     match findings.is_empty() && (doubt || !equal) {
         false => Checked::Findings(findings),
-        // One way looks at everything together.
+        // An evaluator looks at everything together.
         true if elsewhere && !doubt => Checked::NotChecked("the graphs differ in something else".into()),
         true if observed != Observed::Outputs => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
@@ -283,16 +285,16 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
     }
 }
 
-/// Which ways to know values are asked.
+/// Which evaluators are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// By extents.
+    /// The symbolic one.
     pub prove: bool,
     /// By execution.
     pub execute: bool,
     /// Execution only where the proof cannot tell.
     pub only_in_doubt: bool,
-    /// With numbers and with terms, rather than with terms only where numbers cannot tell.
+    /// Concrete values and provenance, rather than provenance only where concrete values cannot tell.
     pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.
     pub agree: bool,

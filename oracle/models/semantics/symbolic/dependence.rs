@@ -5,7 +5,7 @@
 //! A value that is made of an input cannot be one that is not: vary the input, and only the first changes. This tells values
 //! apart whose calls cannot be compared call by call, as at both ends of a long chain of functions of elements. Of every
 //! source two sets of inputs are kept: those that each of its elements depends on, and those that any of them may. An
-//! operator depends on all its inputs, as everywhere in extents; what rests on an assumption depends on none for certain.
+//! operator depends on all its inputs, as everywhere here; what rests on an assumption depends on none for certain.
 //!
 //! The other question is asked for one index of the own rank in a group at a time: whether what is found for the generic
 //! rank holds for it too. It does where the own index is not looked at again below.

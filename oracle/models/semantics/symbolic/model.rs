@@ -48,7 +48,7 @@ struct Terms(IndexSet<Term>);
 
 impl Terms {
     fn id(&mut self, mut term: Term) -> usize {
-        // Operands of a sum may be exchanged, and extents write a sum as it was written before.
+        // Operands of a sum may be exchanged, and the evaluator writes a sum as it was written before.
         if let Term::Call { target, of, .. } = &mut term
             && target == "aten.add.Tensor"
         {

@@ -53,7 +53,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
                             .nodes(evidence, nodes.iter().map(String::as_str))
                             .however(
                                 "run on the same inputs, the parts give what the joint graph gives",
-                                format!("found by {method}"),
+                                format!("found in {method}"),
                             ),
                     );
                 }

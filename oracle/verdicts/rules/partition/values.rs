@@ -1,8 +1,8 @@
-//! What the joint graph and the composed graph compute, by each way of knowing that applies.
+//! What the joint graph and the composed graph compute, by each evaluator that applies.
 //!
 //! Structure first (see [`terms`](super::terms)): where every output has equal terms and every written input equal
-//! writers, the two are equal. Extents prove at full size; numbers and terms are executed where the case is small
-//! enough.
+//! writers, the two are equal. The symbolic evaluator proves at full size; concrete values and provenance are executed
+//! where the case is small enough.
 //!
 //! # Random draws
 //!
@@ -20,6 +20,7 @@ use crate::rules::ValueMethod;
 use crate::rules::{Code, Reason};
 use crate::semantics::symbolic::{self, Arena, Comparison, Limits, What};
 use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
+use crate::words;
 
 /// Ranks that are executed at most.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
@@ -27,7 +28,7 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 /// Differences told at most.
 const TOLD: usize = 8;
 
-/// What one way of knowing says.
+/// What one evaluator says.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Compared {
     /// Everything is equal; what was compared, in words.
@@ -55,13 +56,13 @@ pub struct PartitionValues {
 /// Which ways are asked, beside structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AskedValues {
-    /// Extents, at full size.
+    /// The symbolic evaluator, at full size.
     pub prove: bool,
     /// Execution on every rank.
     pub execute: bool,
     /// Execution only where the proof cannot tell.
     pub only_in_doubt: bool,
-    /// With numbers and with terms, rather than with terms only where numbers cannot tell.
+    /// Concrete values and provenance, rather than provenance only where concrete values cannot tell.
     pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.
     pub agree: bool,
@@ -113,7 +114,7 @@ impl PartitionValues {
         this
     }
 
-    /// Differences of values that extents find do not count; the `hazards` among them do.
+    /// Differences of values that the symbolic evaluator finds do not count; the `hazards` among them do.
     fn excuse_proof(&mut self, hazards: Vec<(String, Vec<String>)>) {
         for (method, result) in &mut self.results {
             if let (ValueMethod::Symbolic, Compared::Different(all)) = (*method, &*result) {
@@ -128,7 +129,7 @@ impl PartitionValues {
         }
     }
 
-    /// What structure or extents prove: that all is equal, or what extents prove to differ, or nothing.
+    /// What structure or the symbolic evaluator prove: that all is equal, or what the latter proves to differ, or nothing.
     pub(super) fn proof(&self) -> Option<&Compared> {
         let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Symbolic);
         let proofs: Vec<&Compared> = self.structure.iter().chain(proofs.map(|(_, result)| result)).collect();
@@ -150,11 +151,11 @@ impl PartitionValues {
         equal.filter(|_| !self.excused)
     }
 
-    /// A line for each way: what it compared, or why it did not.
+    /// A line for each evaluator: what it compared, or why it did not.
     pub fn notes(&self) -> Vec<String> {
         let words = |result: &Compared| match result {
             Compared::Equal(what) => what.clone(),
-            Compared::Different(all) => format!("{} differences", all.len()),
+            Compared::Different(all) => words::count(all.len(), "difference"),
             Compared::Unknown(why) => format!("not known: {why}"),
         };
         let structure = self.structure.iter().map(|result| format!("values by structure: {}", words(result)));
@@ -183,9 +184,9 @@ fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
         return computed_otherwise("what is written to inputs comes about in another way".into());
     }
     Some(Compared::Equal(format!(
-        "equal by structure: {} outputs, {} written inputs",
-        joint.returned.len(),
-        joint.written.len()
+        "equal by structure: {}, {}",
+        words::count(joint.returned.len(), "output"),
+        words::count(joint.written.len(), "written input")
     )))
 }
 
@@ -299,8 +300,12 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, V
     let mut hazards = Vec::new();
     let compared = match symbolic::compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => Compared::Equal(format!(
-            "proved at full size for every rank that runs these parts: {} outputs, {} inputs and {} effects are equal",
-            counts.outputs, counts.mutations, counts.effects
+            "proved at full size for every rank that runs these parts: {} are equal",
+            words::counts(&[
+                (counts.outputs, "output"),
+                (counts.mutations, "input"),
+                (counts.effects, "effect")
+            ])
         )),
         Comparison::Unknown(why) => Compared::Unknown(Code::NotFollowed.because(why)),
         Comparison::Different(differences) => {
