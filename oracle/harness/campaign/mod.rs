@@ -352,6 +352,7 @@ impl Campaign<'_> {
             without: self.left_out(),
             set: self.set.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             known: self.known.digest(),
+            is_old: false,
         })
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json as object};
 /// The report as one JSON object.
 pub fn json(judgement: &Judgement, subject: &str, replay: Option<&str>) -> Value {
     let mut report = Map::new();
-    report.insert("report_version".into(), object!("graph-oracle-report/1"));
+    report.insert("report_version".into(), object!("graph-oracle-report/2"));
     report.insert("subject".into(), object!(subject));
     let verdict = match &judgement.verdict {
         Verdict::Sound => "sound",
@@ -64,9 +64,9 @@ fn finding(finding: &Finding) -> Value {
         "title": finding.title,
         "ranks": finding.ranks,
         "nodes": finding.nodes.iter().map(node).collect::<Vec<Value>>(),
-        "let": finding.facts,
-        "then": finding.then,
-        "however": finding.however,
+        "facts": finding.facts,
+        "expected": finding.expected,
+        "observed": finding.observed,
         "consequences": finding.consequences.iter().map(self::finding).collect::<Vec<Value>>(),
     })
 }

@@ -86,17 +86,22 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbos
     for (i, fact) in finding.facts.iter().enumerate() {
         let _ = writeln!(out, "{pad}   {:8} {fact}", if i == 0 { "let:" } else { "" });
     }
-    if let Some(then) = &finding.then {
+    // A side that stands alone contradicts the title.
+    let (then, however) = match (&finding.expected, &finding.observed) {
+        (Some(expected), None) => (None, Some(expected)),
+        (expected, observed) => (expected.as_ref(), observed.as_ref()),
+    };
+    if let Some(then) = then {
         let _ = writeln!(out, "{pad}   then:    {then}.");
     }
-    if let Some(however) = &finding.however {
+    if let Some(however) = however {
         let mut lines = however.lines();
         let first = lines.next().unwrap_or("");
         let rest: Vec<&str> = lines.collect();
-        let end = if rest.is_empty() && finding.then.is_some() { ": a contradiction." } else { "" };
+        let end = if rest.is_empty() && then.is_some() { ": a contradiction." } else { "" };
         let _ = writeln!(out, "{pad}   however: {first}{end}");
         for (i, line) in rest.iter().enumerate() {
-            let end = if i + 1 == rest.len() && finding.then.is_some() { ": a contradiction." } else { "" };
+            let end = if i + 1 == rest.len() && then.is_some() { ": a contradiction." } else { "" };
             let _ = writeln!(out, "{pad}            {line}{end}");
         }
     }

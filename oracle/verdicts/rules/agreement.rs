@@ -136,8 +136,8 @@ fn unknown(values: &ValueEvidence) -> Vec<Reason> {
 struct Contradiction {
     title: String,
     nodes: Vec<String>,
-    then: String,
-    however: String,
+    expected: String,
+    observed: String,
 }
 
 impl Contradiction {
@@ -145,8 +145,8 @@ impl Contradiction {
         Contradiction {
             title: format!("{equal} say equal, {different} say different"),
             nodes: what.nodes.clone(),
-            then: format!("by {equal}, everything is equal."),
-            however: format!("by {different}, {}: {}", what.title, what.found),
+            expected: format!("by {equal}, everything is equal"),
+            observed: format!("by {different}, {}: {}", what.title, what.found),
         }
     }
 
@@ -154,7 +154,7 @@ impl Contradiction {
         let finding = Finding::new(WAYS_AGREE, Severity::Soundness, Stage::After, self.title);
         let nodes = self.nodes.iter().map(|name| mention(name)).collect();
         let finding = Finding { nodes, ..finding }.fact("this is a fault of graph-oracle, not of the pass");
-        finding.then(self.then).however(self.however)
+        finding.expected(self.expected).observed(self.observed)
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn aliases_kept(
     let pairs: BTreeSet<&(End, End)> = old.shared.keys().chain(new.shared.keys()).collect();
     for pair in pairs {
         let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
-        let (then, however) = match (of(&old, pair), of(&new, pair)) {
+        let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
             (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
             (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
@@ -107,8 +107,10 @@ pub(super) fn aliases_kept(
             End::Input(_) => None,
         };
         let nodes = [&pair.1, &pair.0].into_iter().filter_map(node).collect();
-        let finding = told(format!("{b} and {a} {however}"), nodes);
-        findings.push(finding.then(format!("before, they {then}")).however(format!("after, they {however}")));
+        let finding = told(format!("{b} and {a} {observed}"), nodes);
+        findings.push(
+            finding.expected(format!("before, they {expected}")).observed(format!("after, they {observed}")),
+        );
     }
     for (a, b) in old.outputs.iter().zip(&new.outputs) {
         let (was, is) = (repeats(before.0, a), repeats(after.0, b));
@@ -118,14 +120,15 @@ pub(super) fn aliases_kept(
                 false => "each element has memory of its own",
             };
             let finding = told(format!("output {}: {}", b.position, words(is)), vec![b.node]);
-            let (then, however) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
-            findings.push(finding.then(then).however(however));
+            let (expected, observed) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
+            findings.push(finding.expected(expected).observed(observed));
         } else if first.is_some()
             && let Some((was, is)) = other_strides((before.0, a), (after.0, b))
         {
             let finding = told(format!("output {} has other strides than before", b.position), vec![b.node]);
-            findings
-                .push(finding.then(format!("its strides are {was:?}")).however(format!("they are {is:?}")));
+            findings.push(
+                finding.expected(format!("its strides are {was:?}")).observed(format!("they are {is:?}")),
+            );
         }
     }
     Checked::found(findings, doubt)

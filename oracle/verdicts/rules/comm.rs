@@ -30,8 +30,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} is lost"))
                         .before_nodes(evidence, [call.node])
                         .fact(format!("before, {name} is {}", describe(before.graph, call)))
-                        .then("after, it must be itself or a member of one bucket")
-                        .however("no node after has its name, and no new collective packs its input or delivers its value"),
+                        .expected("after, it must be itself or a member of one bucket")
+                        .observed("no node after has its name, and no new collective packs its input or delivers its value"),
                 );
             }
             several => {
@@ -48,8 +48,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         .before_nodes(evidence, [call.node])
                         .after_nodes(evidence, into.iter().copied())
                         .fact(format!("before, {name} is {}", describe(before.graph, call)))
-                        .then("one collective after carries it")
-                        .however(format!("its users read from {}", names.join(" and from "))),
+                        .expected("one collective after carries it")
+                        .observed(format!("its users read from {}", names.join(" and from "))),
                 );
             }
         }
@@ -89,8 +89,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         format!("collective {} was changed", before.graph.name(id)),
                     )
                     .before_nodes(evidence, [id])
-                    .then(format!("before, it is {p}"))
-                    .however(format!("after, it is {q}")),
+                    .expected(format!("before, it is {p}"))
+                    .observed(format!("after, it is {q}")),
             );
         }
     }
@@ -116,8 +116,8 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
             .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} came from nowhere"))
             .after_nodes(evidence, [call.node])
             .fact(format!("after, {name} is {}", describe(after.graph, call)))
-            .then("every new collective stands for collectives of the graph before")
-            .however("no erased collective has its input packed by it or its value delivered by it");
+            .expected("every new collective stands for collectives of the graph before")
+            .observed("no erased collective has its input packed by it or its value delivered by it");
         return Payload::Wrong(Box::new(finding));
     }
     // A cast may be folded, so members count with the dtype that they send: that of their result.
@@ -161,8 +161,8 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
         .after_nodes(evidence, [call.node])
         .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
         .fact(format!("{name} stands for {}", names.join(", ")))
-        .then(format!("together they send {members} bytes per rank"))
-        .however(format!("{name} sends {carried}"));
+        .expected(format!("together they send {members} bytes per rank"))
+        .observed(format!("{name} sends {carried}"));
     Payload::Wrong(Box::new(finding))
 }
 
@@ -215,8 +215,8 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                 )
                 .across_ranks()
                 .before_nodes(evidence, nodes)
-                .then(format!("rank {} has {mine}", first.rank))
-                .however(format!("rank {} has {theirs}", other.rank)),
+                .expected(format!("rank {} has {mine}", first.rank))
+                .observed(format!("rank {} has {theirs}", other.rank)),
         );
     }
     match findings.is_empty() {
@@ -280,8 +280,12 @@ fn same_packing(evidence: &Evidence) -> Checked {
                     format!("ranks {} and {rank} pack one bucket in different ways", distinct[0].0),
                 )
                 .across_ranks()
-                .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
-                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
+                .expected(format!(
+                    "rank {} packs {own} with {}",
+                    distinct[0].0,
+                    order(&first.members[launch])
+                ))
+                .observed(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
         );
     }
     Checked::found(findings, unknown)
@@ -375,8 +379,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     )
                     .across_ranks()
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
-                    .then(tell(first.rank, expected.get(at), &first.side))
-                    .however(match elsewhere {
+                    .expected(tell(first.rank, expected.get(at), &first.side))
+                    .observed(match elsewhere {
                         None => format!(
                             "{}: the two are taken for one collective, or wait for ever",
                             tell(other.rank, found.get(at), &other.side)
@@ -514,7 +518,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool)
             finding = finding.after_nodes(evidence, [node]);
         }
     }
-    Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
+    Some(finding.across_ranks().expected("each goes on when the other does").observed("none can go on"))
 }
 
 fn program(side: &AnalyzedGraph, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
@@ -572,8 +576,8 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
             let finding = evidence
                 .finding("rewrite/in-flight", stage, fault.title)
                 .side_nodes(evidence, side, fault.nodes.iter().copied())
-                .then(fault.then)
-                .however(fault.however);
+                .expected(fault.expected)
+                .observed(fault.observed);
             let known = |f: &Finding| f.title == finding.title;
             if !findings.iter().any(known) {
                 findings.push(finding);
@@ -589,8 +593,8 @@ pub(super) struct WaitFault {
     pub(super) kind: &'static str,
     pub(super) title: String,
     pub(super) nodes: Vec<NodeId>,
-    pub(super) then: String,
-    pub(super) however: String,
+    pub(super) expected: String,
+    pub(super) observed: String,
 }
 
 /// What is wrong with the waits of one graph, and with what runs before them.
@@ -620,8 +624,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "never",
                 title: format!("{name} is never waited for"),
                 nodes: vec![call.node],
-                then: format!("the value of {name} is undefined until it is waited for"),
-                however: format!(
+                expected: format!("the value of {name} is undefined until it is waited for"),
+                observed: format!(
                     "no node waits for it, and {} reads it",
                     graph.name(side.edges.users(call.node)[0])
                 ),
@@ -634,8 +638,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "twice",
                 title: format!("{name} is waited for {} times", waits.len()),
                 nodes: std::iter::once(call.node).chain(waits.iter().copied()).collect(),
-                then: format!("{name} has {}", words::count(results, "result")),
-                however: format!("{} all wait for it", names.join(", ")),
+                expected: format!("{name} has {}", words::count(results, "result")),
+                observed: format!("{} all wait for it", names.join(", ")),
             });
         }
     }
@@ -655,8 +659,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                     kind: "raw",
                     title: format!("{user} uses the value of {start} before it is waited for"),
                     nodes: vec![id, collectives.calls[launch].node],
-                    then: format!("the value of {start} is undefined until its wait"),
-                    however: format!("{user} reads {} itself", graph.name(input)),
+                    expected: format!("the value of {start} is undefined until its wait"),
+                    observed: format!("{user} reads {} itself", graph.name(input)),
                 });
             }
         }
@@ -667,8 +671,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
             kind: "idle",
             title: format!("{} waits for nothing", graph.name(wait)),
             nodes: vec![wait],
-            then: "a wait makes the value of one collective usable".into(),
-            however: "what it receives is no collective's value".into(),
+            expected: "a wait makes the value of one collective usable".into(),
+            observed: "what it receives is no collective's value".into(),
         });
     }
     faults
@@ -696,8 +700,8 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "sent",
                 title: format!("{writer} writes into what {start} sends"),
                 nodes: vec![write.node, call.node, wait],
-                then: format!("what {start} sends stays as it is until {end}"),
-                however: format!("{writer} writes into it before {end}"),
+                expected: format!("what {start} sends stays as it is until {end}"),
+                observed: format!("{writer} writes into it before {end}"),
             });
         }
     }

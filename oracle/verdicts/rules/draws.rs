@@ -45,8 +45,8 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .finding("rewrite/draws", Stage::After, format!("other random numbers are drawn by {target}"))
             .before_nodes(evidence, gone)
             .after_nodes(evidence, made)
-            .then(format!("before, there are {}", words(before)))
-            .however(format!("after, there are {}", words(after)))
+            .expected(format!("before, there are {}", words(before)))
+            .observed(format!("after, there are {}", words(after)))
     };
     Checked::Findings(changed.iter().map(finding).collect())
 }

@@ -265,13 +265,13 @@ impl Finding {
         Finding { ranks: Vec::new(), ..self }
     }
 
-    pub(super) fn then(mut self, then: impl Into<String>) -> Finding {
-        self.then = Some(then.into());
+    pub(super) fn expected(mut self, expected: impl Into<String>) -> Finding {
+        self.expected = Some(expected.into());
         self
     }
 
-    pub(super) fn however(mut self, however: impl Into<String>) -> Finding {
-        self.however = Some(however.into());
+    pub(super) fn observed(mut self, observed: impl Into<String>) -> Finding {
+        self.observed = Some(observed.into());
         self
     }
 

@@ -18,8 +18,8 @@ pub(super) fn acyclic(evidence: &Evidence) -> Checked {
         let finding = evidence
             .finding("order/acyclic", stage, format!("{} form a cycle", names.join(", ")))
             .side_nodes(evidence, side, cycle.nodes.iter().copied())
-            .then("some order runs each of them after all that it needs")
-            .however(cycle.reasons(side.graph, &side.edges).join(";\n"));
+            .expected("some order runs each of them after all that it needs")
+            .observed(cycle.reasons(side.graph, &side.edges).join(";\n"));
         if !findings.iter().any(|f| f.title == finding.title) {
             findings.push(finding);
         }
@@ -90,8 +90,8 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
                 .finding("order/write-before-aliased-read", stage, title)
                 .side_nodes(evidence, side, [first, second])
                 .fact(format!("{a} and {b} reach one storage through different aliases"))
-                .then("every topological order of the graph keeps them in this order")
-                .however(format!("a sort is free to put {b} before {a}"));
+                .expected("every topological order of the graph keeps them in this order")
+                .observed(format!("a sort is free to put {b} before {a}"));
             if !findings.iter().any(|f| f.title == finding.title) {
                 findings.push(finding);
             }
@@ -146,8 +146,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
                     old(edge.before),
                     old(edge.after)
                 ))
-                .then(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
-                .however(format!("none does{}", through_memory.unwrap_or_default())),
+                .expected(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
+                .observed(format!("none does{}", through_memory.unwrap_or_default())),
         );
     }
     Checked::Findings(findings)
@@ -180,8 +180,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                 .finding("order/effects-preserved", Stage::After, format!("{y} now runs before {x}"))
                 .before_nodes(evidence, [first, second])
                 .fact(reason)
-                .then(format!("{x} stays before {y}"))
-                .however(format!("after, {y} is at #{} and {x} at #{}", b.0, a.0)),
+                .expected(format!("{x} stays before {y}"))
+                .observed(format!("after, {y} is at #{} and {x} at #{}", b.0, a.0)),
         );
     }
     // An effect that is gone is no longer in any order.
@@ -200,8 +200,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                     .finding("order/effects-preserved", Stage::After, format!("the effect of {name} is lost"))
                     .before_nodes(evidence, [id])
                     .fact(format!("{name} calls {}, which has an effect", before.graph.target(id)))
-                    .then("effects stay")
-                    .however(format!("no node after is {name}")),
+                    .expected("effects stay")
+                    .observed(format!("no node after is {name}")),
             );
         }
     }
@@ -219,8 +219,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                     "{name} calls {}, which moves the state of the generator",
                     after.graph.target(id)
                 ))
-                .then("what is drawn after the graph is what was drawn after it before")
-                .however(format!("no node before is {name}"))
+                .expected("what is drawn after the graph is what was drawn after it before")
+                .observed(format!("no node before is {name}"))
         }));
     }
     Checked::found(findings, doubt)
@@ -230,14 +230,14 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
 pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
     let mut findings = Vec::new();
-    let mut report = |title: String, old: Option<NodeId>, new: Option<NodeId>, however: String| {
+    let mut report = |title: String, old: Option<NodeId>, new: Option<NodeId>, observed: String| {
         findings.push(
             evidence
                 .finding("order/same-nodes", Stage::After, title)
                 .before_nodes(evidence, old)
                 .after_nodes(evidence, new)
-                .then("a repair changes positions only")
-                .however(however),
+                .expected("a repair changes positions only")
+                .observed(observed),
         );
     };
     let calls = Calls::new(before.graph, after.graph);
@@ -330,8 +330,8 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
                 .finding("order/sort-idempotent", Stage::After, "a sorted list was reordered".into())
                 .before_nodes(evidence, before.graph.find(&expected))
                 .fact("the list before is topological")
-                .then(format!("it is left alone: {expected} comes next"))
-                .however(format!("{found} comes next")),
+                .expected(format!("it is left alone: {expected} comes next"))
+                .observed(format!("{found} comes next")),
         );
     }
     match &evidence.again {
@@ -342,8 +342,8 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("order/sort-idempotent", Stage::After, "repairing again moves nodes".into())
                         .before_nodes(evidence, before.graph.find(&expected))
-                        .then(format!("a second repair changes nothing: {expected} comes next"))
-                        .however(format!("it puts {found} there")),
+                        .expected(format!("a second repair changes nothing: {expected} comes next"))
+                        .observed(format!("it puts {found} there")),
                 );
             }
             Checked::Findings(findings)
@@ -381,7 +381,7 @@ pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
         .finding("order/position-equal-reference", Stage::After, format!("{f} stands where {e} belongs"))
         .after_nodes(evidence, [&e, &f].into_iter().filter_map(|name| after.graph.find(name)))
         .fact(format!("position {at} of the list"))
-        .then(format!("the stable topological sort puts {e} there"))
-        .however(format!("the list has {f}"));
+        .expected(format!("the stable topological sort puts {e} there"))
+        .observed(format!("the list has {f}"));
     Checked::Findings(vec![finding])
 }

@@ -72,11 +72,11 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
                         evidence.member_names(&evidence.correspondence.merges[merge]),
                         sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" + ")
                     ))
-                    .then(match is_ordered {
+                    .expected(match is_ordered {
                         true => format!("the cap for bucket {number} of its run is {limit} bytes"),
                         false => format!("no cap of its run is larger than {limit} bytes"),
                     })
-                    .however(format!("the bucket exceeds it by {}", sum - limit)),
+                    .observed(format!("the bucket exceeds it by {}", sum - limit)),
             );
         }
     }
@@ -96,8 +96,8 @@ pub(super) fn min_size(evidence: &Evidence) -> Checked {
             evidence
                 .finding("bucket/policy-min-size", Stage::After, title)
                 .after_nodes(evidence, [bucket])
-                .then("a bucket merges at least 2 collectives")
-                .however(format!("this one replaces {} alone", evidence.member_names(merge))),
+                .expected("a bucket merges at least 2 collectives")
+                .observed(format!("this one replaces {} alone", evidence.member_names(merge))),
         );
     }
     Checked::Findings(findings)
@@ -136,14 +136,14 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
             )
             .before_nodes(evidence, [a, b])
             .after_nodes(evidence, [bucket])
-            .then("members of a bucket are neighbours in wait order among the collectives of their kind");
+            .expected("members of a bucket are neighbours in wait order among the collectives of their kind");
         finding = match between {
-            Some(l) => finding.however(format!(
+            Some(l) => finding.observed(format!(
                 "the wait of {} ({}) comes between them",
                 before.graph.name(before.collectives.calls[l].node),
                 super::comm::describe(before.graph, &before.collectives.calls[l])
             )),
-            None => finding.however("their keys differ"),
+            None => finding.observed("their keys differ"),
         };
         findings.push(finding);
     }
@@ -186,8 +186,8 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
                     format!("{a} and {b} are {span} nodes apart"),
                 )
                 .before_nodes(evidence, [first, last])
-                .then(format!("members of a bucket are at most {limit} nodes apart"))
-                .however(format!("#{} and #{} share a bucket", first.0, last.0)),
+                .expected(format!("members of a bucket are at most {limit} nodes apart"))
+                .observed(format!("#{} and #{} share a bucket", first.0, last.0)),
         );
     }
     Checked::Findings(findings)
@@ -255,8 +255,8 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
                         .before_nodes(evidence, [node])
                         .after_nodes(evidence, [bucket])
                         .fact(format!("{into} replaces {}", evidence.member_names(&evidence.correspondence.merges[merge])))
-                        .then(format!("{name} has their key, its wait comes while the bucket is open, it fits under the cap and depends on none of them"))
-                        .however("it was left alone"),
+                        .expected(format!("{name} has their key, its wait comes while the bucket is open, it fits under the cap and depends on none of them"))
+                        .observed("it was left alone"),
                 );
             }
         }
@@ -317,8 +317,8 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
             before.bytes,
             evidence.before.graph.name(before.at)
         ))
-        .then(format!("the budget is {limit} bytes"))
-        .however(format!("after, {} bytes are live at {name}", after.bytes));
+        .expected(format!("the budget is {limit} bytes"))
+        .observed(format!("after, {} bytes are live at {name}", after.bytes));
     Checked::Findings(vec![finding])
 }
 
@@ -342,8 +342,8 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
         )
         .fact(format!("by the cost model {model}"))
         .fact(format!("before, {:.1} us are exposed", before * 1e6))
-        .then(format!("the budget is {:.1} us", limit * 1e6))
-        .however(format!("after, {:.1} us are exposed", after * 1e6));
+        .expected(format!("the budget is {:.1} us", limit * 1e6))
+        .observed(format!("after, {:.1} us are exposed", after * 1e6));
     Checked::Findings(vec![finding])
 }
 
@@ -386,8 +386,8 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
             "the choice of buckets depends on names or input order".into(),
         )
         .before_nodes(evidence, nodes)
-        .then(format!("with the names as given: {}", only(&plan, &other)))
-        .however(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
+        .expected(format!("with the names as given: {}", only(&plan, &other)))
+        .observed(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
     Checked::Findings(vec![finding])
 }
 

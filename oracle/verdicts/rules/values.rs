@@ -260,8 +260,8 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 for difference in own().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
-                        .then(format!("before, {}", difference.expected))
-                        .however(format!("after, {} (seen in {method})", difference.found));
+                        .expected(format!("before, {}", difference.expected))
+                        .observed(format!("after, {} (seen in {method})", difference.found));
                     if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }

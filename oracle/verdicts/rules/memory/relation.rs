@@ -116,8 +116,8 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
             continue;
         }
         let mut found = finding(format!("output {i} shares memory with something else than before"));
-        found.then = Some(format!("before, output {i} is {}", before.tell()));
-        found.however = Some(format!("after, it is {}", after.tell()));
+        found.expected = Some(format!("before, output {i} is {}", before.tell()));
+        found.observed = Some(format!("after, it is {}", after.tell()));
         findings.push(found);
     }
     if !(before_doubt || after_doubt) {

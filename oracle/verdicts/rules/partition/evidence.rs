@@ -421,9 +421,9 @@ impl Told {
         self
     }
 
-    /// What follows on one side, and what holds on the other.
-    pub(super) fn however(mut self, then: impl Into<String>, however: impl Into<String>) -> Finding {
-        (self.0.then, self.0.however) = (Some(then.into()), Some(however.into()));
+    /// What a right result has, and what this one has.
+    pub(super) fn contrast(mut self, expected: impl Into<String>, observed: impl Into<String>) -> Finding {
+        (self.0.expected, self.0.observed) = (Some(expected.into()), Some(observed.into()));
         self.0
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
     };
     let finding = |title, nodes: Vec<NodeId>| {
         let names = nodes.into_iter().map(|node| composed.graph.name(node));
-        evidence.finding(aliases::ID, title).nodes(evidence, names).however("", "")
+        evidence.finding(aliases::ID, title).nodes(evidence, names).contrast("", "")
     };
     let storages = |side: &AnalyzedGraph| {
         Storages::new(side.graph, &side.ops, &side.edges, &side.collectives, Mode::Logical)
@@ -51,7 +51,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
                         evidence
                             .finding(RULE, text.clone())
                             .nodes(evidence, nodes.iter().map(String::as_str))
-                            .however(
+                            .contrast(
                                 "run on the same inputs, the parts give what the joint graph gives",
                                 format!("found in {method}"),
                             ),
@@ -166,7 +166,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is recomputed as another value"))
                 .nodes(evidence, [name])
-                .however(
+                .contrast(
                     format!("forward computes it from {}", of_a.join(", ")),
                     format!("backward computes it from {}", of_b.join(", ")),
                 ),
@@ -182,7 +182,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{} is replayed on other inputs", draw.key))
                     .nodes(evidence, [draw.key.as_str()])
-                    .however("a replay repeats the first draw", "its arguments are others"),
+                    .contrast("a replay repeats the first draw", "its arguments are others"),
             );
         }
     }

@@ -136,7 +136,7 @@ pub(super) fn no_recompute_after_mutation(evidence: &PartitionEvidence) -> Check
                 format!("{} is recomputed from memory that was written since", misread.reader),
             )
             .nodes(evidence, misread.names())
-            .however(misread.tell_joint(), misread.tell_composed("backward"))
+            .contrast(misread.tell_joint(), misread.tell_composed("backward"))
     });
     Checked::Findings(told.collect())
 }
@@ -152,7 +152,7 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
         evidence
             .finding(RULE, format!("{} reads another version of {}", misread.reader, misread.memory))
             .nodes(evidence, misread.names())
-            .however(misread.tell_joint(), misread.tell_composed("backward"))
+            .contrast(misread.tell_joint(), misread.tell_composed("backward"))
     });
     let mut findings: Vec<_> = told.collect();
     for saved in &evidence.saved {
@@ -164,7 +164,7 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is saved, and the runtime writes it after forward"))
                 .nodes(evidence, [name])
-                .however("backward is to see it as forward did", "it sees what was written since"),
+                .contrast("backward is to see it as forward did", "it sees what was written since"),
         );
     }
     Checked::Findings(findings)

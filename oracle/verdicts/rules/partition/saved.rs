@@ -207,7 +207,7 @@ pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding("partition/no-dead-saved", format!("{name} is saved for nothing"))
                 .nodes(evidence, [name])
-                .however(format!("{name} is kept for backward"), read),
+                .contrast(format!("{name} is kept for backward"), read),
         );
     }
     Checked::Findings(findings)
@@ -242,7 +242,7 @@ pub(super) fn distinct(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} and {twin} are both saved"))
                     .nodes(evidence, [name, twin])
-                    .however("one of them would do", why),
+                    .contrast("one of them would do", why),
             );
         }
     }
@@ -346,12 +346,12 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     if without.max_flow(given.source, given.sink).value != Some(0) {
         let title = "what is saved does not separate backward from what cannot be recomputed";
-        findings.push(evidence.finding(RULE, title).however(
+        findings.push(evidence.finding(RULE, title).contrast(
             "a cut leaves no path from the source to the sink",
             "without the saved values a path is left",
         ));
     } else if cost != flow {
-        findings.push(evidence.finding(RULE, format!("the cut costs {cost}, and {flow} would do")).however(
+        findings.push(evidence.finding(RULE, format!("the cut costs {cost}, and {flow} would do")).contrast(
             format!("a flow of {flow} shows that no cut costs less, and one costs that"),
             format!("the saved values weigh {cost}"),
         ));
@@ -382,7 +382,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} is saved"))
                     .nodes(evidence, [name])
-                    .however("the cut closest to the sink is the choice", "it does not save this value"),
+                    .contrast("the cut closest to the sink is the choice", "it does not save this value"),
             );
         }
     }
@@ -394,7 +394,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is not saved"))
                 .nodes(evidence, [name])
-                .however("the cut closest to the sink saves it", "here it is recomputed"),
+                .contrast("the cut closest to the sink saves it", "here it is recomputed"),
         );
     }
     Checked::Findings(findings)
@@ -448,8 +448,8 @@ pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
         return without_range(evidence, own.map(|(_, bytes)| bytes));
     }
     let overrun = own.and_then(|(budget, bytes)| used.overrun(budget, bytes));
-    let finding = |[title, fact, however]: [String; 3]| {
-        evidence.finding("partition/budget-respected", title).however(fact, however)
+    let finding = |[title, expected, observed]: [String; 3]| {
+        evidence.finding("partition/budget-respected", title).contrast(expected, observed)
     };
     Checked::Findings(used.reversals().into_iter().chain(overrun).map(finding).collect())
 }

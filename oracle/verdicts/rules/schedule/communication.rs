@@ -40,7 +40,7 @@ pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("comm/wait-placement", outcome, title)
                         .with_nodes(evidence, outcome, &[second, first])
-                        .but(
+                        .contrast(
                             format!(
                                 "the value of {} is undefined until it is waited for",
                                 graph.name(call.node)
@@ -87,7 +87,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 evidence
                     .finding("comm/in-flight-untouched", outcome, told)
                     .with_nodes(evidence, outcome, &nodes)
-                    .but(
+                    .contrast(
                         format!("until {start} is waited for, its memory belongs to it"),
                         format!("before, {node} stood outside the flight of {start}; after, it is inside"),
                     ),

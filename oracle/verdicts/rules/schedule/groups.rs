@@ -52,7 +52,7 @@ pub(super) fn contiguous_and_convex(evidence: &Evidence) -> Checked {
                     )
                     .with_nodes(evidence, outcome, &nodes)
                     .with_fact(why)
-                    .but(
+                    .contrast(
                         "the members of a group stand together",
                         format!("{a} is at #{} and {b} at #{}", gap[0].0, gap[1].0),
                     ),

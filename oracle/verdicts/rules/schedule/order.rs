@@ -15,13 +15,13 @@ pub(super) fn permutation(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
         let (before, after) = (evidence.before(outcome).graph, outcome.after.graph);
-        let mut report = |title: String, node: Option<NodeId>, however: String| {
+        let mut report = |title: String, node: Option<NodeId>, observed: String| {
             let finding = evidence.finding("order/permutation", outcome, title);
             let nodes: Vec<NodeId> = node.into_iter().collect();
             findings.push(
                 finding
                     .with_nodes(evidence, outcome, &nodes)
-                    .but("a scheduler changes positions only", however),
+                    .contrast("a scheduler changes positions only", observed),
             );
         };
         let mut count: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -74,7 +74,7 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                         .finding("order/producer-before-reader", outcome, title)
                         .with_nodes(evidence, outcome, &[id, input])
                         .with_fact(Origin::Data.tell(before.graph, input, id))
-                        .but(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
+                        .contrast(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
                 );
             }
         }
@@ -88,7 +88,10 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                     .finding("order/producer-before-reader", outcome, format!("{b} is taken before {a}"))
                     .with_nodes(evidence, outcome, &[second, first])
                     .with_fact("the caller hands inputs over by position")
-                    .but(format!("{a} stays before {b}"), told_places(outcome, first, second, before.graph)),
+                    .contrast(
+                        format!("{a} stays before {b}"),
+                        told_places(outcome, first, second, before.graph),
+                    ),
             );
         }
         let after = &outcome.after;
@@ -151,7 +154,7 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                         .finding("order/keep-ordering-edges", outcome, format!("{b} now runs before {a}"))
                         .with_nodes(evidence, outcome, &[after, first])
                         .with_fact(reason)
-                        .but(format!("{a} stays before {b}"), told_places(outcome, first, after, graph)),
+                        .contrast(format!("{a} stays before {b}"), told_places(outcome, first, after, graph)),
                 );
             }
         }
@@ -176,7 +179,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                         format!("the ordering edge from {a} to {b} is lost"),
                     )
                     .with_nodes(evidence, outcome, &[edge.before, edge.after])
-                    .but("the graph after has it too", "it has not: the next sort may put them in any order"),
+                    .contrast(
+                        "the graph after has it too",
+                        "it has not: the next sort may put them in any order",
+                    ),
             );
         }
     }
@@ -235,7 +241,10 @@ pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
                 evidence
                     .finding("order/mutation-sequence", outcome, title)
                     .with_nodes(evidence, outcome, &nodes)
-                    .but(format!("before, {}", tell(was.get(at))), format!("after, {}", tell(is.get(at)))),
+                    .contrast(
+                        format!("before, {}", tell(was.get(at))),
+                        format!("after, {}", tell(is.get(at))),
+                    ),
             );
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
                 )
                 .with_nodes(evidence, outcome, &[a, b])
                 .with_fact(format!("launch {at} on process group {name} (the first is 0)"))
-                .but(
+                .contrast(
                     format!("rank {p} launches {}", graph.name(a)),
                     format!("rank {q} launches {}: the two are taken for one collective", graph.name(b)),
                 ),
@@ -102,7 +102,7 @@ fn of_rank<'e, 'a>(evidence: &'e Evidence<'a>, rank: u32) -> Option<&'e Outcome<
 
 fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     let told = mismatch.to_string();
-    let (then, however) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
+    let (expected, observed) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
     let (a, b) = mismatch.ranks;
     let title = format!("ranks {a} and {b} disagree on group {}", mismatch.group);
     let Some(outcome) = of_rank(evidence, a) else {
@@ -114,7 +114,7 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     evidence
         .finding("comm/collective-order-aligned", outcome, title)
         .with_nodes(evidence, outcome, &nodes)
-        .but(then, however)
+        .contrast(expected, observed)
 }
 
 fn blank(rule: &'static str, title: String) -> Finding {
@@ -201,8 +201,8 @@ fn told_deadlock(
             }
         }
     }
-    let however = if deadlock.chain.len() == 2 { "neither can go on" } else { "none can go on" };
-    finding.but("each goes on when the next one does", however)
+    let observed = if deadlock.chain.len() == 2 { "neither can go on" } else { "none can go on" };
+    finding.contrast("each goes on when the next one does", observed)
 }
 
 /// Again and under other names the same.
@@ -247,7 +247,7 @@ pub(super) fn rank_noise(evidence: &Evidence) -> Checked {
                 .finding("schedule/rank-noise", outcome, title)
                 .with_nodes(evidence, outcome, &nodes)
                 .with_fact(format!("launch {at} over all process groups (the first is 0)"))
-                .but(
+                .contrast(
                     format!("the first rank launches {}", name(expected)),
                     format!("rank {rank} launches {}", name(found)),
                 ),
@@ -348,7 +348,7 @@ fn told_order(
         .finding(rule, outcome, title)
         .with_nodes(evidence, outcome, &nodes)
         .with_fact(format!("position {at} of the list"))
-        .but(format!("{whose} {expected} stands there"), format!("here it is {found}"))
+        .contrast(format!("{whose} {expected} stands there"), format!("here it is {found}"))
 }
 
 /// The reference's order, where it is asked for.
@@ -369,6 +369,6 @@ pub(super) fn differs_from(
             .finding(rule, outcome, format!("{found} stands where {expected} belongs"))
             .with_nodes(evidence, outcome, &nodes)
             .with_fact(format!("position {at} of the list"))
-            .but(format!("the reference puts {expected} there"), format!("the list has {found}")),
+            .contrast(format!("the reference puts {expected} there"), format!("the list has {found}")),
     )
 }

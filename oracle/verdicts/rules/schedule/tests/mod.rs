@@ -30,8 +30,8 @@ fn broken(before: &Graph, after: &Graph, promises: Promises) -> Vec<&'static str
 fn told(finding: &Finding) -> Vec<String> {
     let mut lines = vec![finding.title.clone()];
     lines.extend(finding.facts.clone());
-    lines.extend(finding.then.clone());
-    lines.extend(finding.however.clone());
+    lines.extend(finding.expected.clone());
+    lines.extend(finding.observed.clone());
     lines
 }
 
