@@ -15,8 +15,7 @@ use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
 use crate::report::schedule::ScheduleReport;
-use crate::rules::PassKind;
-use crate::rules::Reason;
+use crate::rules::{PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -113,11 +112,11 @@ impl Check {
         let mut timing = Timing::new(self.timing);
         if self.replay {
             let (judgement, subject) = self.judge_stages(limits)?;
-            timing.tell("reading and judging");
+            timing.print("reading and judging");
             return self.report(&judgement, &subject, None, arguments, out);
         }
         let (before, outcomes) = self.read(limits);
-        timing.tell("reading");
+        timing.print("reading");
         let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
@@ -152,7 +151,7 @@ impl Check {
             Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
             _ => self.judge(case, outcomes, config, &options, limits)?,
         };
-        timing.tell("judging");
+        timing.print("judging");
         files::place_remarks(&mut judgement.notes, &remarks, &self.before);
         if !of_pass.is_empty() {
             let place = files::place_of(&self.before, &Spot::Pass);

@@ -17,15 +17,15 @@ struct Row {
     /// The flags, as fields are called.
     flags: &'static [&'static str],
     /// Whether they count for nothing.
-    idle: fn(&Asked) -> bool,
+    idle: fn(&GivenArguments) -> bool,
     /// Why, and what to use.
     why: &'static str,
 }
 
 /// What was asked for: a command and its arguments.
-struct Asked<'a>(&'a ArgMatches);
+struct GivenArguments<'a>(&'a ArgMatches);
 
-impl Asked<'_> {
+impl GivenArguments<'_> {
     /// Whether an argument stands on the command line; one that the command does not have does not.
     fn has(&self, id: &str) -> bool {
         matches!(self.0.try_contains_id(id), Ok(true))
@@ -221,7 +221,7 @@ const LIMITS: &[(Limit, &[&str])] = &[
 /// The first option on the command line that counts for nothing, with the reason.
 pub(super) fn refuse(arguments: &ArgMatches, limits: &[(Limit, u64)]) -> Result<(), String> {
     let Some((command, matches)) = arguments.subcommand() else { return Ok(()) };
-    let asked = Asked(matches);
+    let asked = GivenArguments(matches);
     for row in ROWS.iter().filter(|row| row.commands.contains(&command)) {
         let given = row.flags.iter().find(|flag| asked.has(flag));
         if let Some(flag) = given.filter(|_| (row.idle)(&asked)) {

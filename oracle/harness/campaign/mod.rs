@@ -239,7 +239,7 @@ impl Campaign<'_> {
         let started = Instant::now();
         let mut progress = Progress::new(self.progress, self.limit, &summary);
         let mut batch = self.shard.0;
-        while !self.stop.is_asked() {
+        while !self.stop.is_requested() {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
             if !summary.has(batch, end - first) {
@@ -265,7 +265,7 @@ impl Campaign<'_> {
         if let (Some(signal), Ending::Whole) = (self.stop.signal(), &summary.ending) {
             summary.ending = Ending::Stopped(signal);
         }
-        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_asked() {
+        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_requested() {
             summary.reference = Some(pool.install(|| self.acts_of_reference(&config, summary.total.cases)));
         }
         Ok(summary)
@@ -274,10 +274,10 @@ impl Campaign<'_> {
     /// What `judge` says of the numbers in a range, in order, up to the first that was not done when a stop was asked
     /// for. Numbers are taken in order, so that a stop loses no more than the threads are busy with.
     fn until_stopped<T: Send>(&self, numbers: Range<u64>, judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
-        let asked = numbers.clone().take_while(|_| !self.stop.is_asked());
+        let asked = numbers.clone().take_while(|_| !self.stop.is_requested());
         let judged = asked.par_bridge().map(|number| (number, judge(number)));
         // What ended after the stop may have been cut short by it.
-        let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_asked()).collect();
+        let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_requested()).collect();
         judged.sort_by_key(|(number, _)| *number);
         let whole = numbers.zip(judged).take_while(|(number, (judged, _))| number == judged);
         whole.map(|(_, (_, judged))| judged).collect()
@@ -651,7 +651,7 @@ impl Campaign<'_> {
                 batch.found.push(finding);
             }
         }
-        batch.stopped = self.stop.is_asked();
+        batch.stopped = self.stop.is_requested();
         batch
     }
 
@@ -675,7 +675,7 @@ impl Campaign<'_> {
         let as_found = Options { values: *values, ..all.clone() };
         let any = Pin { kind: None, ..pin.clone() };
         for (pin, options) in [(pin, &all), (pin, &as_found), (&any, &all)] {
-            if self.stop.is_asked() {
+            if self.stop.is_requested() {
                 break;
             }
             // What a process was asked before may matter: each try is the first that one is asked.
@@ -685,11 +685,11 @@ impl Campaign<'_> {
             match self.reduce_to(&case, pin, options) {
                 Ok(case) => return Distinct::new(pin, number, &case, self.candidate, options),
                 Err(Guard::NotShown) if found.pin.kind.is_some() => {}
-                Err(_) if self.stop.is_asked() => {}
+                Err(_) if self.stop.is_requested() => {}
                 Err(_) => return Distinct::new(pin, number, &case, self.candidate, options),
             }
         }
-        if self.stop.is_asked() {
+        if self.stop.is_requested() {
             let why = format!("The case is not reduced: a stop was asked for.\n{told}");
             return Distinct::unreduced(pin, number, &case, self.candidate, why);
         }
@@ -711,7 +711,7 @@ impl Campaign<'_> {
             new.into_iter().any(|finding| pin.is_of(finding))
         };
         let mut shows = |case: &Case| {
-            !self.stop.is_asked() && reduce::violates_so(case, self.candidate, options, &is_shown)
+            !self.stop.is_requested() && reduce::violates_so(case, self.candidate, options, &is_shown)
         };
         match reduce::reduce(case, self.reduction, &mut shows, &mut |_| {}) {
             Ok(reduced) => Ok(reduced.case),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reasons for refusals that are counted; so many for doubts too.
 const REASONS: usize = 100;
 /// Reasons for refusals that are told; so many for doubts too.
-const TOLD: usize = 10;
+const SHOWN: usize = 10;
 /// Missing shards that are told.
 const SHARDS: usize = 16;
 /// Cases of a pass, in none of which it did anything, after which this is no accident.
@@ -358,7 +358,7 @@ impl Summary {
             if !reasons.is_empty() {
                 text += &format!("{title}:\n");
             }
-            for (reason, count) in reasons.into_iter().take(TOLD) {
+            for (reason, count) in reasons.into_iter().take(SHOWN) {
                 text += &format!("  {count:>8}  {reason}\n");
             }
         }

@@ -485,7 +485,7 @@ fn a_campaign_that_is_stopped_keeps_what_it_has() {
         inner: &*mutant,
         runs: AtomicU64::new(0),
         at,
-        then: Box::new(move || stop.ask(2)),
+        then: Box::new(move || stop.request(2)),
     };
     let whole =
         Campaign { jobs: 1, ..stored(&other, 64, &counting(u64::MAX, Stop::default())) }.run().unwrap();

@@ -17,9 +17,8 @@ use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
 use crate::memory::strategy::{Reference as ReferencePolicy, Strategy};
 use crate::memory::{Devices, Ledger, Life, Replay, Sizes};
 use crate::ops::{Kind, View};
-use crate::rules::Code;
-use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
+use crate::rules::{Code, PassKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

@@ -17,10 +17,9 @@ use crate::passes::bucketing::{self, Config};
 use crate::passes::partition::activation_checkpointing::checkpoint;
 use crate::passes::partition::two_stages::trace_again;
 use crate::passes::{partition, repair, schedule};
-use crate::rules::Code;
-use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::partition::CutNetwork;
+use crate::rules::{Code, PassKind};
 use crate::semantics::{
     self, Concrete, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Program, TensorValue,
 };

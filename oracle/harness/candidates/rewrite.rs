@@ -17,8 +17,7 @@ use crate::edits::{Edit, Part, Reading, catalogue};
 use crate::format::json;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
-use crate::rules::Code;
-use crate::rules::PassKind;
+use crate::rules::{Code, PassKind};
 
 /// Right edits that are composed at most.
 const MOST_EDITS: u32 = 4;

@@ -6,9 +6,8 @@ use crate::case::PassConfig;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
-use crate::rules::PassKind;
-use crate::rules::Reason;
 use crate::rules::partition::PartitionConfig;
+use crate::rules::{PassKind, Reason};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -256,7 +255,7 @@ fn made(given: &Given, task: &Task, ranks: Ranks, pass: PassKind) -> Vec<(Option
     let Some(of) = edited_graph else { return outcomes };
     for (index, (_, outcome)) in outcomes.iter_mut().enumerate() {
         let elsewhere =
-            ranks == Ranks::All && pass != PassKind::Partition && is_alike(&of, &outcome.repaired);
+            ranks == Ranks::All && pass != PassKind::Partition && has_same_nodes(&of, &outcome.repaired);
         if index == task.graph || elsewhere {
             *outcome = Outcome { unrepaired: None, repaired: (task.place.change)(&outcome.repaired) };
         }
@@ -265,7 +264,7 @@ fn made(given: &Given, task: &Task, ranks: Ranks, pass: PassKind) -> Vec<(Option
 }
 
 /// Whether two ranks' graphs have the same nodes, so that an edit of one can be made to the other.
-fn is_alike(a: &Graph, b: &Graph) -> bool {
+fn has_same_nodes(a: &Graph, b: &Graph) -> bool {
     a.len() == b.len() && a.ids().all(|id| a.name(id) == b.name(id) && a.target(id) == b.target(id))
 }
 

@@ -209,7 +209,7 @@ pub struct Difference {
 
 impl Difference {
     /// In words, with a name for each side.
-    pub fn tell(&self, first: &str, second: &str) -> String {
+    pub fn describe(&self, first: &str, second: &str) -> String {
         let told = |launch: &Option<Launch>| match launch {
             Some(launch) => launch.to_string(),
             None => "none".to_string(),
@@ -348,7 +348,7 @@ output (r0, g1)";
         let told: Vec<String> = sequences(FIRST)
             .differences(&sequences(second))
             .iter()
-            .map(|d| d.tell("rank 0", "rank 1"))
+            .map(|d| d.describe("rank 0", "rank 1"))
             .collect();
         assert_eq!(
             told,

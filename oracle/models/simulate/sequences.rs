@@ -224,7 +224,7 @@ pub(super) fn mismatches(
                                 Some(doubt) => {
                                     warnings.extend(
                                         is_first_doubt
-                                            .then(|| doubt.tell(name, (rank, &x), (other_rank, &y))),
+                                            .then(|| doubt.describe(name, (rank, &x), (other_rank, &y))),
                                     );
                                     is_first_doubt = false;
                                     continue;

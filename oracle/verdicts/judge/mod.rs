@@ -26,7 +26,7 @@ use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, AnalyzedGraph, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus};
-use crate::rules::{Asked, Code, Evaluated, Given, OnRanks, RankGraph, Reason};
+use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
 use candidate::{Candidate, Outcome, Refusal};
 pub use memory::judge_memory;
@@ -355,7 +355,7 @@ fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<()
 fn named_as_before(before: &Graph, outcome: &Outcome) -> Option<Outcome> {
     let repaired = rules::named_as(before, &outcome.repaired)?;
     let unrepaired = outcome.unrepaired.as_ref();
-    let unrepaired = unrepaired.map(|graph| rules::named_alike(graph, &outcome.repaired, &repaired));
+    let unrepaired = unrepaired.map(|graph| rules::named_through(graph, &outcome.repaired, &repaired));
     Some(Outcome { unrepaired, repaired })
 }
 
@@ -551,8 +551,9 @@ fn executes(values: Values) -> bool {
     matches!(values, Values::Auto | Values::Execute | Values::Agree)
 }
 
-fn asked(options: &Options) -> Asked {
-    Asked {
+/// The evaluators that compare values.
+fn evaluators(options: &Options) -> Evaluators {
+    Evaluators {
         prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
         execute: executes(options.values) || options.values == Values::ProofFirst,
         only_in_doubt: options.values == Values::ProofFirst,
@@ -624,10 +625,10 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before_in_order = in_order(side.graph, &side.edges);
-    let asked = match before_in_order {
-        true => asked(options),
+    let evaluators = match before_in_order {
+        true => evaluators(options),
         // Nothing executes a list that is not in order: what it means is defined by its repair.
-        false => Asked { prove: false, execute: false, ..asked(options) },
+        false => Evaluators { prove: false, execute: false, ..evaluators(options) },
     };
     let given: Vec<Given> = outcomes
         .iter()
@@ -645,23 +646,23 @@ fn judge_outcomes_with<'a>(
         let mut evaluated = None;
         both(
             side,
-            || evaluated = asked.prove.then(|| Evaluated::new(side, after, &evidence.own)),
+            || evaluated = evaluators.prove.then(|| Evaluated::new(side, after, &evidence.own)),
             || (side.dependences(), after.faults_given(side, nodes)),
         );
         evidence.expected_order = expected_order(&evidence, pass, before_in_order, options.references);
-        rules::prove_values(&mut evidence, asked, evaluated);
+        rules::prove_values(&mut evidence, evaluators, evaluated);
         evidence
     };
     let graphs = rules::distinct(&given, Arc::new(after));
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
-    let mut notes = rules::execute_values(&mut all, asked);
+    let mut notes = rules::execute_values(&mut all, evaluators);
     notes.extend(rules::contradicting_records(&before));
     let Some((first, _)) = all.split_first_mut() else {
         return refused(Code::NoOutcome.because("there is no outcome"));
     };
     first.again = if pass == PassKind::Repair { again.on_result } else { None };
     first.renamed_plan = again.renamed_plan;
-    if asked.agree {
+    if evaluators.agree {
         let (findings, unknown) = rules::contradictions(first);
         let acted = has_acted(first);
         return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };

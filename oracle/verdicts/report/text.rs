@@ -20,7 +20,7 @@ pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose:
         for (i, finding) in findings.iter().enumerate() {
             if i < IN_FULL || verbose {
                 out.push('\n');
-                tell(&mut out, finding, i + 1, 0, verbose);
+                write_finding(&mut out, finding, i + 1, 0, verbose);
             } else {
                 let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, titled(finding));
             }
@@ -67,7 +67,7 @@ fn titled(finding: &Finding) -> String {
     }
 }
 
-fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
+fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
     let pad = "  ".repeat(depth);
     let severity = match finding.severity {
         Severity::Soundness => "",
@@ -109,7 +109,7 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbos
         let _ = writeln!(out, "{pad}   It follows that:");
         for (i, consequence) in finding.consequences.iter().enumerate() {
             if i < CONSEQUENCES || verbose {
-                tell(out, consequence, i + 1, depth + 2, verbose);
+                write_finding(out, consequence, i + 1, depth + 2, verbose);
             } else {
                 let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
             }

@@ -63,7 +63,7 @@ pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>)
         }
     }
     let found = find(&values, |name| rests_on(&evidence.after, name, &misfits));
-    let finding = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
+    let finding = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
     (finding.into_iter().collect(), unknown(&evidence.values))
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
         _ => None,
     };
     let found = find(&values, |_| false).or_else(structure);
-    let found = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
+    let found = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
     (found.into_iter().collect(), unknown(&values))
 }
 
@@ -150,7 +150,7 @@ impl Contradiction {
         }
     }
 
-    fn tell(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
+    fn finding(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
         let finding = Finding::new(WAYS_AGREE, Severity::Soundness, Stage::After, self.title);
         let nodes = self.nodes.iter().map(|name| mention(name)).collect();
         let finding = Finding { nodes, ..finding }.fact("this is a fault of graph-oracle, not of the pass");

@@ -50,7 +50,7 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
         for (from, to) in paths {
             let (from, to) = (merge.members[from], merge.members[to]);
             let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
-            let (path, doubt) = before.tell_path(a, b);
+            let (path, doubt) = before.explain_path(a, b);
             if let Some(doubt) = doubt {
                 doubts.get_or_insert(Code::UncertainDependence.because(doubt));
                 continue;
@@ -104,7 +104,7 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
             "the buckets depend on each other in a circle".into(),
         )
         .before_nodes(evidence, nodes.iter().copied())
-        .facts(evidence.tell_buckets(&nodes))
+        .facts(evidence.describe_buckets(&nodes))
         .facts(through_memory(evidence, &nodes).into_iter().collect())
         .expected("with each bucket as one node, some order starts every bucket after all that it needs")
         .observed(cycle.reasons(before.graph, before.dependences()).join(";\n"));
@@ -335,7 +335,7 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 (before.graph.tensor_of(rewire.old), after.graph.tensor_of(rewire.new))
             && !same_looks(before.graph, p, after.graph, q)
         {
-            let (s, t) = (tell_tensor(before.graph, p), tell_tensor(after.graph, q));
+            let (s, t) = (describe_tensor(before.graph, p), describe_tensor(after.graph, q));
             if s != t {
                 wrong.push(format!("{new} is {t}, {old} was {s}"));
             }
@@ -372,7 +372,7 @@ fn same_looks(a: &Graph, p: &Tensor, b: &Graph, q: &Tensor) -> bool {
 }
 
 /// Shape, dtype and device in words; symbolic sizes by their expressions.
-pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
+pub(super) fn describe_tensor(graph: &Graph, tensor: &Tensor) -> String {
     let dims: Vec<String> = graph
         .dims(tensor.shape)
         .iter()

@@ -15,7 +15,7 @@ use crate::semantics::{
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
 pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, Clear);
@@ -99,7 +99,7 @@ impl<'e> Prepared<'e> {
         }
         let program = |side: &'e AnalyzedGraph| {
             Program::new(side.graph, &side.ops, &world)
-                .map_err(|failure| Code::from(&failure).because(tell(&|_| side.graph, &failure)))
+                .map_err(|failure| Code::from(&failure).because(describe_failure(&|_| side.graph, &failure)))
         };
         // One program serves ranks that run one graph.
         let sides = match sides.split_first() {
@@ -123,7 +123,7 @@ impl<'e> Prepared<'e> {
         let (before, after) = match runs {
             Ok(runs) => runs,
             Err(Stopped::Before(failure)) => {
-                let why = format!("before: {}", tell(&|_| evidence.before.graph, failure));
+                let why = format!("before: {}", describe_failure(&|_| evidence.before.graph, failure));
                 return ValueResult::Unknown(Code::from(failure).because(why));
             }
             Err(Stopped::After(failure)) => return failed(&after_of, failure, self.after.len()),
@@ -151,7 +151,7 @@ impl<'e> Prepared<'e> {
                 None => places.push((difference, 1)),
             }
         }
-        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
+        differences.extend(places.iter().take(SHOWN).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
         if differences.is_empty() {
             return ValueResult::Equal(answers.words(after));
         }
@@ -188,7 +188,7 @@ type GraphOf<'f, 'g> = &'f dyn Fn(u32) -> &'g Graph;
 fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
     let nodes: Vec<(u32, NodeId)> = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
-            let why = format!("after: {}", tell(after, failure));
+            let why = format!("after: {}", describe_failure(after, failure));
             return ValueResult::Unknown(Code::from(failure).because(why));
         }
         Failure::Raises { rank, node, .. } => vec![(rank.unwrap_or(0), *node)],
@@ -204,7 +204,7 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
         title: "the graph after cannot be executed".to_string(),
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
         expected: "the graph runs to its end on every rank".to_string(),
-        found: tell(after, failure),
+        found: describe_failure(after, failure),
         about: match failure {
             Failure::Raises { .. } => About::Arguments,
             Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
@@ -216,7 +216,7 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
 }
 
 /// A failure with the names of nodes.
-fn tell(graph: GraphOf, failure: &Failure) -> String {
+fn describe_failure(graph: GraphOf, failure: &Failure) -> String {
     let name =
         |rank: u32, id: NodeId| if id.index() < graph(rank).len() { graph(rank).name(id) } else { "?" };
     match failure {

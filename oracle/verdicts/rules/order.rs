@@ -32,7 +32,7 @@ pub(super) fn list_topological(evidence: &Evidence) -> Checked {
     let after = &evidence.after;
     let findings = violations(after.graph, &after.edges).into_iter().map(|violation| {
         evidence
-            .finding("order/list-topological", Stage::After, violation.tell(after.graph))
+            .finding("order/list-topological", Stage::After, violation.describe(after.graph))
             .after_nodes(evidence, [violation.node()])
             .fact("the list is executed from top to bottom")
     });
@@ -168,7 +168,7 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         if a < b || before.is_displaced(first) {
             continue;
         }
-        let reason = origin.tell(before.graph, first, second);
+        let reason = origin.describe(before.graph, first, second);
         if !origin.certain() {
             let why = format!("{reason}; after, their order is reversed");
             doubt.get_or_insert(Code::UncertainDependence.because(why));

@@ -7,7 +7,7 @@ use crate::analysis::contraction::check_contraction;
 use crate::graph::{NodeId, Op};
 use crate::ops::Collective;
 
-fn not_asked(what: &str) -> Checked {
+fn not_requested(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
 }
 
@@ -24,7 +24,7 @@ fn unchecked(evidence: &Evidence, why: String) -> Checked {
 /// Buckets of one run are numbered in wait order; where caps are given per index, that number counts. A bucket may
 /// reach its cap.
 pub(super) fn cap(evidence: &Evidence) -> Checked {
-    let Some(caps) = &evidence.policies.caps else { return not_asked("a cap") };
+    let Some(caps) = &evidence.policies.caps else { return not_requested("a cap") };
     let before = &evidence.before;
     let is_ordered = several_kinds(evidence).is_none();
     let mut findings = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
 /// Buckets have at least two members.
 pub(super) fn min_size(evidence: &Evidence) -> Checked {
     if !evidence.policies.min_size {
-        return not_asked("a least number of members");
+        return not_requested("a least number of members");
     }
     let mut findings = Vec::new();
     for merge in evidence.correspondence.merges.iter().filter(|m| m.members.len() == 1 && m.certain) {
@@ -106,7 +106,7 @@ pub(super) fn min_size(evidence: &Evidence) -> Checked {
 /// Members of a bucket are neighbours among the collectives of their kind, in wait order.
 pub(super) fn adjacency(evidence: &Evidence) -> Checked {
     if !evidence.policies.adjacency {
-        return not_asked("adjacency");
+        return not_requested("adjacency");
     }
     if let Some(why) = several_kinds(evidence) {
         return unchecked(evidence, why);
@@ -152,7 +152,7 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
 
 /// First and last member are near each other in the list.
 pub(super) fn topo_span(evidence: &Evidence) -> Checked {
-    let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
+    let Some(limit) = evidence.policies.max_topo_span else { return not_requested("a span") };
     if let Some(why) = several_kinds(evidence) {
         // The span of the second kind is measured in a graph that the first merge has changed.
         return unchecked(evidence, why);
@@ -200,7 +200,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
 /// they on it), and keeps the contracted graph acyclic, could have joined.
 pub(super) fn maximal(evidence: &Evidence) -> Checked {
     if !evidence.policies.maximal {
-        return not_asked("maximality");
+        return not_requested("maximality");
     }
     if evidence.correspondence.merges.is_empty() {
         return Checked::Findings(Vec::new());
@@ -299,7 +299,7 @@ fn on_both<T>(
 
 /// The peak of live storage bytes stays within the budget.
 pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
-    let Some(budget) = evidence.policies.peak_memory else { return not_asked("a memory budget") };
+    let Some(budget) = evidence.policies.peak_memory else { return not_requested("a memory budget") };
     let (before, after) = match on_both(evidence, |side| side.peak_bytes()) {
         Ok(both) => both,
         Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
@@ -324,7 +324,9 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
 
 /// Exposed communication does not grow beyond the budget.
 pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
-    let Some(budget) = evidence.policies.exposed_time else { return not_asked("a budget for exposed time") };
+    let Some(budget) = evidence.policies.exposed_time else {
+        return not_requested("a budget for exposed time");
+    };
     let model = evidence.policies.cost;
     let (before, after) = match on_both(evidence, |side| side.exposed_seconds(&model)) {
         Ok(both) => both,

@@ -13,7 +13,7 @@ use crate::words;
 use rustc_hash::FxHashSet;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What is expected of a value.
 const DEFINED: &str = "it is as its inputs and operators define it";
@@ -123,7 +123,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             let causes = certain().filter(|difference| !difference.derived).count();
             let shown = if first.is_some() { causes } else { causes.max(1) };
             let mut told: Vec<ValueDifference> = certain()
-                .take(shown.min(TOLD))
+                .take(shown.min(SHOWN))
                 .map(|difference| {
                     let (what, nodes) = subject(after.graph, difference);
                     let (title, expected) = match &difference.what {

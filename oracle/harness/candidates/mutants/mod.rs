@@ -22,8 +22,7 @@ use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::bucketing_config;
 use crate::passes::bucketing::{Config, Reference, Strategy};
-use crate::rules::Code;
-use crate::rules::PassKind;
+use crate::rules::{Code, PassKind};
 
 /// What is broken.
 enum Broken {

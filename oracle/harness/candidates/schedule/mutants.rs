@@ -8,8 +8,7 @@ use crate::graph::{Graph, NodeId, Op};
 use crate::judge::options::schedule_config;
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Strategy};
-use crate::rules::PassKind;
-use crate::rules::Reason;
+use crate::rules::{PassKind, Reason};
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
 /// One mutant.

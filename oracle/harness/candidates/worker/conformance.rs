@@ -446,7 +446,7 @@ impl Kit<'_> {
             }
             Ok(format!("{BURST} answers in order"))
         });
-        self.check("nothing is said unasked", |kit| {
+        self.check("nothing is said unrequested", |kit| {
             std::thread::sleep(Duration::from_millis(200));
             while let Some(line) = kit.process()?.waiting() {
                 let line = line.map_err(|_| "the process ended")?;

@@ -32,10 +32,9 @@ use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::{Graph, Op};
 use crate::ops::shape::complete;
-use crate::rules::Code;
-use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure};
+use crate::rules::{Code, PassKind};
 use crate::semantics::{Executed, ExecutionInputs};
 use bits::Bits;
 use conversation::{Conversation, shown};
@@ -173,7 +172,7 @@ impl Worker {
             Refusal::failed(Failure { class: Class::Crash, title, facts: vec![why] })
         })?;
         let mut conversation = Conversation { id, graph, phase: None, limits: &self.limits };
-        if let Some(failure) = conversation.unasked(&process) {
+        if let Some(failure) = conversation.unrequested(&process) {
             return Err(conversation.end(process, failure));
         }
         let sent = Instant::now();
@@ -276,7 +275,7 @@ impl Drop for Worker {
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
         let mut idle: Vec<Process> = idle.into_iter().collect();
         idle.iter_mut().for_each(say_bye);
-        let patience = if self.limits.stop.is_asked() { process::PATIENCE } else { process::END };
+        let patience = if self.limits.stop.is_requested() { process::PATIENCE } else { process::END };
         let deadline = Instant::now() + patience;
         for process in &mut idle {
             process.ends_within(deadline.saturating_duration_since(Instant::now()));

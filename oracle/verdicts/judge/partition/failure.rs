@@ -3,10 +3,9 @@
 use super::super::{Judgement, declined, left_open, refused};
 use crate::graph::Graph;
 use crate::judge::candidate::Refusal;
-use crate::rules::AnalyzedGraph;
-use crate::rules::Code;
 use crate::rules::partition::{Feasible, PartitionConfig, feasible};
 use crate::rules::worker::Class;
+use crate::rules::{AnalyzedGraph, Code};
 
 /// Judges a candidate that gave no parts. What it declines it may decline; what it raises is a finding where the joint graph
 /// can be cut.

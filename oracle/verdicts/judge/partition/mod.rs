@@ -7,14 +7,13 @@ mod replay;
 pub(super) use candidate::{judge_candidate, judge_given};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
-use super::{CannotJudge, Judgement, Options, References, Values, undecided, verdict};
+use super::{CannotJudge, Judgement, Options, References, Values, evaluators, undecided, verdict};
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::ops::shape::{complete, guessed_strides};
 use crate::rules::partition::{
-    self, AskedValues, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys,
-    with_flat_output,
+    self, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
 use crate::rules::{self, AnalyzedGraph, OnRanks};
 
@@ -158,7 +157,7 @@ pub fn judge_partition_with(
         let [of_forward, of_backward] = of_rank.unwrap_or_default();
         evidence.guessed = [guessed_of_joint.clone(), of_forward, of_backward];
         evidence.own_ranks = ranks;
-        partition::compare_values(&mut evidence, asked(options));
+        partition::compare_values(&mut evidence, evaluators(options));
         let acted = !evidence.saved.is_empty();
         let notes = partition::notes(&evidence);
         if options.values == Values::Agree {
@@ -210,15 +209,4 @@ fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judg
     let (findings, rules) = rules::join(all);
     let undecided = undecided(&rules);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
-}
-
-fn asked(options: &Options) -> AskedValues {
-    AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
-        execute: !matches!(options.values, Values::Symbolic | Values::Off),
-        only_in_doubt: options.values == Values::ProofFirst,
-        both: matches!(options.values, Values::Execute | Values::Agree),
-        agree: options.values == Values::Agree,
-        element_limit: options.element_limit,
-    }
 }

@@ -23,7 +23,7 @@ pub(super) fn alloc_before_use(evidence: &MemoryEvidence) -> Checked {
     let graph = evidence.graph;
     let mut findings: Vec<Finding> = violations(graph, &Edges::new(graph))
         .into_iter()
-        .map(|violation| evidence.finding(RULE, violation.tell(graph), [violation.node()]))
+        .map(|violation| evidence.finding(RULE, violation.describe(graph), [violation.node()]))
         .collect();
     let Ok((replay, lives)) = evidence.lives() else {
         return match findings.is_empty() && evidence.claim.order.is_none() {
@@ -138,8 +138,8 @@ pub(super) fn no_use_after_free(evidence: &MemoryEvidence) -> Checked {
             finding.facts.extend(alias_chain(evidence, user, resolved.storage));
         }
         finding.expected = Some(match needed {
-            u32::MAX => held.tell(evidence.graph),
-            needed => format!("{}, in step {needed}", held.tell(evidence.graph)),
+            u32::MAX => held.describe(evidence.graph),
+            needed => format!("{}, in step {needed}", held.describe(evidence.graph)),
         });
         finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
         findings.push(finding);
@@ -175,7 +175,7 @@ pub(super) fn protected_never_freed(evidence: &MemoryEvidence) -> Checked {
         if let Held::Output(output) = held {
             finding.facts.extend(alias_chain(evidence, output, resolved.storage));
         }
-        finding.expected = Some(held.tell(evidence.graph));
+        finding.expected = Some(held.describe(evidence.graph));
         finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
         findings.push(finding);
     }
@@ -218,7 +218,7 @@ pub(super) fn no_leak(evidence: &MemoryEvidence) -> Checked {
         finding.expected = Some("at the end only outputs and the caller's inputs are live".to_string());
         finding.observed = Some(format!(
             "it is neither: {}, so it could be freed after {}",
-            held.tell(evidence.graph),
+            held.describe(evidence.graph),
             evidence.step(replay, end)
         ));
         findings.push(finding);

@@ -72,7 +72,11 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
         let mut finding = evidence.finding(RULE, fault.to_string(), resolved.iter().map(|r| r.node));
         if let ArenaFault::Overlap { .. } = fault {
             let told = |r: &super::evidence::Resolved| {
-                format!("{}: {}", evidence.graph.name(r.node), replay.held[r.storage].tell(evidence.graph))
+                format!(
+                    "{}: {}",
+                    evidence.graph.name(r.node),
+                    replay.held[r.storage].describe(evidence.graph)
+                )
             };
             finding.facts = resolved.iter().rev().map(told).collect();
         }

@@ -24,7 +24,7 @@ enum Shares {
 }
 
 impl Shares {
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Shares::Fresh => "memory of its own".to_string(),
             Shares::Input(name) => format!("the memory of input {name}"),
@@ -116,8 +116,8 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
             continue;
         }
         let mut found = finding(format!("output {i} shares memory with something else than before"));
-        found.expected = Some(format!("before, output {i} is {}", before.tell()));
-        found.observed = Some(format!("after, it is {}", after.tell()));
+        found.expected = Some(format!("before, output {i} is {}", before.describe()));
+        found.observed = Some(format!("after, it is {}", after.describe()));
         findings.push(found);
     }
     if !(before_doubt || after_doubt) {

@@ -384,7 +384,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
         for (index, (&a, &b)) in expected.iter().zip(found).enumerate() {
             if !same_output(evidence, side, a, b, start + index) {
                 let is_own = is_computed_anew(evidence, part, b) && matches!(a, Value::Node(_));
-                let (a, b) = (tell(joint, a), tell(side.graph, b));
+                let (a, b) = (describe_value(joint, a), describe_value(side.graph, b));
                 if is_own && evidence.values.known().is_none() {
                     doubt.get_or_insert_with(|| {
                         format!(
@@ -427,7 +427,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_string() } else { names.join(", ") }
 }
 
-fn tell(graph: &Graph, value: Value) -> String {
+fn describe_value(graph: &Graph, value: Value) -> String {
     match value {
         Value::Node(node) if node.index() < graph.len() => graph.name(node).to_string(),
         Value::Dangling(name) => graph.text(name).to_string(),
@@ -460,7 +460,7 @@ fn same_output(evidence: &PartitionEvidence, side: &AnalyzedGraph, a: Value, b: 
         }
         (Value::Node(_), _) | (_, Value::Node(_)) => false,
         (Value::Dangling(_), _) | (_, Value::Dangling(_)) => false,
-        _ => tell(joint, a) == tell(side.graph, b),
+        _ => describe_value(joint, a) == describe_value(side.graph, b),
     }
 }
 
@@ -493,7 +493,7 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
     for value in constants.filter(|value| !matches!(value, Value::Node(_) | Value::Dangling(_))) {
         findings.push(
             evidence
-                .finding(RULE, format!("{} is saved", tell(forward, *value)))
+                .finding(RULE, format!("{} is saved", describe_value(forward, *value)))
                 .contrast("a saved value is the result of a node", "this is a constant"),
         );
     }
@@ -589,7 +589,7 @@ pub(super) fn order_valid(evidence: &PartitionEvidence) -> Checked {
             let name = side.graph.name(violation.node());
             findings.push(
                 evidence
-                    .finding(RULE, format!("{part}: {}", violation.tell(side.graph)))
+                    .finding(RULE, format!("{part}: {}", violation.describe(side.graph)))
                     .nodes(evidence, [name])
                     .contrast("the list is what is executed", "it is not in order"),
             );

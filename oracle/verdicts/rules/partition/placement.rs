@@ -55,10 +55,10 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
             let name = joint.name(id);
             let stand_in = stand_ins.get_or_insert_with(|| stand_ins_of(evidence))[id.index()];
             if let Some(stand_in) = stand_in.filter(|_| known.is_none()) {
-                let stand_in = tell(evidence.backward.graph, stand_in);
+                let stand_in = describe_node(evidence.backward.graph, stand_in);
                 doubt.get_or_insert_with(|| {
                     format!("backward computes {stand_in} in the place of {}; whether that is the same is not known",
-                        tell(joint, id))
+                        describe_node(joint, id))
                 });
                 continue;
             }
@@ -114,7 +114,7 @@ fn stand_ins_of(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
 }
 
 /// A node and what it calls.
-fn tell(graph: &Graph, id: NodeId) -> String {
+fn describe_node(graph: &Graph, id: NodeId) -> String {
     format!("{} ({})", graph.name(id), graph.target(id))
 }
 
@@ -240,7 +240,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{} reads another version of its input", misread.reader))
                 .nodes(evidence, misread.names())
-                .contrast(misread.tell_joint(), misread.tell_composed("forward")),
+                .contrast(misread.describe_joint(), misread.describe_composed("forward")),
         );
     }
     findings.extend(super::draws::strayed_draws(evidence));

@@ -7,8 +7,7 @@ use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
-use crate::rules::AnalyzedGraph;
-use crate::rules::Code;
+use crate::rules::{AnalyzedGraph, Code};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is saved, in bytes of distinct storages.

@@ -16,8 +16,7 @@ use super::transcribe::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
-use crate::rules::ValueMethod;
-use crate::rules::{Code, Reason};
+use crate::rules::{Code, Evaluators, Reason, ValueMethod};
 use crate::semantics::symbolic::{self, Arena, Comparison, Limits, What};
 use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
 use crate::words;
@@ -26,7 +25,7 @@ use crate::words;
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What one evaluator says.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,29 +52,12 @@ pub struct PartitionValues {
     pub excused: bool,
 }
 
-/// Which ways are asked, beside structure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AskedValues {
-    /// The symbolic evaluator, at full size.
-    pub prove: bool,
-    /// Execution on every rank.
-    pub execute: bool,
-    /// Execution only where the proof cannot tell.
-    pub only_in_doubt: bool,
-    /// Concrete values and provenance, rather than provenance only where concrete values cannot tell.
-    pub both: bool,
-    /// Whether each answer is wanted as it is, so that they can be held against each other.
-    pub agree: bool,
-    /// The most elements that execution may touch, over all ranks.
-    pub element_limit: u64,
-}
-
 impl PartitionValues {
-    /// Asks structure, and the ways that `asked` names.
-    pub fn gather(evidence: &PartitionEvidence, asked: AskedValues) -> PartitionValues {
+    /// Compares by structure, and by these evaluators.
+    pub fn gather(evidence: &PartitionEvidence, evaluators: Evaluators) -> PartitionValues {
         let mut this = PartitionValues { structure: structure(evidence), ..PartitionValues::default() };
         let Ok(composition) = evidence.composition.as_ref() else { return this };
-        if !asked.prove && !asked.execute {
+        if !evaluators.prove && !evaluators.execute {
             return this;
         }
         let (joint, composed);
@@ -95,17 +77,17 @@ impl PartitionValues {
         };
         let ops = (Ops::of(pair.0), Ops::of(pair.1));
         let mut hazards = Vec::new();
-        if asked.prove {
+        if evaluators.prove {
             let proof;
             (proof, hazards) = prove(pair, (&ops.0, &ops.1));
             this.results.push((ValueMethod::Symbolic, proof));
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
-        if asked.execute && !(asked.only_in_doubt && is_known) {
+        if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
             let open = !matches!(this.proof(), Some(Compared::Equal(_)));
-            let question = Question { open, both: asked.both, agree: asked.agree, reals: false };
-            let (results, clear) = execute(pair, (&ops.0, &ops.1), asked.element_limit, question);
-            this.clear = clear && !asked.agree;
+            let question = Question { open, both: evaluators.both, agree: evaluators.agree, reals: false };
+            let (results, clear) = execute(pair, (&ops.0, &ops.1), evaluators.element_limit, question);
+            this.clear = clear && !evaluators.agree;
             if this.clear {
                 this.excuse_proof(hazards);
             }
@@ -314,8 +296,8 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, V
             let certain = differences.all.iter().filter(|difference| difference.certain);
             let tell = |difference: &symbolic::Difference| (difference.text.clone(), Vec::new());
             let is_hazard = |difference: &&symbolic::Difference| matches!(difference.what, What::Hazard(_));
-            hazards = certain.clone().filter(is_hazard).map(tell).take(TOLD).collect();
-            Compared::Different(first.chain(certain.map(tell)).take(TOLD).collect())
+            hazards = certain.clone().filter(is_hazard).map(tell).take(SHOWN).collect();
+            Compared::Different(first.chain(certain.map(tell)).take(SHOWN).collect())
         }
     };
     (compared, hazards)
@@ -395,7 +377,7 @@ fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped
         return Compared::Unknown(Code::UnknownEffects.because(semantics::UNKNOWN_EFFECTS));
     }
     for difference in all {
-        if told.len() < TOLD && !told.iter().any(|(place, ..)| *place == difference.place) {
+        if told.len() < SHOWN && !told.iter().any(|(place, ..)| *place == difference.place) {
             let nodes = match &difference.place {
                 Place::Output(path) => {
                     let index = path.last().copied().unwrap_or(0) as usize;

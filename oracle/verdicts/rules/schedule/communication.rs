@@ -1,8 +1,8 @@
 //! `comm/*` of one rank: waits, and memory in flight.
 
 use super::super::Checked;
-use super::evidence::{Evidence, Tell};
-use super::order::told_places;
+use super::evidence::{Evidence, Explain};
+use super::order::describe_places;
 use crate::analysis::in_flight::in_flight;
 use crate::rules::Code;
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
                                 "the value of {} is undefined until it is waited for",
                                 graph.name(call.node)
                             ),
-                            told_places(outcome, first, second, graph),
+                            describe_places(outcome, first, second, graph),
                         ),
                 );
             }
@@ -67,7 +67,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                     let launch = side.collectives.calls[f.launch].node;
                     let key =
                         (side.graph.name(f.node).to_string(), side.graph.name(launch).to_string(), f.what);
-                    (key, f.tell(side.graph, &side.collectives), f.certain)
+                    (key, f.describe(side.graph, &side.collectives), f.certain)
                 })
                 .collect::<Vec<_>>()
         };

@@ -1,7 +1,7 @@
 //! `schedule/group-contiguous-convex`.
 
 use super::super::Checked;
-use super::evidence::{Evidence, Tell};
+use super::evidence::{Evidence, Explain};
 use crate::graph::NodeId;
 
 /// Groups stand together, and could.

@@ -2,7 +2,7 @@
 
 use super::super::Checked;
 use super::super::correspondence::Calls;
-use super::evidence::{Evidence, Outcome, Tell};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
 use crate::analysis::{Origin, StorageIndex};
@@ -73,8 +73,11 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("order/producer-before-reader", outcome, title)
                         .with_nodes(evidence, outcome, &[id, input])
-                        .with_fact(Origin::Data.tell(before.graph, input, id))
-                        .contrast(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
+                        .with_fact(Origin::Data.describe(before.graph, input, id))
+                        .contrast(
+                            format!("{a} comes first"),
+                            describe_places(outcome, input, id, before.graph),
+                        ),
                 );
             }
         }
@@ -90,7 +93,7 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                     .with_fact("the caller hands inputs over by position")
                     .contrast(
                         format!("{a} stays before {b}"),
-                        told_places(outcome, first, second, before.graph),
+                        describe_places(outcome, first, second, before.graph),
                     ),
             );
         }
@@ -103,7 +106,7 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
             let nodes: Vec<NodeId> = node.into_iter().collect();
             findings.push(
                 evidence
-                    .finding("order/producer-before-reader", outcome, violation.tell(after.graph))
+                    .finding("order/producer-before-reader", outcome, violation.describe(after.graph))
                     .with_nodes(evidence, outcome, &nodes),
             );
         }
@@ -119,7 +122,7 @@ fn is_communication(evidence: &Evidence, outcome: &Outcome, node: NodeId) -> boo
 }
 
 /// Where two nodes stand after.
-pub(super) fn told_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
+pub(super) fn describe_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
     let place =
         |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
     format!(
@@ -143,7 +146,7 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                 if origin == Origin::Data || !outcome.is_reversed(first, after) {
                     continue;
                 }
-                let reason = origin.tell(graph, first, after);
+                let reason = origin.describe(graph, first, after);
                 if !origin.certain() {
                     doubts.push(format!("{reason}; after, their order is reversed"));
                     continue;
@@ -154,7 +157,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                         .finding("order/keep-ordering-edges", outcome, format!("{b} now runs before {a}"))
                         .with_nodes(evidence, outcome, &[after, first])
                         .with_fact(reason)
-                        .contrast(format!("{a} stays before {b}"), told_places(outcome, first, after, graph)),
+                        .contrast(
+                            format!("{a} stays before {b}"),
+                            describe_places(outcome, first, after, graph),
+                        ),
                 );
             }
         }

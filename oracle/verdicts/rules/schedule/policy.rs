@@ -1,7 +1,7 @@
 //! Budgets and limits.
 
 use super::super::{AnalyzedGraph, Checked, Code};
-use super::evidence::{Evidence, Outcome, Tell};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::CollectiveCall;
 use crate::graph::{NodeId, Op};
 use crate::ops::{Collective, Kind, Move};

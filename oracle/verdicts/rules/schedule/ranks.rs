@@ -1,7 +1,7 @@
 //! What ranks do to each other, and what they must decide alike.
 
 use super::super::{Checked, Code, Finding};
-use super::evidence::{Evidence, Outcome, Tell};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Mismatch, Options, Report, Streams};
@@ -34,7 +34,7 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
         let of_one_graph = |m: &Mismatch| m.elsewhere.is_some() && graph_of(m.ranks.0) == graph_of(m.ranks.1);
         for mismatch in after.mismatches.iter().filter(|m| !before.mismatches.contains(m) && !of_one_graph(m))
         {
-            findings.push(told_mismatch(evidence, mismatch));
+            findings.push(mismatch_finding(evidence, mismatch));
         }
     }
     let mut first: Vec<Option<(&Outcome, Vec<(String, Vec<NodeId>)>)>> =
@@ -100,7 +100,7 @@ fn of_rank<'e, 'a>(evidence: &'e Evidence<'a>, rank: u32) -> Option<&'e Outcome<
     evidence.outcomes.iter().find(owns).or(evidence.outcomes.first())
 }
 
-fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
+fn mismatch_finding(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     let told = mismatch.to_string();
     let (expected, observed) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
     let (a, b) = mismatch.ranks;
@@ -151,7 +151,7 @@ fn finish(evidence: &Evidence, rule: &'static str, wanted: &dyn Fn(&Options) -> 
         if !findings.is_empty() {
             continue;
         }
-        findings.push(told_deadlock(evidence, rule, options, after, deadlock));
+        findings.push(deadlock_finding(evidence, rule, options, after, deadlock));
     }
     match (findings.is_empty(), undecided, skipped) {
         (false, _, _) => Checked::Findings(findings),
@@ -161,7 +161,7 @@ fn finish(evidence: &Evidence, rule: &'static str, wanted: &dyn Fn(&Options) -> 
     }
 }
 
-fn told_deadlock(
+fn deadlock_finding(
     evidence: &Evidence,
     rule: &'static str,
     options: &Options,
@@ -215,7 +215,7 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
     let findings = evidence.again.iter().filter_map(|(how, names)| {
         let at = first_difference(graph, names)?;
         let title = format!("{how}, the order is another");
-        Some(told_order(
+        Some(order_finding(
             evidence,
             outcome,
             "schedule/deterministic",
@@ -307,7 +307,7 @@ pub(super) fn rank_order(evidence: &Evidence) -> Checked {
         let at = first_difference(graph, names)?;
         let whose = if evidence.promises.of_given { "" } else { ", which estimates otherwise," };
         let title = format!("rank {rank}{whose} decides on another order");
-        Some(told_order(
+        Some(order_finding(
             evidence,
             outcome,
             "schedule/rank-order",
@@ -329,7 +329,7 @@ fn first_difference(graph: &Graph, names: &[String]) -> Option<usize> {
     })
 }
 
-fn told_order(
+fn order_finding(
     evidence: &Evidence,
     outcome: &Outcome,
     rule: &'static str,
