@@ -103,8 +103,8 @@ fn print_figures(output: &str, before: &BTreeMap<String, f64>, compare: bool) ->
     let mut per_node = BTreeMap::new();
     let mut figures: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
     // Told when the graph has been made, which is a part too.
-    let told = |line: &str| line.split_once(" nodes").and_then(|(n, _)| n.parse::<f64>().ok());
-    let nodes = output.lines().find_map(told).unwrap_or(1.0);
+    let count = |line: &str| line.split_once(" nodes").and_then(|(n, _)| n.parse::<f64>().ok());
+    let nodes = output.lines().find_map(count).unwrap_or(1.0);
     for line in output.lines() {
         let Some((part, rest)) = line.split_once('\t') else {
             println!("  {line}");

@@ -132,6 +132,6 @@ fn each_limit_that_can_be_set_is_read_by_some_command() {
 #[test]
 fn what_a_command_lacks_is_not_there() {
     let matches = Arguments::command().try_get_matches_from(["graph-oracle", "rules"]).unwrap();
-    let asked = GivenArguments(matches.subcommand().unwrap().1);
-    assert!(!asked.has("worker") && asked.word("pass").is_empty() && asked.count("graphs") == 0);
+    let given = GivenArguments(matches.subcommand().unwrap().1);
+    assert!(!given.has("worker") && given.word("pass").is_empty() && given.count("graphs") == 0);
 }

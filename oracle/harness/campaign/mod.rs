@@ -212,7 +212,7 @@ struct Found {
     /// How values were compared.
     values: Values,
     /// The explanation, of a worker's failure: it may not come again.
-    told: Option<String>,
+    explanation: Option<String>,
 }
 
 impl Campaign<'_> {
@@ -274,8 +274,8 @@ impl Campaign<'_> {
     /// What `judge` says of the numbers in a range, in order, up to the first that was not done when a stop was asked
     /// for. Numbers are taken in order, so that a stop loses no more than the threads are busy with.
     fn until_stopped<T: Send>(&self, numbers: Range<u64>, judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
-        let asked = numbers.clone().take_while(|_| !self.stop.is_requested());
-        let judged = asked.par_bridge().map(|number| (number, judge(number)));
+        let until_stop = numbers.clone().take_while(|_| !self.stop.is_requested());
+        let judged = until_stop.par_bridge().map(|number| (number, judge(number)));
         // What ended after the stop may have been cut short by it.
         let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_requested()).collect();
         judged.sort_by_key(|(number, _)| *number);
@@ -385,8 +385,8 @@ impl Campaign<'_> {
                 }
             }
         };
-        let asked = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
-        let without: Vec<Without> = asked.flat_map(|pass| without(candidates, pass)).collect();
+        let wanted_passes = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
+        let without: Vec<Without> = wanted_passes.flat_map(|pass| without(candidates, pass)).collect();
         Config { repair, ..config }.without(&without)
     }
 
@@ -558,8 +558,8 @@ impl Campaign<'_> {
                 let (new, known) = self.known.sort(findings, method_of(&case));
                 let first = new.first().map(|finding| {
                     let pin = Pin::of_finding(finding);
-                    let told = pin.kind.is_some().then(|| finding.explanation());
-                    Found { pin, values, told }
+                    let explanation = pin.kind.is_some().then(|| finding.explanation());
+                    Found { pin, values, explanation }
                 });
                 Outcome::Violated { rules, first, known }
             }
@@ -667,9 +667,10 @@ impl Campaign<'_> {
     /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways before it
     /// is said that it was seen once.
     fn reduce(&self, config: &Config, number: u64, found: &Found) -> Distinct {
-        let Found { pin, values, told } = found;
+        let Found { pin, values, explanation } = found;
         let case = self.case_by(config, number);
-        let told = told.as_ref().map_or(String::new(), |told| format!("\n{told}\n"));
+        let explanation =
+            explanation.as_ref().map_or(String::new(), |explanation| format!("\n{explanation}\n"));
         // As in every eighth case; as when it was found; and in other words.
         let all = self.options(number);
         let as_found = Options { values: *values, ..all.clone() };
@@ -690,12 +691,12 @@ impl Campaign<'_> {
             }
         }
         if self.stop.is_requested() {
-            let why = format!("The case is not reduced: a stop was asked for.\n{told}");
+            let why = format!("The case is not reduced: a stop was asked for.\n{explanation}");
             return Distinct::unreduced(pin, number, &case, self.candidate, why);
         }
         let why = format!(
             "The worker failed like this once, and not in three further runs of the case alone, each in a new process: \
-             what it was asked before may matter, or how busy the machine was.\n{told}"
+             what it was asked before may matter, or how busy the machine was.\n{explanation}"
         );
         Distinct {
             shape: "shown once".to_string(),

@@ -43,12 +43,12 @@ pub enum MemoryFault {
 
 fn describe_unsized(of: &[(String, NoSize)]) -> String {
     const SHOWN: usize = 5;
-    let told: Vec<String> = of.iter().take(SHOWN).map(|(name, why)| format!("{name}: {why}")).collect();
+    let lines: Vec<String> = of.iter().take(SHOWN).map(|(name, why)| format!("{name}: {why}")).collect();
     let more = match of.len() {
         n if n > SHOWN => format!("; and {} more", n - SHOWN),
         _ => String::new(),
     };
-    format!("{} storages have no size: {}{more}", of.len(), told.join("; "))
+    format!("{} storages have no size: {}{more}", of.len(), lines.join("; "))
 }
 
 /// The life of a storage: steps are positions in [`Steps::steps`].

@@ -181,8 +181,8 @@ pub(super) fn judge_recorded(
 /// The orders of ranks whose graph before is the first rank's: the first rank of each outcome.
 fn other_orders(evidence: &Evidence) -> Vec<(u32, Vec<String>)> {
     let Some((first, others)) = evidence.outcomes.split_first() else { return Vec::new() };
-    let alike = others.iter().filter(|other| other.before == first.before);
-    alike.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
+    let same_before = others.iter().filter(|other| other.before == first.before);
+    same_before.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
 }
 
 /// Ranks (none: all of them), the graph that they had and the one that they have now.
@@ -219,7 +219,7 @@ pub fn ranks_recorded<'g>(
             continue;
         }
         match ranks[..recorded].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
-            Some(alike) => alike.0.push(rank),
+            Some(known) => known.0.push(rank),
             None => ranks.push((vec![rank], graph, graph)),
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn aliases_kept(
     before: (&Graph, &Storages),
     after: (&Graph, &Storages),
     first: Option<usize>,
-    told: &dyn Fn(String, Vec<NodeId>) -> Finding,
+    new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (Some(old), Some(new)) = (relation(before), relation(after)) else {
         return Checked::undecided(Code::ManyOutputsShare, "too many outputs lie in one storage");
@@ -107,7 +107,7 @@ pub(super) fn aliases_kept(
             End::Input(_) => None,
         };
         let nodes = [&pair.1, &pair.0].into_iter().filter_map(node).collect();
-        let finding = told(format!("{b} and {a} {observed}"), nodes);
+        let finding = new_finding(format!("{b} and {a} {observed}"), nodes);
         findings.push(
             finding.expected(format!("before, they {expected}")).observed(format!("after, they {observed}")),
         );
@@ -119,13 +119,14 @@ pub(super) fn aliases_kept(
                 true => "elements of it share memory",
                 false => "each element has memory of its own",
             };
-            let finding = told(format!("output {}: {}", b.position, words(is)), vec![b.node]);
+            let finding = new_finding(format!("output {}: {}", b.position, words(is)), vec![b.node]);
             let (expected, observed) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
             findings.push(finding.expected(expected).observed(observed));
         } else if first.is_some()
             && let Some((was, is)) = other_strides((before.0, a), (after.0, b))
         {
-            let finding = told(format!("output {} has other strides than before", b.position), vec![b.node]);
+            let finding =
+                new_finding(format!("output {} has other strides than before", b.position), vec![b.node]);
             findings.push(
                 finding.expected(format!("its strides are {was:?}")).observed(format!("they are {is:?}")),
             );

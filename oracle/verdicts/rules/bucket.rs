@@ -319,10 +319,10 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 .observed("its arguments do not line up with those before"),
         );
     }
-    let mut told = FxHashSet::default();
+    let mut reported = FxHashSet::default();
     for rewire in &c.rewires {
         // Metadata of the value itself, once per pair; contents through values.
-        if evidence.values.is_harmless(rewire) || !told.insert((rewire.old, rewire.new)) {
+        if evidence.values.is_harmless(rewire) || !reported.insert((rewire.old, rewire.new)) {
             continue;
         }
         let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));

@@ -332,9 +332,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             let first = &evidence.ranks[first];
             let expected = launches(first_graph, &group.name);
             // Ranks with one graph are told of once.
-            let mut told: Vec<usize> = Vec::new();
+            let mut reported: Vec<usize> = Vec::new();
             for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
-                if told.contains(&graph) {
+                if reported.contains(&graph) {
                     continue;
                 }
                 let other = &evidence.ranks[other];
@@ -365,7 +365,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     Permuted::Same | Permuted::Not => None,
                 };
                 let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
-                let tell = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry {
+                let describe_launch = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry
+                {
                     Some((node, what, _)) => {
                         format!("rank {rank} launches {} ({what})", side.graph.name(*node))
                     }
@@ -379,22 +380,22 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     )
                     .across_ranks()
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
-                    .expected(tell(first.rank, expected.get(at), &first.side))
+                    .expected(describe_launch(first.rank, expected.get(at), &first.side))
                     .observed(match elsewhere {
                         None => format!(
                             "{}: the two are taken for one collective, or wait for ever",
-                            tell(other.rank, found.get(at), &other.side)
+                            describe_launch(other.rank, found.get(at), &other.side)
                         ),
                         Some(elsewhere) => format!(
                             "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
-                            tell(other.rank, found.get(at), &other.side),
+                            describe_launch(other.rank, found.get(at), &other.side),
                             first.rank
                         ),
                     });
                 if let Some((node, ..)) = expected.get(at) {
                     finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
                 }
-                told.push(graph);
+                reported.push(graph);
                 findings.push(finding);
             }
         }

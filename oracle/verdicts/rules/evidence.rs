@@ -235,11 +235,11 @@ impl<'a> Evidence<'a> {
 
     /// One sentence for each bucket that some of `nodes` belong to.
     pub(super) fn describe_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
-        let tell = |merge: &Merge| {
+        let describe = |merge: &Merge| {
             let bucket = self.after.collectives.calls[merge.launch].node;
             format!("bucket {} replaces {}", self.after.graph.name(bucket), self.member_names(merge))
         };
-        self.buckets_of(nodes).map(tell).collect()
+        self.buckets_of(nodes).map(describe).collect()
     }
 }
 

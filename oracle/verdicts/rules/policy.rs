@@ -30,13 +30,13 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for run in runs(evidence) {
         let mut index = 0;
-        let mut told: Vec<usize> = Vec::new();
+        let mut seen: Vec<usize> = Vec::new();
         for &launch in &run {
             let Some(merge) = evidence.correspondence.merge_of(launch) else { continue };
-            if told.contains(&merge) {
+            if seen.contains(&merge) {
                 continue;
             }
-            told.push(merge);
+            seen.push(merge);
             let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
             let number = index;
             let limit = caps.at(if is_ordered { number } else { 0 });

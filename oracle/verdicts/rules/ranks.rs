@@ -49,7 +49,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
     let mut by_print: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for one in given {
         let own = own(one);
-        let alike = by_print.entry(one.after.fingerprint()).or_default();
+        let same_print = by_print.entry(one.after.fingerprint()).or_default();
         let is_same = |known: &RankGraph| {
             let unrepaired = match (known.unrepaired, one.unrepaired) {
                 (None, None) => true,
@@ -58,7 +58,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
             };
             unrepaired && same_evidence(known.after.graph, one.after)
         };
-        let equal: Vec<usize> = alike.iter().copied().filter(|&i| is_same(&all[i])).collect();
+        let equal: Vec<usize> = same_print.iter().copied().filter(|&i| is_same(&all[i])).collect();
         let same_slots = |&&i: &&usize| slots(&all[i].after, &all[i].own) == slots(&all[i].after, &own);
         if let Some(&known) = equal.iter().find(same_slots) {
             all[known].ranks.extend(one.rank);
@@ -69,7 +69,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
             None if all.is_empty() => first.clone(),
             None => Arc::new(AnalyzedGraph::new(one.after)),
         };
-        alike.push(all.len());
+        same_print.push(all.len());
         let ranks = one.rank.into_iter().collect();
         all.push(RankGraph { ranks, own, unrepaired: one.unrepaired, after });
     }

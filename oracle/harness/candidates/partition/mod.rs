@@ -195,9 +195,9 @@ impl Candidate for &'static PartitionMutant {
         pass: &PassConfig,
         places: &[Place],
     ) -> Result<Vec<(Graph, Graph)>, Refusal> {
-        let alike = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
-        let asked = places.iter().take(if alike { 1 } else { places.len() });
-        asked.map(|&place| self.partition(joint, pass, place)).collect()
+        let same_everywhere = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
+        let asked_at = places.iter().take(if same_everywhere { 1 } else { places.len() });
+        asked_at.map(|&place| self.partition(joint, pass, place)).collect()
     }
 
     fn trace_again(

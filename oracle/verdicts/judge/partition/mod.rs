@@ -192,8 +192,8 @@ fn distinct<'a>(
 /// which ranks were asked where that is not all of the world.
 fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judgement {
     let acted = judged.iter().any(|(_, _, acted)| *acted);
-    let mut asked: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();
-    asked.sort_unstable();
+    let mut ranks_judged: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();
+    ranks_judged.sort_unstable();
     let several = judged.len() > 1;
     let mut notes = Vec::new();
     let mut all = Vec::new();
@@ -202,8 +202,10 @@ fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judg
         notes.extend(own.into_iter().map(|note| if several { of(note) } else { note }));
         all.push(one);
     }
-    if let Some(world) = world.filter(|&world| !asked.is_empty() && asked.len() < world as usize) {
-        let whose = rules::name_ranks(&asked);
+    if let Some(world) =
+        world.filter(|&world| !ranks_judged.is_empty() && ranks_judged.len() < world as usize)
+    {
+        let whose = rules::name_ranks(&ranks_judged);
         notes.push(format!("these are the parts of {whose} of {world}; those of other ranks are not known"));
     }
     let (findings, rules) = rules::join(all);

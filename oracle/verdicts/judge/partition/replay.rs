@@ -41,11 +41,11 @@ pub fn judge_replay(
     pass: &PassConfig,
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
-    let asked = config(pass)?;
-    if asked.method != Method::Replay {
+    let replayed = config(pass)?;
+    if replayed.method != Method::Replay {
         return Err(CannotJudge::Pass("the second partition is a replay (method=replay)".into()));
     }
-    let passes = Passes::of(pass, asked.first.unwrap_or_default());
+    let passes = Passes::of(pass, replayed.first.unwrap_or_default());
     let config = config(&passes.first)?.or_from_file(&first.joint);
     let outputs = forward_outputs(&first.joint, &passes.first).map_err(CannotJudge::Pass)?;
     let cut = match &first.parts {
