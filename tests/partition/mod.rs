@@ -1,7 +1,6 @@
 //! Tests of the rules: recorded partitions, and hand-made defects of a sound one.
 
 mod cases;
-mod cost;
 mod defects;
 mod feasible;
 mod recorded;

@@ -58,9 +58,9 @@ fn tracked_memory_is_recomputed_memory() {
     assert!(swaps > 3000, "{swaps}");
 }
 
-/// Ten thousand steps: `cargo test -- --nocapture` shows the time.
+/// Ten thousand steps, by every pass: all nodes are there again, each once.
 #[test]
-fn large_graphs() {
+fn large_graphs_are_scheduled() {
     let mut source = Seeded::new(5);
     let case = schedule_case(&mut source, 40);
     let mut largest = case.graphs[0].clone();
@@ -73,10 +73,11 @@ fn large_graphs() {
             break;
         }
     }
+    assert!(largest.len() > 5_000, "{}", largest.len());
     for &pass in Pass::ALL {
-        let start = std::time::Instant::now();
         let scheduled = schedule(&largest, &Config::new(pass));
-        let swaps = scheduled.map_or(0, |s| s.swaps);
-        println!("{}: {} nodes, {swaps} swaps, {:?}", pass.name(), largest.len(), start.elapsed());
+        let mut order = scheduled.unwrap_or_else(|refusal| panic!("{}: {refusal:?}", pass.name())).order;
+        order.sort_unstable();
+        assert!(order.into_iter().eq(largest.ids()), "{}", pass.name());
     }
 }
