@@ -7,7 +7,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Value, World};
 use graph_oracle::ops::Ops;
-use graph_oracle::semantics::{Domain, Numbers, Options, Program, Terms, compare, run};
+use graph_oracle::semantics::{Concrete, Domain, Options, Program, Provenance, compare, run};
 use std::hint::black_box;
 
 const RANKS: u32 = 4;
@@ -115,8 +115,8 @@ fn measure<D: Domain>(c: &mut Criterion, domain: &D) {
 }
 
 fn interpret(c: &mut Criterion) {
-    measure(c, &Numbers::default());
-    measure(c, &Terms::default());
+    measure(c, &Concrete::default());
+    measure(c, &Provenance::default());
 }
 
 criterion_group!(benches, interpret);

@@ -75,7 +75,7 @@ fn main() {
         for &size in &sizes {
             if family == FAMILIES[0] || size != LLAMA {
                 println!("{family} {size}");
-                before = tell(&run(&format!("{family} {size}")), &before, size != LLAMA);
+                before = print_figures(&run(&format!("{family} {size}")), &before, size != LLAMA);
             }
         }
     }
@@ -99,12 +99,12 @@ fn run(what: &str) -> String {
 }
 
 /// Prints the figures of a child process, and gives the processor seconds per node of each part.
-fn tell(output: &str, before: &BTreeMap<String, f64>, compare: bool) -> BTreeMap<String, f64> {
+fn print_figures(output: &str, before: &BTreeMap<String, f64>, compare: bool) -> BTreeMap<String, f64> {
     let mut per_node = BTreeMap::new();
     let mut figures: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
     // Told when the graph has been made, which is a part too.
-    let told = |line: &str| line.split_once(" nodes").and_then(|(n, _)| n.parse::<f64>().ok());
-    let nodes = output.lines().find_map(told).unwrap_or(1.0);
+    let count = |line: &str| line.split_once(" nodes").and_then(|(n, _)| n.parse::<f64>().ok());
+    let nodes = output.lines().find_map(count).unwrap_or(1.0);
     for line in output.lines() {
         let Some((part, rest)) = line.split_once('\t') else {
             println!("  {line}");

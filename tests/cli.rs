@@ -67,6 +67,20 @@ fn run_then_check_of_the_pair_is_sound() {
     assert_eq!(report["verdict"], "sound");
 }
 
+/// A reason has its code wherever it is printed.
+#[test]
+fn what_is_undecided_has_a_code() {
+    let case = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph";
+    let code = "values/trials-are-no-evidence";
+    let output = program(&["check", "bucketing", case, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["reasons"][0]["code"], code, "{report:#}");
+    let mut rules = report["rules"].as_array().unwrap().iter();
+    assert_eq!(rules.find(|rule| rule["id"] == "rewrite/values").unwrap()["code"], code);
+    let output = program(&["check", "bucketing", case]);
+    assert!(text(&output.stdout).contains(&format!(" [{code}]")), "{}", text(&output.stdout));
+}
+
 #[test]
 fn the_historic_algorithm_is_convicted_with_exit_1() {
     let output =

@@ -242,7 +242,7 @@ fn a_prediction_that_is_the_replay_never_parts() {
     assert_eq!(first_difference(&graph, &replay.steps, None, &replay), None);
     let mut other = replay.steps.clone();
     other.steps[1].after += 4;
-    let told = first_difference(&graph, &other, None, &replay).unwrap().tell(&graph);
+    let told = first_difference(&graph, &other, None, &replay).unwrap().describe(&graph);
     assert_eq!(told, "after the frees of step 1 (b): 36 bytes predicted, 32 bytes live (too many by 4)");
 }
 

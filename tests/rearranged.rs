@@ -126,7 +126,7 @@ impl Seen {
             {
                 self.convicted += 1
             }
-            Verdict::Undecided(why) if why.iter().any(|why| why.starts_with(rule)) => {
+            Verdict::Undecided(why) if why.iter().any(|why| why.message.starts_with(rule)) => {
                 self.undecided.push(format!("{what}\n    {notes}"));
             }
             verdict => self.slept.push(format!("{what}: {verdict:?}\n    {notes}")),

@@ -9,7 +9,7 @@ use graph_oracle::format::text;
 use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values, Verdict};
 use graph_oracle::reduce::Budget;
-use graph_oracle::rules::{Finding, PassKind};
+use graph_oracle::rules::{Code, Finding, PassKind};
 use graph_oracle::semantics::{Executed, ExecutionInputs};
 use graph_oracle::stop::Stop;
 use std::path::PathBuf;
@@ -171,11 +171,11 @@ fn whoever_raises_has_failed_unless_nobody_could() {
     let Verdict::Refused(why) = raised("partition", &joint.replace("TAG", "must_be_in_forward")) else {
         panic!("not refused")
     };
-    assert!(why.contains("y is not computed again, since it is tagged must_be_in_forward"), "{why}");
+    assert!(why.message.contains("y is not computed again, since it is tagged must_be_in_forward"), "{why}");
     let list = "pass repair\nx = input : f32[4]\na = add(x, OTHER) : f32[4]\nb = neg(a) : f32[4]\noutput b\n";
     assert_eq!(finding(&raised("repair", &list.replace("OTHER", "x"))).rule, "worker/error");
     let Verdict::Refused(why) = raised("repair", &list.replace("OTHER", "b")) else { panic!("not refused") };
-    assert!(why.starts_with("the graph has a cycle"), "{why}");
+    assert!(why.message.starts_with("the graph has a cycle"), "{why}");
 }
 
 #[test]
@@ -202,9 +202,22 @@ fn a_second_answer_is_found_with_the_next_request() {
     let worker =
         Worker::start(&script("", &format!("while ask; do {refuse} {refuse} done")), limits()).unwrap();
     let verdict = judge::judge(&case(), &worker, &options()).unwrap().verdict;
-    assert_eq!(verdict, Verdict::Refused("no".into()));
+    assert_eq!(verdict, Verdict::Refused(Code::ByWorker.because("no")));
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(judged(&worker).title, "a second answer");
+}
+
+#[test]
+fn a_worker_declines_with_a_code_of_ours_or_with_a_word_of_its_own() {
+    let said = |code: &str| {
+        let refuse =
+            format!(r#"echo "{{\"type\":\"refused\",\"id\":$ID,\"code\":\"{code}\",\"reason\":\"no\"}}""#);
+        let worker = Worker::start(&script("", &format!("while ask; do {refuse}; done")), limits()).unwrap();
+        worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err().reason
+    };
+    assert_eq!(said("refused/unsupported"), Code::Unsupported.because("no"));
+    assert_eq!(said("too-old").code(), "refused/by-worker/too-old");
+    assert_eq!(said("Too old!").code(), "refused/by-worker");
 }
 
 #[test]
@@ -271,7 +284,7 @@ fn nobody_waits_for_a_reader() {
     let worker =
         Worker::start(&script("", &rest), Limits { request: Duration::from_secs(20), ..limits() }).unwrap();
     let refusal = worker.run(&graph, &PassConfig::new("bucketing"), 0).unwrap_err();
-    assert_eq!((refusal.reason.as_str(), refusal.failure), ("large", None));
+    assert_eq!((refusal.reason.message.as_str(), refusal.failure), ("large", None));
 }
 
 #[test]
@@ -280,7 +293,7 @@ fn a_worker_that_asks_for_it_is_started_anew() {
     let worker = Worker::start(&script(",\"recycle_after\":2", refuse), limits()).unwrap();
     for _ in 0..6 {
         let refusal = worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
-        assert_eq!(refusal.reason, "no");
+        assert_eq!(refusal.reason.message, "no");
     }
     assert!(worker.notes()[0].contains("6 requests to 3 processes"), "{:?}", worker.notes());
 }
@@ -302,7 +315,7 @@ fn a_worker_is_only_asked_for_what_it_takes() {
     assert_eq!(spans, 0);
     let refusal = worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
     assert!(
-        refusal.reason.contains("does not rebuild _c10d_functional.all_gather_into_tensor"),
+        refusal.reason.message.contains("does not rebuild _c10d_functional.all_gather_into_tensor"),
         "{}",
         refusal.reason
     );
@@ -383,7 +396,7 @@ fn a_worker_that_always_or_seldom_fails_is_one_finding() {
     let summary = once.run().unwrap();
     assert!(summary.total.rules["worker/crash"] >= 4);
     assert!(summary.total.found.len() <= 2, "{}", summary.text());
-    assert_eq!(summary.total.refusals.keys().collect::<Vec<_>>(), ["case # is small"]);
+    assert_eq!(summary.total.refusals.keys().collect::<Vec<_>>(), ["refused/by-worker: case # is small"]);
     for finding in &summary.total.found {
         assert!(finding.report.contains("not in three further runs of the case alone"), "{}", finding.report);
         assert!(finding.report.contains("the process ends with exit status 7"), "{}", finding.report);

@@ -15,7 +15,7 @@ use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
 use crate::report::schedule::ScheduleReport;
-use crate::rules::PassKind;
+use crate::rules::{PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -112,11 +112,11 @@ impl Check {
         let mut timing = Timing::new(self.timing);
         if self.replay {
             let (judgement, subject) = self.judge_stages(limits)?;
-            timing.tell("reading and judging");
+            timing.print("reading and judging");
             return self.report(&judgement, &subject, None, arguments, out);
         }
         let (before, outcomes) = self.read(limits);
-        timing.tell("reading");
+        timing.print("reading");
         let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
@@ -151,7 +151,7 @@ impl Check {
             Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
             _ => self.judge(case, outcomes, config, &options, limits)?,
         };
-        timing.tell("judging");
+        timing.print("judging");
         files::place_remarks(&mut judgement.notes, &remarks, &self.before);
         if !of_pass.is_empty() {
             let place = files::place_of(&self.before, &Spot::Pass);
@@ -188,7 +188,10 @@ impl Check {
                 "concrete values, provenance and symbolic values do not contradict each other".to_string()
             }
             Verdict::Undecided(why) => {
-                format!("whether concrete values, provenance and symbolic values agree: {}", why.join("; "))
+                format!(
+                    "whether concrete values, provenance and symbolic values agree: {}",
+                    Reason::joined(why)
+                )
             }
         };
         let options = Options { values: Values::Auto, ..options.clone() };

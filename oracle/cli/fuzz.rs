@@ -211,7 +211,7 @@ impl Fuzz {
             };
             // What was found before is told before the error.
             failed = done.err().map(CouldNotRun::new);
-            if failed.is_some() || stop.is_asked() {
+            if failed.is_some() || stop.is_requested() {
                 break;
             }
         }

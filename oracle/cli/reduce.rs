@@ -119,7 +119,7 @@ impl Reduce {
                     best = Some(*case);
                 }
                 Ok(News::Done(done)) => break Some((*done)?),
-                Err(mpsc::RecvTimeoutError::Timeout) if left > POLL && !stop.is_asked() => {}
+                Err(mpsc::RecvTimeoutError::Timeout) if left > POLL && !stop.is_requested() => {}
                 Err(_) => break None,
             }
         };
@@ -139,7 +139,7 @@ impl Reduce {
             explanation: String::new(),
             finished: false,
         });
-        if stop.is_asked() {
+        if stop.is_requested() {
             let _ = writeln!(complain, "stopped: the best so far");
         } else if !done.finished {
             let _ = writeln!(complain, "time is up: the best so far; --seconds gives more");

@@ -27,7 +27,7 @@ impl Rules {
             }
         };
         let text = match self.format {
-            ReportFormat::Text => chosen.iter().map(tell).collect::<Vec<_>>().join("\n"),
+            ReportFormat::Text => chosen.iter().map(render).collect::<Vec<_>>().join("\n"),
             ReportFormat::Json => {
                 let rules: Vec<serde_json::Value> = chosen.iter().map(to_json).collect();
                 let catalogue =
@@ -51,7 +51,7 @@ fn passes(rule: &Statement) -> Vec<&'static str> {
     rule.passes.iter().map(|pass| pass.name()).collect()
 }
 
-fn tell(rule: &Statement) -> String {
+fn render(rule: &Statement) -> String {
     format!(
         "{}  ({}; {})\n  {}\n  Why: {}\n",
         rule.id,

@@ -58,7 +58,7 @@ impl Run {
                 return Err(CouldNotRun::new(format_args!("{}: expected a graph", self.before.display())));
             }
         };
-        timing.tell("reading");
+        timing.print("reading");
         let config = self.options.config(&self.pass, case_pass.as_ref())?;
         let pass = PassKind::named(&self.pass).map_err(CouldNotRun::new)?;
         settings::refuse(&config, &self.options.settings()?, Reader::Pass)?;
@@ -68,7 +68,7 @@ impl Run {
         }
         let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
-        timing.tell("validating");
+        timing.print("validating");
         match pass {
             PassKind::Partition => {
                 return self.partition(&graph, &config, candidate.as_ref(), &mut timing, out);
@@ -91,7 +91,7 @@ impl Run {
         let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;
-        timing.tell("the pass");
+        timing.print("the pass");
         if let Some(path) = &self.unrepaired {
             let unrepaired = outcome.unrepaired.as_ref().ok_or_else(|| {
                 let name = candidate.name();
@@ -132,7 +132,7 @@ impl Run {
         };
         let Some((first, second)) = stages(config).map_err(CouldNotRun::new)? else {
             let (forward, backward) = cut(joint, config)?;
-            timing.tell("the pass");
+            timing.print("the pass");
             write(&forward, "fw.json")?;
             write(&backward, "bw.json")?;
             let saved = partition::saved(joint, &forward, &backward, config).map_err(CouldNotRun::new)?;
@@ -140,7 +140,7 @@ impl Run {
             return Ok(Status::Sound);
         };
         let (forward, backward) = cut(joint, &first)?;
-        timing.tell("the first pass");
+        timing.print("the first pass");
         let one = partition::saved(joint, &forward, &backward, &first).map_err(CouldNotRun::new)?;
         write(&forward, "first_fw.json")?;
         write(&backward, "first_bw.json")?;
@@ -148,9 +148,9 @@ impl Run {
         let traced = trace_again((candidate, &Reference), joint, (&forward, &backward), outputs)
             .map_err(|refusal| in_file(&refusal.reason))?;
         write(&traced.second, "joint.json")?;
-        timing.tell("tracing again");
+        timing.print("tracing again");
         let (forward, backward) = cut(&traced.second, &second)?;
-        timing.tell("the second pass");
+        timing.print("the second pass");
         write(&forward, "fw.json")?;
         write(&backward, "bw.json")?;
         let two = partition::saved(&traced.second, &forward, &backward, &second).map_err(CouldNotRun::new)?;

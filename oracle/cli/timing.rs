@@ -17,8 +17,8 @@ impl Timing {
         Timing { shown, last: Instant::now(), processor: processor_seconds() }
     }
 
-    /// Tells how long the part since the last one took, in seconds: by the clock, and of all threads together.
-    pub(super) fn tell(&mut self, part: &str) {
+    /// Prints how long the part since the last one took, in seconds: by the clock, and of all threads together.
+    pub(super) fn print(&mut self, part: &str) {
         if self.shown {
             let processor = processor_seconds() - self.processor;
             let seconds = self.last.elapsed().as_secs_f64();

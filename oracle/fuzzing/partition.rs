@@ -16,7 +16,7 @@ use crate::judge::{Judgement, Options, Verdict, input_faults, judge};
 use crate::ops::Ops;
 use crate::passes::partition::common_subexpressions::merge;
 use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePolicy};
-use crate::rules::partition::PartitionConfig as Asked;
+use crate::rules::partition::PartitionConfig as JudgedConfig;
 use crate::rules::statement;
 use crate::rules::{PassKind, Severity};
 use crate::semantics::{self, Program, Provenance};
@@ -74,8 +74,8 @@ fn joint_of_text(data: &[u8]) -> Option<Case> {
     let pass = case.pass.as_ref().filter(|pass| pass.name == "partition")?;
     let outputs = forward_outputs(graph, pass).ok()?;
     let (forward, backward) = naive::partition(graph, outputs, &|_| false);
-    let asked = Asked { forward_outputs: Some(outputs), ..Asked::default() };
-    let judgement = judge_partition(graph, &forward, &backward, &asked, &options()).ok()?;
+    let config = JudgedConfig { forward_outputs: Some(outputs), ..JudgedConfig::default() };
+    let judgement = judge_partition(graph, &forward, &backward, &config, &options()).ok()?;
     // Without recomputation gathers stay exposed: that is policy, and for the partitioner to keep.
     let is_right = match judgement.verdict {
         Verdict::Sound => true,

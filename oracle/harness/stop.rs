@@ -11,12 +11,12 @@ pub struct Stop(Arc<AtomicUsize>);
 
 impl Stop {
     /// Asks for the stop, as the signal with this number does.
-    pub fn ask(&self, signal: u8) {
+    pub fn request(&self, signal: u8) {
         self.0.store(usize::from(signal), Ordering::Relaxed);
     }
 
     /// Whether it was asked for.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.signal().is_some()
     }
 

@@ -75,7 +75,7 @@ impl Case {
             Dependences::new(&self.graph, &self.ops, &self.edges, &self.storages, &collectives, options);
         let mut reasons = Vec::new();
         for id in self.graph.ids() {
-            reasons.extend(found.before(id).map(|(before, origin)| origin.tell(&self.graph, before, id)));
+            reasons.extend(found.before(id).map(|(before, origin)| origin.describe(&self.graph, before, id)));
         }
         reasons
     }
@@ -90,7 +90,7 @@ impl Case {
     fn flights(&self) -> Vec<String> {
         let collectives = Collectives::new(&self.graph, &self.ops);
         let found = in_flight(&self.graph, &self.ops, &self.storages, &collectives);
-        found.iter().map(|f| f.tell(&self.graph, &collectives)).collect()
+        found.iter().map(|f| f.describe(&self.graph, &collectives)).collect()
     }
 }
 

@@ -32,8 +32,8 @@ class Finding:
     title: str
     nodes: list = field(default_factory=list)
     facts: list = field(default_factory=list)
-    then: str = ""
-    however: str = ""
+    expected: str = ""
+    observed: str = ""
     follows: int = 0
 
     def __str__(self):
@@ -45,13 +45,25 @@ class Finding:
         if places:
             lines.append("  where:   " + ", ".join(places))
         lines += [("  let:     " if i == 0 else "           ") + fact for i, fact in enumerate(self.facts)]
-        if self.then:
-            lines.append(f"  then:    {self.then}")
-        if self.however:
-            lines.append(f"  however: {self.however}")
+        # A side that stands alone contradicts the title.
+        if self.expected and self.observed:
+            lines.append(f"  then:    {self.expected}")
+        if self.expected or self.observed:
+            lines.append(f"  however: {self.observed or self.expected}")
         if self.follows:
             lines.append(f"  ({self.follows} more follow from this)")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a verdict is "undecided" or "refused": a code (docs/report.md), and a line for people."""
+
+    code: str
+    message: str
+
+    def __str__(self):
+        return f"{self.message} [{self.code}]"
 
 
 @dataclass(frozen=True)
@@ -138,13 +150,13 @@ def read(report, pass_kind, subject=""):
     findings = [
         Finding(
             rule=one["rule"], severity=one["severity"], title=one["title"], nodes=one.get("nodes") or [],
-            facts=one.get("let") or [], then=one.get("then") or "", however=one.get("however") or "",
+            facts=one.get("facts") or [], expected=one.get("expected") or "", observed=one.get("observed") or "",
             follows=len(one.get("consequences") or []),
         )
         for one in report.get("findings") or []
     ]
     rules = {one["id"]: (one["status"], one.get("why", "")) for one in report.get("rules") or []}
-    reasons = report.get("reasons") or []
+    reasons = [Reason(one["code"], one["message"]) for one in report.get("reasons") or []]
     return Verdict(pass_kind, report["verdict"], findings, rules, report.get("notes") or [], subject, reasons)
 
 

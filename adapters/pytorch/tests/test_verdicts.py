@@ -67,6 +67,7 @@ class Verdicts(unittest.TestCase):
         verdict = judge.check(*self.pair("mylib.same.default"), "bucketing")
         self.assertFalse(verdict.decided)
         self.assertIn("nothing is recorded of what", str(verdict))
+        self.assertTrue(all("/" in reason.code for reason in verdict.reasons))
 
     def test_the_fixture_fails_what_is_undecided_unless_that_is_allowed(self):
         fixture, pair = pytest_plugin.Oracle(), self.pair("mylib.same.default")

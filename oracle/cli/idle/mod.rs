@@ -17,15 +17,15 @@ struct Row {
     /// The flags, as fields are called.
     flags: &'static [&'static str],
     /// Whether they count for nothing.
-    idle: fn(&Asked) -> bool,
+    idle: fn(&GivenArguments) -> bool,
     /// Why, and what to use.
     why: &'static str,
 }
 
 /// What was asked for: a command and its arguments.
-struct Asked<'a>(&'a ArgMatches);
+struct GivenArguments<'a>(&'a ArgMatches);
 
-impl Asked<'_> {
+impl GivenArguments<'_> {
     /// Whether an argument stands on the command line; one that the command does not have does not.
     fn has(&self, id: &str) -> bool {
         matches!(self.0.try_contains_id(id), Ok(true))
@@ -64,139 +64,139 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["check", "run", "reduce"],
         flags: WORKER_LIMITS,
-        idle: |asked| !asked.has("worker"),
+        idle: |given| !given.has("worker"),
         why: "it is a limit of a worker, and none is asked for: give --worker CMD",
     },
     Row {
         commands: &["fuzz"],
         flags: WORKER_LIMITS,
-        idle: |asked| !asked.has("worker") && !asked.has("against"),
+        idle: |given| !given.has("worker") && !given.has("against"),
         why: "it is a limit of a worker, and none is asked for: give --worker CMD",
     },
     Row {
         commands: &["check"],
         flags: &["worker"],
-        idle: |asked| asked.has("after") && !asked.has("replay"),
+        idle: |given| given.has("after") && !given.has("replay"),
         why: "a worker is run where there is no AFTER; give one or the other",
     },
     Row {
         commands: &["check"],
         flags: &["candidate"],
-        idle: |asked| asked.has("after") && !asked.has("replay"),
+        idle: |given| given.has("after") && !given.has("replay"),
         why: "a candidate is run where there is no AFTER; give one or the other",
     },
     Row {
         commands: &["check", "reduce", "fuzz"],
         flags: &["values", "element_limit"],
-        idle: |asked| asked.passes(&["schedule", "memory"]),
+        idle: |given| given.passes(&["schedule", "memory"]),
         why: NO_VALUES,
     },
     Row {
         commands: &["check", "reduce", "fuzz"],
         flags: &["values"],
-        idle: |asked| asked.passes(&["execute"]),
+        idle: |given| given.passes(&["execute"]),
         why: "an execution is compared element by element, and in no other way: leave it out",
     },
     Row {
         commands: &["check"],
         flags: &["element_limit"],
-        idle: |asked| asked.has("values") && ["symbolic", "extents", "off"].contains(&asked.word("values")),
+        idle: |given| given.has("values") && ["symbolic", "extents", "off"].contains(&given.word("values")),
         why: "with these --values nothing is executed: leave one of them out",
     },
     Row {
         commands: &["check"],
         flags: &["unrepaired"],
-        idle: |asked| asked.passes_other_than(&["bucketing"]),
+        idle: |given| given.passes_other_than(&["bucketing"]),
         why: "only bucketing ends with a repair that has a graph before it: leave it out",
     },
     Row {
         commands: &["check"],
         flags: &["unrepaired"],
-        idle: |asked| !asked.has("after"),
+        idle: |given| !given.has("after"),
         why: "it needs AFTER, the graph after its repair",
     },
     Row {
         commands: &["check"],
         flags: &["unrepaired"],
-        idle: |asked| asked.count("after") > 1,
+        idle: |given| given.count("after") > 1,
         why: "it belongs to one AFTER, and there are several: give one",
     },
     Row {
         commands: &["check"],
         flags: &["order"],
-        idle: |asked| asked.passes_other_than(&["memory"]),
+        idle: |given| given.passes_other_than(&["memory"]),
         why: "it is the order in which memory is counted: check memory takes it",
     },
     Row {
         commands: &["check"],
         flags: &["verbose"],
-        idle: |asked| asked.is_json(),
+        idle: |given| given.is_json(),
         why: "JSON tells everything: leave it out",
     },
     Row {
         commands: &["run"],
         flags: &["unrepaired"],
-        idle: |asked| asked.passes_other_than(&["bucketing"]),
+        idle: |given| given.passes_other_than(&["bucketing"]),
         why: "only bucketing ends with a repair that has a graph before it: leave it out",
     },
     Row {
         commands: &["run"],
         flags: &["rank"],
-        idle: |asked| asked.passes(&["partition"]),
+        idle: |given| given.passes(&["partition"]),
         why: "every rank cuts a joint graph alike: leave it out",
     },
     Row {
         commands: &["run"],
         flags: &["rank"],
-        idle: |asked| asked.passes(&["repair"]) && !asked.has("worker"),
+        idle: |given| given.passes(&["repair"]) && !given.has("worker"),
         why: "every rank sorts alike: leave it out",
     },
     Row {
         commands: &["run"],
         flags: &["format"],
-        idle: |asked| asked.passes_other_than(&["partition"]),
+        idle: |given| given.passes_other_than(&["partition"]),
         why: "it is the format of the saved values of a partition; the ending of --output says how a graph is written",
     },
     Row {
         commands: &["fuzz"],
         flags: &["ranks"],
-        idle: |asked| asked.passes(&["repair", "schedule", "memory", "execute"]),
+        idle: |given| given.passes(&["repair", "schedule", "memory", "execute"]),
         why: "the rank is baked into buckets and partitions only: leave it out",
     },
     Row {
         commands: &["score"],
         flags: &["seeds", "cases"],
-        idle: |asked| asked.has("edits"),
+        idle: |given| given.has("edits"),
         why: "--edits judges one outcome and makes no cases: --per-edit says how many places are tried",
     },
     Row {
         commands: &["score"],
         flags: &["show"],
-        idle: |asked| asked.is_json(),
+        idle: |given| given.is_json(),
         why: "JSON lists every edit: leave it out",
     },
     Row {
         commands: &["smoke"],
         flags: &["skip_without_gpu"],
-        idle: |asked| asked.word("device") == "host",
+        idle: |given| given.word("device") == "host",
         why: "the host needs no GPU: give --device cuda",
     },
     Row {
         commands: &["smoke"],
         flags: &["table"],
-        idle: |asked| asked.is_json(),
+        idle: |given| given.is_json(),
         why: "JSON has the table: leave it out",
     },
     Row {
         commands: &["lifecycle"],
         flags: &["assert", "format"],
-        idle: |asked| !asked.has("events"),
+        idle: |given| !given.has("events"),
         why: "without EVENTS those of the graph's own run are printed, and nothing is judged: give EVENTS",
     },
     Row {
         commands: &["simulate"],
         flags: &["ranks"],
-        idle: |asked| asked.count("graphs") == 1,
+        idle: |given| given.count("graphs") == 1,
         why: "one file says itself which rank runs which graph: give it without, or several graphs",
     },
 ];
@@ -221,10 +221,10 @@ const LIMITS: &[(Limit, &[&str])] = &[
 /// The first option on the command line that counts for nothing, with the reason.
 pub(super) fn refuse(arguments: &ArgMatches, limits: &[(Limit, u64)]) -> Result<(), String> {
     let Some((command, matches)) = arguments.subcommand() else { return Ok(()) };
-    let asked = Asked(matches);
+    let given = GivenArguments(matches);
     for row in ROWS.iter().filter(|row| row.commands.contains(&command)) {
-        let given = row.flags.iter().find(|flag| asked.has(flag));
-        if let Some(flag) = given.filter(|_| (row.idle)(&asked)) {
+        let flag = row.flags.iter().find(|flag| given.has(flag));
+        if let Some(flag) = flag.filter(|_| (row.idle)(&given)) {
             return Err(format!("--{}: {}", flag.replace('_', "-"), row.why));
         }
     }

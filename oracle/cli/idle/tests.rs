@@ -1,6 +1,6 @@
 //! Each row is met beside what makes it count for nothing, and not beside what makes it count.
 
-use super::{Asked, LIMITS, ROWS, refuse};
+use super::{GivenArguments, LIMITS, ROWS, refuse};
 use crate::cli::Arguments;
 use crate::limits::{Limit, Limits};
 use clap::CommandFactory;
@@ -132,6 +132,6 @@ fn each_limit_that_can_be_set_is_read_by_some_command() {
 #[test]
 fn what_a_command_lacks_is_not_there() {
     let matches = Arguments::command().try_get_matches_from(["graph-oracle", "rules"]).unwrap();
-    let asked = Asked(matches.subcommand().unwrap().1);
-    assert!(!asked.has("worker") && asked.word("pass").is_empty() && asked.count("graphs") == 0);
+    let given = GivenArguments(matches.subcommand().unwrap().1);
+    assert!(!given.has("worker") && given.word("pass").is_empty() && given.count("graphs") == 0);
 }

@@ -79,7 +79,7 @@ impl Campaign<'_> {
         let mut seen = Summary::new(&self.header()?);
         let mut progress = Progress::new(self.progress, self.limit, &seen);
         let mut batch = self.shard.0;
-        while !self.stop.is_asked() {
+        while !self.stop.is_requested() {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
             let judged: Vec<[Judged; 2]> =
@@ -136,7 +136,7 @@ impl Campaign<'_> {
     ) -> Distinct {
         let options = self.options(number);
         let mut shows = |case: &Case| {
-            !self.stop.is_asked()
+            !self.stop.is_requested()
                 && reduce::violates(case, wrong, &options, pin)
                 && judge::judge(case, right, &options).is_ok_and(|judgement| !pin.is_shown(&judgement))
         };

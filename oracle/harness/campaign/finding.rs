@@ -49,7 +49,7 @@ impl Distinct {
         // So that the case says what was promised to whoever reads it without the candidate.
         let promised = Case { pass: case.pass.as_ref().map(|pass| candidate.promised(pass)), ..case.clone() };
         let case_text = expecting(pin.rule, &promised, candidate, options).to_string();
-        Distinct::told(pin, number, case, case_text, report)
+        Distinct::with_report(pin, number, case, case_text, report)
     }
 
     /// Describes a case that is not reduced, without judging it again.
@@ -61,10 +61,10 @@ impl Distinct {
         report: String,
     ) -> Distinct {
         let case_text = breaking(pin.rule, case, candidate.name()).to_string();
-        Distinct::told(pin, number, case, case_text, report)
+        Distinct::with_report(pin, number, case, case_text, report)
     }
 
-    fn told(pin: &Pin, number: u64, case: &Case, case_text: String, report: String) -> Distinct {
+    fn with_report(pin: &Pin, number: u64, case: &Case, case_text: String, report: String) -> Distinct {
         Distinct {
             rule: pin.rule.to_string(),
             kind: pin.kind.clone(),

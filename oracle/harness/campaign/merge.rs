@@ -20,6 +20,9 @@ pub fn merge(folders: &[PathBuf]) -> Result<Summary, StoreError> {
         let (shard, shards) = header.shard;
         let whole = Header { shard: (0, 1), ..header };
         let (first, summary) = merged.get_or_insert_with(|| (whole.clone(), Summary::new(&whole)));
+        if first.is_old != whole.is_old {
+            return Err(StoreError::Old { path });
+        }
         if *first != whole {
             return Err(StoreError::other(path, &whole, first));
         }

@@ -52,8 +52,7 @@ use crate::graph::Graph;
 use crate::judge::partition::forward_outputs;
 use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
-use crate::rules::PassKind;
-use crate::rules::worker::blanked;
+use crate::rules::{Code, PassKind, Reason};
 use crate::stop::Stop;
 use progress::Progress;
 use rayon::prelude::*;
@@ -196,8 +195,9 @@ enum Outcome {
         /// Where those that are known are tracked, each once.
         known: Vec<String>,
     },
+    /// The kind of its reason.
     Refused(String),
-    /// The first reason, in which names and numbers are blanks.
+    /// The code of the first reason.
     Undecided(String),
     /// The case cannot be judged: the generator is at fault.
     Invalid(String),
@@ -212,7 +212,7 @@ struct Found {
     /// How values were compared.
     values: Values,
     /// The explanation, of a worker's failure: it may not come again.
-    told: Option<String>,
+    explanation: Option<String>,
 }
 
 impl Campaign<'_> {
@@ -239,7 +239,7 @@ impl Campaign<'_> {
         let started = Instant::now();
         let mut progress = Progress::new(self.progress, self.limit, &summary);
         let mut batch = self.shard.0;
-        while !self.stop.is_asked() {
+        while !self.stop.is_requested() {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
             if !summary.has(batch, end - first) {
@@ -265,7 +265,7 @@ impl Campaign<'_> {
         if let (Some(signal), Ending::Whole) = (self.stop.signal(), &summary.ending) {
             summary.ending = Ending::Stopped(signal);
         }
-        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_asked() {
+        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_requested() {
             summary.reference = Some(pool.install(|| self.acts_of_reference(&config, summary.total.cases)));
         }
         Ok(summary)
@@ -274,10 +274,10 @@ impl Campaign<'_> {
     /// What `judge` says of the numbers in a range, in order, up to the first that was not done when a stop was asked
     /// for. Numbers are taken in order, so that a stop loses no more than the threads are busy with.
     fn until_stopped<T: Send>(&self, numbers: Range<u64>, judge: impl Fn(u64) -> T + Sync) -> Vec<T> {
-        let asked = numbers.clone().take_while(|_| !self.stop.is_asked());
-        let judged = asked.par_bridge().map(|number| (number, judge(number)));
+        let until_stop = numbers.clone().take_while(|_| !self.stop.is_requested());
+        let judged = until_stop.par_bridge().map(|number| (number, judge(number)));
         // What ended after the stop may have been cut short by it.
-        let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_asked()).collect();
+        let mut judged: Vec<(u64, T)> = judged.filter(|_| !self.stop.is_requested()).collect();
         judged.sort_by_key(|(number, _)| *number);
         let whole = numbers.zip(judged).take_while(|(number, (judged, _))| number == judged);
         whole.map(|(_, (_, judged))| judged).collect()
@@ -352,6 +352,7 @@ impl Campaign<'_> {
             without: self.left_out(),
             set: self.set.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             known: self.known.digest(),
+            is_old: false,
         })
     }
 
@@ -384,8 +385,8 @@ impl Campaign<'_> {
                 }
             }
         };
-        let asked = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
-        let without: Vec<Without> = asked.flat_map(|pass| without(candidates, pass)).collect();
+        let wanted_passes = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
+        let without: Vec<Without> = wanted_passes.flat_map(|pass| without(candidates, pass)).collect();
         Config { repair, ..config }.without(&without)
     }
 
@@ -557,15 +558,15 @@ impl Campaign<'_> {
                 let (new, known) = self.known.sort(findings, method_of(&case));
                 let first = new.first().map(|finding| {
                     let pin = Pin::of_finding(finding);
-                    let told = pin.kind.is_some().then(|| finding.explanation());
-                    Found { pin, values, told }
+                    let explanation = pin.kind.is_some().then(|| finding.explanation());
+                    Found { pin, values, explanation }
                 });
                 Outcome::Violated { rules, first, known }
             }
-            Verdict::Refused(reason) => Outcome::Refused(blanked(reason, &case.graph)),
+            Verdict::Refused(reason) => Outcome::Refused(reason.kind(&case.graph)),
             Verdict::Undecided(reasons) => {
-                let first = reasons.first().map_or("no reason is told", String::as_str);
-                Outcome::Undecided(blanked(first, &case.graph))
+                let first = reasons.first().map_or(Code::NotCompared.name().to_string(), Reason::code);
+                Outcome::Undecided(first)
             }
         };
         Judged { pass: case.pass.map(|pass| pass.name), outcome }
@@ -650,7 +651,7 @@ impl Campaign<'_> {
                 batch.found.push(finding);
             }
         }
-        batch.stopped = self.stop.is_asked();
+        batch.stopped = self.stop.is_requested();
         batch
     }
 
@@ -666,15 +667,16 @@ impl Campaign<'_> {
     /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways before it
     /// is said that it was seen once.
     fn reduce(&self, config: &Config, number: u64, found: &Found) -> Distinct {
-        let Found { pin, values, told } = found;
+        let Found { pin, values, explanation } = found;
         let case = self.case_by(config, number);
-        let told = told.as_ref().map_or(String::new(), |told| format!("\n{told}\n"));
+        let explanation =
+            explanation.as_ref().map_or(String::new(), |explanation| format!("\n{explanation}\n"));
         // As in every eighth case; as when it was found; and in other words.
         let all = self.options(number);
         let as_found = Options { values: *values, ..all.clone() };
         let any = Pin { kind: None, ..pin.clone() };
         for (pin, options) in [(pin, &all), (pin, &as_found), (&any, &all)] {
-            if self.stop.is_asked() {
+            if self.stop.is_requested() {
                 break;
             }
             // What a process was asked before may matter: each try is the first that one is asked.
@@ -684,17 +686,17 @@ impl Campaign<'_> {
             match self.reduce_to(&case, pin, options) {
                 Ok(case) => return Distinct::new(pin, number, &case, self.candidate, options),
                 Err(Guard::NotShown) if found.pin.kind.is_some() => {}
-                Err(_) if self.stop.is_asked() => {}
+                Err(_) if self.stop.is_requested() => {}
                 Err(_) => return Distinct::new(pin, number, &case, self.candidate, options),
             }
         }
-        if self.stop.is_asked() {
-            let why = format!("The case is not reduced: a stop was asked for.\n{told}");
+        if self.stop.is_requested() {
+            let why = format!("The case is not reduced: a stop was asked for.\n{explanation}");
             return Distinct::unreduced(pin, number, &case, self.candidate, why);
         }
         let why = format!(
             "The worker failed like this once, and not in three further runs of the case alone, each in a new process: \
-             what it was asked before may matter, or how busy the machine was.\n{told}"
+             what it was asked before may matter, or how busy the machine was.\n{explanation}"
         );
         Distinct {
             shape: "shown once".to_string(),
@@ -710,7 +712,7 @@ impl Campaign<'_> {
             new.into_iter().any(|finding| pin.is_of(finding))
         };
         let mut shows = |case: &Case| {
-            !self.stop.is_asked() && reduce::violates_so(case, self.candidate, options, &is_shown)
+            !self.stop.is_requested() && reduce::violates_so(case, self.candidate, options, &is_shown)
         };
         match reduce::reduce(case, self.reduction, &mut shows, &mut |_| {}) {
             Ok(reduced) => Ok(reduced.case),

@@ -51,8 +51,8 @@ fn write(folder: &Path, finding: &Distinct, rank: u32, candidate: &dyn Candidate
         if let Some(pass) = &case.pass {
             let title = finding.kind.as_deref().or_else(|| finding.report.lines().next()).unwrap_or_default();
             let rank = rank % case.graph.world.ranks.unwrap_or(1).max(1);
-            let asked = Reproduce { graph: &case.graph, pass, rank, rule: &finding.rule, title };
-            match candidate.reproduction(&asked) {
+            let request = Reproduce { graph: &case.graph, pass, rank, rule: &finding.rule, title };
+            match candidate.reproduction(&request) {
                 Ok(program) => std::fs::write(folder.join("repro.py"), program)?,
                 Err(refusal) => explanation += &format!("\nThere is no repro.py: {}\n", refusal.reason),
             }

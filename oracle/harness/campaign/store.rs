@@ -9,6 +9,8 @@
 //! and the longer line counts. A line that was cut off by a kill or a full disk is dropped. A corrupt line elsewhere is
 //! refused, with its number. While a campaign runs it holds a lock on the file.
 //!
+//! A store of the version before is shown, and neither goes on nor merges with others.
+//!
 //! Reduced cases that have gone are written again from the lines. A file that is not ours is never overwritten.
 
 use super::summary::{Batch, Summary};
@@ -23,7 +25,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the store.
-const VERSION: &str = "graph-oracle-campaign/2";
+const VERSION: &str = "graph-oracle-campaign/3";
+
+/// The version before, which can still be read: it counts refusals and undecided cases by their words.
+const OLD_VERSION: &str = "graph-oracle-campaign/2";
 
 /// A graph by its contents.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -75,6 +80,9 @@ pub struct Header {
     /// The digest of the list of known findings, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// Whether its store is of the version before, which counts reasons by their words.
+    #[serde(skip)]
+    pub is_old: bool,
 }
 
 impl Header {
@@ -161,6 +169,15 @@ pub enum StoreError {
         /// What differs.
         differences: String,
     },
+    /// It is of the version before.
+    #[error(
+        "{path}: counts refusals and undecided cases by their words ({OLD_VERSION}), not by code: `results` shows it by \
+         itself, and a campaign begins anew in another folder"
+    )]
+    Old {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is no store at all.
     #[error("{path}: is not the store of a campaign, and is left alone")]
     Foreign {
@@ -208,6 +225,7 @@ impl Store {
         let (found, batches, whole) = read(&path, &bytes)?;
         let first = FirstLine { version: VERSION.to_string(), campaign: header.clone() };
         match found {
+            Some(found) if found.is_old => return Err(StoreError::Old { path }),
             Some(found) if found != *header => return Err(StoreError::other(path, &found, header)),
             // What a kill cut off is removed, so that the next line starts on its own.
             Some(_) => file.set_len(whole as u64).map_err(io)?,
@@ -298,7 +316,7 @@ pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<(Option<Header>, Vec<Bat
     let version: serde_json::Value =
         serde_json::from_str(first).map_err(|error| corrupt(0, error.to_string()))?;
     match version.get("version").and_then(|version| version.as_str()) {
-        Some(VERSION) => {}
+        Some(VERSION | OLD_VERSION) => {}
         found => {
             let found = found.unwrap_or("none");
             return Err(corrupt(0, format!("version {found}; this program writes {VERSION}")));
@@ -317,5 +335,6 @@ pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<(Option<Header>, Vec<Bat
         line.batch.consistent(&first.campaign).map_err(|why| corrupt(number, why))?;
         batches.push(line.batch);
     }
-    Ok((Some(first.campaign), batches, whole))
+    let is_old = first.version == OLD_VERSION;
+    Ok((Some(Header { is_old, ..first.campaign }), batches, whole))
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reasons for refusals that are counted; so many for doubts too.
 const REASONS: usize = 100;
 /// Reasons for refusals that are told; so many for doubts too.
-const TOLD: usize = 10;
+const SHOWN: usize = 10;
 /// Missing shards that are told.
 const SHARDS: usize = 16;
 /// Cases of a pass, in none of which it did anything, after which this is no accident.
@@ -61,10 +61,10 @@ pub struct Batch {
     pub known_links: BTreeMap<String, u64>,
     /// Reductions that gave nothing new, by rule.
     pub misses: BTreeMap<String, u64>,
-    /// Refusals by reason, in which names and numbers are blanks.
+    /// Refusals by the [kind](crate::rules::Reason::kind) of their reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refusals: BTreeMap<String, u64>,
-    /// Undecided cases by the first reason, likewise.
+    /// Undecided cases by the code of their first reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub doubts: BTreeMap<String, u64>,
     /// New distinct findings.
@@ -358,7 +358,7 @@ impl Summary {
             if !reasons.is_empty() {
                 text += &format!("{title}:\n");
             }
-            for (reason, count) in reasons.into_iter().take(TOLD) {
+            for (reason, count) in reasons.into_iter().take(SHOWN) {
                 text += &format!("  {count:>8}  {reason}\n");
             }
         }

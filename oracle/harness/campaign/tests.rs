@@ -145,9 +145,9 @@ fn stores_that_are_refused() {
     assert!(corrupt.contains("campaign.jsonl:2: "), "{corrupt}");
     let garbage = error(&store, "nonsense\n");
     assert!(garbage.contains("campaign.jsonl:1: "), "{garbage}");
-    let version = error(&store, &text.replace("graph-oracle-campaign/2", "graph-oracle-campaign/9"));
+    let version = error(&store, &text.replace("graph-oracle-campaign/3", "graph-oracle-campaign/9"));
     assert!(
-        version.contains("graph-oracle-campaign/9; this program writes graph-oracle-campaign/2"),
+        version.contains("graph-oracle-campaign/9; this program writes graph-oracle-campaign/3"),
         "{version}"
     );
     let other = error(&store, &text.replace("\"seed\":5", "\"seed\":6"));
@@ -157,6 +157,27 @@ fn stores_that_are_refused() {
     file.lock().unwrap();
     let busy = one.run().unwrap_err().to_string();
     assert!(busy.contains("in use by another campaign"), "{busy}");
+}
+
+/// A store that counts reasons by their words is shown as it is; nothing is added to it.
+#[test]
+fn a_store_of_the_version_before_is_shown_by_itself() {
+    let (mutant, folders) = (mutant(), [Folder::new("version-before"), Folder::new("version-now")]);
+    let summaries = folders.each_ref().map(|folder| stored(folder, 16, &*mutant).run().unwrap());
+    let store = folders[0].store();
+    let text = std::fs::read_to_string(&store).unwrap();
+    let old = text.replace("graph-oracle-campaign/3", "graph-oracle-campaign/2");
+    std::fs::write(&store, &old).unwrap();
+    let [before, now] = folders.each_ref().map(|folder| folder.0.clone());
+    assert_eq!(merge(std::slice::from_ref(&before)).unwrap().total, summaries[0].total);
+    for error in [
+        stored(&folders[0], 40, &*mutant).run().unwrap_err().to_string(),
+        merge(&[before.clone(), now.clone()]).unwrap_err().to_string(),
+        merge(&[now, before]).unwrap_err().to_string(),
+    ] {
+        assert!(error.contains("by their words (graph-oracle-campaign/2)"), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&store).unwrap(), old);
 }
 
 #[test]
@@ -464,7 +485,7 @@ fn a_campaign_that_is_stopped_keeps_what_it_has() {
         inner: &*mutant,
         runs: AtomicU64::new(0),
         at,
-        then: Box::new(move || stop.ask(2)),
+        then: Box::new(move || stop.request(2)),
     };
     let whole =
         Campaign { jobs: 1, ..stored(&other, 64, &counting(u64::MAX, Stop::default())) }.run().unwrap();

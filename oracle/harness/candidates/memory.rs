@@ -7,6 +7,7 @@
 
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
+use crate::candidates::refusals::not_implemented;
 use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::judge::options::check_memory_options;
@@ -16,8 +17,8 @@ use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
 use crate::memory::strategy::{Reference as ReferencePolicy, Strategy};
 use crate::memory::{Devices, Ledger, Life, Replay, Sizes};
 use crate::ops::{Kind, View};
-use crate::rules::PassKind;
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
+use crate::rules::{Code, PassKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -245,11 +246,11 @@ impl Candidate for MemoryMutant {
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(Refusal::new(format!("{} does not run {}", self.0.name, pass.name)))
+        Err(not_implemented(format!("{} does not run {}", self.0.name, pass.name)))
     }
 
     fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
-        self.0.claim(graph).map_err(Refusal::new)
+        self.0.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
     }
 }
 
@@ -270,8 +271,8 @@ fn give_back(free: &mut BTreeMap<i64, i64>, mut from: i64, mut to: i64) {
 /// What the reference states about a graph.
 pub(super) fn reference_claim(graph: &Graph) -> Result<Claim, Refusal> {
     let reference = MEMORY_CANDIDATES.iter().find(|candidate| candidate.defect.is_empty());
-    let reference = reference.ok_or_else(|| Refusal::new("there is no reference"))?;
-    reference.claim(graph).map_err(Refusal::new)
+    let reference = reference.ok_or_else(|| not_implemented("there is no reference".into()))?;
+    reference.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
 }
 
 /// How many swaps the incremental tracker is shown at.

@@ -7,6 +7,7 @@ mod numbers;
 pub mod partition;
 pub mod pr158663;
 mod reference;
+mod refusals;
 pub mod rewrite;
 pub mod schedule;
 pub mod worker;

@@ -5,6 +5,7 @@ use super::partition::cut_network;
 use super::rewrite::rewrite;
 use super::schedule::run_options;
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
+use crate::candidates::refusals::{bad_options, not_implemented, refusal};
 use crate::case::{PassConfig, TracedAgain};
 use crate::config::partition::Stage;
 use crate::config::schedule::Config as ScheduleConfig;
@@ -16,9 +17,9 @@ use crate::passes::bucketing::{self, Config};
 use crate::passes::partition::activation_checkpointing::checkpoint;
 use crate::passes::partition::two_stages::trace_again;
 use crate::passes::{partition, repair, schedule};
-use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::partition::CutNetwork;
+use crate::rules::{Code, PassKind};
 use crate::semantics::{
     self, Concrete, Executed, ExecutedRank, ExecutionInputs, Given, Leaf, Program, TensorValue,
 };
@@ -51,15 +52,15 @@ impl Candidate for Reference {
             Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
             Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
             Some(PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
-                Err(Refusal::new(format!("{} gives no single graph", pass.name)))
+                Err(not_implemented(format!("{} gives no single graph", pass.name)))
             }
-            None => Err(Refusal::new(format!("there is no pass {:?}", pass.name))),
+            None => Err(not_implemented(format!("there is no pass {:?}", pass.name))),
         }
     }
 
     fn partition(&self, joint: &Graph, pass: &PassConfig, _: Place) -> Result<(Graph, Graph), Refusal> {
-        let config = partition_config(pass).map_err(Refusal::new)?;
-        let parts = partition::run(joint, &config).map_err(|error| Refusal::new(error.to_string()))?;
+        let config = partition_config(pass).map_err(bad_options)?;
+        let parts = partition::run(joint, &config).map_err(refusal)?;
         Ok((parts.forward, parts.backward))
     }
 
@@ -73,7 +74,7 @@ impl Candidate for Reference {
         _: &PassConfig,
         inputs: &[ExecutionInputs],
     ) -> Result<Executed, Refusal> {
-        interpreted(graph, inputs).map_err(Refusal::new)
+        interpreted(graph, inputs).map_err(|why| Refusal::of(Code::CannotExecute, why))
     }
 
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
@@ -94,12 +95,12 @@ impl References for Reference {
     }
 
     fn checkpointed(&self, joint: &Graph, stage: Stage) -> Result<Graph, Refusal> {
-        checkpoint(joint, stage).map_err(|error| Refusal::new(error.to_string()))
+        checkpoint(joint, stage).map_err(refusal)
     }
 
     fn cut_network(&self, joint: &Graph, pass: &PassConfig) -> Result<Option<CutNetwork>, Refusal> {
-        let config = partition_config(pass).map_err(Refusal::new)?;
-        let parts = partition::run(joint, &config).map_err(|error| Refusal::new(error.to_string()))?;
+        let config = partition_config(pass).map_err(bad_options)?;
+        let parts = partition::run(joint, &config).map_err(refusal)?;
         Ok(cut_network(&parts))
     }
 
@@ -110,8 +111,7 @@ impl References for Reference {
         backward: &Graph,
         forward_outputs: usize,
     ) -> Result<TracedAgain, Refusal> {
-        trace_again(joint, forward, backward, forward_outputs)
-            .map_err(|error| Refusal::new(error.to_string()))
+        trace_again(joint, forward, backward, forward_outputs).map_err(refusal)
     }
 }
 
@@ -186,10 +186,9 @@ fn bucketed(
     strategy: &dyn bucketing::Strategy,
     change: &dyn Fn(&mut Config),
 ) -> Result<(Outcome, bool), Refusal> {
-    let mut config = bucketing_config(pass, Some((graph, rank))).map_err(Refusal::new)?;
+    let mut config = bucketing_config(pass, Some((graph, rank))).map_err(bad_options)?;
     change(&mut config);
-    let bucketed = bucketing::bucket_with(graph, &config, strategy)
-        .map_err(|refusal| Refusal::new(refusal.to_string()))?;
+    let bucketed = bucketing::bucket_with(graph, &config, strategy).map_err(refusal)?;
     let names_rank = bucketed.plan.iter().any(|bucket| bucket.kind == Collective::AllGather);
     Ok((Outcome { unrepaired: Some(bucketed.unrepaired), repaired: bucketed.graph }, names_rank))
 }
@@ -201,6 +200,6 @@ pub(super) fn run_repair(
 ) -> Result<Outcome, Refusal> {
     match sort(graph) {
         Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
-        Err(cycle) => Err(Refusal::new(format!("the graph has a cycle: {}", cycle))),
+        Err(cycle) => Err(Refusal::of(Code::Cycle, format!("the graph has a cycle: {cycle}"))),
     }
 }

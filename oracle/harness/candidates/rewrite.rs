@@ -17,7 +17,7 @@ use crate::edits::{Edit, Part, Reading, catalogue};
 use crate::format::json;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
-use crate::rules::PassKind;
+use crate::rules::{Code, PassKind};
 
 /// Right edits that are composed at most.
 const MOST_EDITS: u32 = 4;
@@ -59,7 +59,9 @@ impl Candidate for Mutant {
         let rewritten = edited(graph, &mut source);
         let repaired =
             [&rewritten, graph].into_iter().find_map(|of| once(graph, of, &self.edit, &mut source));
-        let no_place = || Refusal::new(format!("there is no place in the graph where {}", self.edit.about));
+        let no_place = || {
+            Refusal::of(Code::NoPlace, format!("there is no place in the graph where {}", self.edit.about))
+        };
         Ok(Outcome { unrepaired: None, repaired: repaired.ok_or_else(no_place)? })
     }
 }

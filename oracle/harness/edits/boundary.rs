@@ -93,13 +93,13 @@ pub(super) fn inputs(reading: &Reading) -> Places {
     for (index, &a) in inputs.iter().enumerate() {
         let Some(record) = reading.record(a) else { continue };
         let rest = inputs[index + 1..].iter().copied();
-        let mut alike = rest.filter(|&b| reading.record(b) == Some(record)).peekable();
-        if alike.peek().is_none() {
+        let mut same_record = rest.filter(|&b| reading.record(b) == Some(record)).peekable();
+        if same_record.peek().is_none() {
             continue;
         }
         // A bucket hides which of its members an output depends on; then the graph before the pass says it.
         let Some(b) =
-            alike.take(8).find(|&b| told_apart(a, b) || before_tells_apart(reading, &returned, a, b))
+            same_record.take(8).find(|&b| told_apart(a, b) || before_distinguishes(reading, &returned, a, b))
         else {
             places.left_out += 1;
             continue;
@@ -119,7 +119,7 @@ pub(super) fn inputs(reading: &Reading) -> Places {
     places
 }
 
-fn before_tells_apart(reading: &Reading, outputs: &[NodeId], a: NodeId, b: NodeId) -> bool {
+fn before_distinguishes(reading: &Reading, outputs: &[NodeId], a: NodeId, b: NodeId) -> bool {
     let single = |id: NodeId| reading.sources.certain(id).ones().next();
     // Saved values depend on several inputs of the program: those are told apart by backward's own inputs only.
     let is_input = |id: NodeId| reading.sources.certain(id).count_ones(..) == 1;

@@ -22,7 +22,7 @@ const TRIES: usize = 64;
 pub(super) fn other(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
-    let mut alike: FxHashMap<_, Vec<NodeId>> = FxHashMap::default();
+    let mut by_record: FxHashMap<_, Vec<NodeId>> = FxHashMap::default();
     for id in graph.ids() {
         for (number, operand) in reading.operands(id).into_iter().enumerate() {
             let takes =
@@ -31,7 +31,7 @@ pub(super) fn other(reading: &Reading) -> Places {
                 continue;
             }
             let Some(record) = reading.record(operand) else { continue };
-            let partners = alike.get(&record).map_or(&[][..], Vec::as_slice);
+            let partners = by_record.get(&record).map_or(&[][..], Vec::as_slice);
             // Begin anywhere, so that partners are near and far.
             let start = (id.index() * 7 + number * 13) % partners.len().max(1);
             let partner = partners[start..]
@@ -50,7 +50,7 @@ pub(super) fn other(reading: &Reading) -> Places {
         if reading.is_settled(id)
             && let Some(record) = reading.record(id)
         {
-            alike.entry(record).or_default().push(id);
+            by_record.entry(record).or_default().push(id);
         }
     }
     places

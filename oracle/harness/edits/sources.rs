@@ -193,13 +193,13 @@ impl Sources {
     }
 
     /// An input that every element of `a` depends on and no element of `b`.
-    pub(super) fn tells_apart(&self, a: NodeId, b: NodeId) -> Option<usize> {
+    pub(super) fn distinguishes(&self, a: NodeId, b: NodeId) -> Option<usize> {
         self.certain[a.index()].difference(&self.possible[b.index()]).next()
     }
 
     /// Whether two values are certainly different functions of the inputs.
     pub(super) fn differ(&self, a: NodeId, b: NodeId) -> bool {
-        self.tells_apart(a, b).is_some() || self.tells_apart(b, a).is_some()
+        self.distinguishes(a, b).is_some() || self.distinguishes(b, a).is_some()
     }
 
     /// The inputs that every element of a value depends on.

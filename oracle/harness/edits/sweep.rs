@@ -6,8 +6,8 @@ use crate::case::PassConfig;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
-use crate::rules::PassKind;
 use crate::rules::partition::PartitionConfig;
+use crate::rules::{PassKind, Reason};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -149,8 +149,8 @@ pub fn sweep(
     let right = started.elapsed();
     let undecided = match judgement.verdict {
         Verdict::Sound => Vec::new(),
-        Verdict::Undecided(why) => why,
-        Verdict::Refused(why) => return Err(CannotJudge::Pass(why)),
+        Verdict::Undecided(why) => why.iter().map(ToString::to_string).collect(),
+        Verdict::Refused(why) => return Err(CannotJudge::Pass(why.message)),
         Verdict::Violated(_) => {
             let rules = judgement.violated_rules().join(", ");
             return Err(CannotJudge::Pass(format!("the outcome itself is not right: {rules}")));
@@ -255,7 +255,7 @@ fn made(given: &Given, task: &Task, ranks: Ranks, pass: PassKind) -> Vec<(Option
     let Some(of) = edited_graph else { return outcomes };
     for (index, (_, outcome)) in outcomes.iter_mut().enumerate() {
         let elsewhere =
-            ranks == Ranks::All && pass != PassKind::Partition && is_alike(&of, &outcome.repaired);
+            ranks == Ranks::All && pass != PassKind::Partition && has_same_nodes(&of, &outcome.repaired);
         if index == task.graph || elsewhere {
             *outcome = Outcome { unrepaired: None, repaired: (task.place.change)(&outcome.repaired) };
         }
@@ -264,7 +264,7 @@ fn made(given: &Given, task: &Task, ranks: Ranks, pass: PassKind) -> Vec<(Option
 }
 
 /// Whether two ranks' graphs have the same nodes, so that an edit of one can be made to the other.
-fn is_alike(a: &Graph, b: &Graph) -> bool {
+fn has_same_nodes(a: &Graph, b: &Graph) -> bool {
     a.len() == b.len() && a.ids().all(|id| a.name(id) == b.name(id) && a.target(id) == b.target(id))
 }
 
@@ -298,8 +298,8 @@ fn said(judgement: Result<Judgement, CannotJudge>) -> Said {
         Ok(judgement) => match &judgement.verdict {
             Verdict::Sound => Said::Sound,
             Verdict::Violated(_) => Said::Violated(judgement.violated_rules().first().copied().unwrap_or("")),
-            Verdict::Undecided(why) => Said::Undecided(why.join("; ")),
-            Verdict::Refused(why) => Said::Undecided(why.clone()),
+            Verdict::Undecided(why) => Said::Undecided(Reason::joined(why).message),
+            Verdict::Refused(why) => Said::Undecided(why.message.clone()),
         },
     }
 }

@@ -180,7 +180,7 @@ impl Search<'_> {
                             return false;
                         }
                         let kept = edited.is_some_and(|graph| match target.checked_sub(1) {
-                            None => self.take_alike(graph, family, next),
+                            None => self.take_on_all_ranks(graph, family, next),
                             Some(program) => self.take_program(program, graph),
                         });
                         next += usize::from(!kept);
@@ -282,7 +282,7 @@ impl Search<'_> {
     }
 
     /// Keeps a graph; where ranks have graphs of their own, first with the same edit of theirs.
-    fn take_alike(&mut self, graph: Graph, family: edits::Family, number: usize) -> bool {
+    fn take_on_all_ranks(&mut self, graph: Graph, family: edits::Family, number: usize) -> bool {
         let edited = |program: &case::Program| {
             let graph = family(&program.graph, number)??;
             Some(case::Program { graph, ranks: program.ranks.clone() })

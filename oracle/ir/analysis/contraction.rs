@@ -110,21 +110,21 @@ impl ContractedCycle {
     /// `bucket {a1, b1} -> wa1 -> a2 in bucket {a2, b2} -> wb2 -> b1 in bucket {a1, b1}`. It begins with the
     /// group entered last.
     pub fn chain(&self, graph: &Graph, groups: &[Vec<NodeId>], what: &str) -> String {
-        let told = |group: Option<usize>| {
+        let describe = |group: Option<usize>| {
             let names = group.and_then(|i| groups.get(i)).into_iter().flatten().map(|&id| graph.name(id));
             format!("{what} {{{}}}", names.collect::<Vec<_>>().join(", "))
         };
         let steps = self.rotated();
         let Some(last) = steps.last() else { return String::new() };
         let mut chain = match last.group {
-            Some(_) => told(last.group),
+            Some(_) => describe(last.group),
             None => graph.name(last.to).to_string(),
         };
         for step in &steps {
             chain += " -> ";
             chain += graph.name(step.to);
             if step.group.is_some() {
-                chain += &format!(" in {}", told(step.group));
+                chain += &format!(" in {}", describe(step.group));
             }
         }
         chain

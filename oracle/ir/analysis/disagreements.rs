@@ -25,7 +25,7 @@ pub struct Disagreement {
 
 impl Disagreement {
     /// In words.
-    pub fn tell(&self, graph: &Graph) -> String {
+    pub fn describe(&self, graph: &Graph) -> String {
         let (node, with) = (graph.name(self.node), graph.name(self.with.0));
         let target = graph.target(self.node);
         match self.by_schema {

@@ -40,7 +40,7 @@ pub struct InFlight {
 
 impl InFlight {
     /// In words.
-    pub fn tell(&self, graph: &Graph, collectives: &Collectives) -> String {
+    pub fn describe(&self, graph: &Graph, collectives: &Collectives) -> String {
         let start = graph.name(collectives.calls[self.launch].node);
         let node = graph.name(self.node);
         let wait = match self.wait {

@@ -59,7 +59,7 @@ impl Origin {
     }
 
     /// The reason in words, for the nodes `before` and `after`.
-    pub fn tell(self, graph: &Graph, before: NodeId, after: NodeId) -> String {
+    pub fn describe(self, graph: &Graph, before: NodeId, after: NodeId) -> String {
         let (first, second) = (graph.name(before), graph.name(after));
         let may = if self.certain() { "" } else { "may " };
         let verb = |word: &str| match self.certain() {
@@ -113,7 +113,7 @@ pub trait Origins {
     /// The reason in words.
     fn reason(&self, graph: &Graph, before: NodeId, after: NodeId) -> String {
         match self.origin(before, after) {
-            Some(origin) => origin.tell(graph, before, after),
+            Some(origin) => origin.describe(graph, before, after),
             None => format!("{} comes before {}", graph.name(before), graph.name(after)),
         }
     }

@@ -209,8 +209,8 @@ pub struct Difference {
 
 impl Difference {
     /// In words, with a name for each side.
-    pub fn tell(&self, first: &str, second: &str) -> String {
-        let told = |launch: &Option<Launch>| match launch {
+    pub fn describe(&self, first: &str, second: &str) -> String {
+        let describe = |launch: &Option<Launch>| match launch {
             Some(launch) => launch.to_string(),
             None => "none".to_string(),
         };
@@ -218,8 +218,8 @@ impl Difference {
             "group {}: launch {} of {first} is {}, of {second} {}",
             self.group,
             self.index,
-            told(&self.first),
-            told(&self.second)
+            describe(&self.first),
+            describe(&self.second)
         )
     }
 }
@@ -345,13 +345,13 @@ output (g0, r0, g1)";
         let second = "r0 = all_reduce(x, 'max', tp)
 g1 = all_gather(x, dp)
 output (r0, g1)";
-        let told: Vec<String> = sequences(FIRST)
+        let described: Vec<String> = sequences(FIRST)
             .differences(&sequences(second))
             .iter()
-            .map(|d| d.tell("rank 0", "rank 1"))
+            .map(|d| d.describe("rank 0", "rank 1"))
             .collect();
         assert_eq!(
-            told,
+            described,
             [
                 "group dp: launch 1 of rank 0 is all_gather of float32, 4 to 16 elements (g1), of rank 1 none",
                 "group tp: launch 0 of rank 0 is all_reduce (sum) of float32, 4 to 4 elements (r0), \

@@ -93,7 +93,7 @@ impl Violation {
     }
 
     /// In words.
-    pub fn tell(self, graph: &Graph) -> String {
+    pub fn describe(self, graph: &Graph) -> String {
         let name = |id: NodeId| graph.name(id);
         match self {
             Violation::UseBeforeDefinition { node, needs, .. } if node == needs => {
@@ -165,7 +165,7 @@ mod tests {
         g.node_mut(w).args = g.push_values(&[Value::Node(x)]);
         g.node_mut(z).args = g.push_values(&[Value::Node(z)]);
         g.ordering.push(OrderingEdge { before: out, after: x });
-        let told: Vec<String> = violations(&g, &Edges::new(&g)).iter().map(|v| v.tell(&g)).collect();
+        let told: Vec<String> = violations(&g, &Edges::new(&g)).iter().map(|v| v.describe(&g)).collect();
         assert_eq!(
             told,
             [

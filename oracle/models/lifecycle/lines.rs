@@ -97,7 +97,11 @@ pub fn read_events(text: &[u8]) -> Result<Vec<Event>, EventLineError> {
         }
         let parsed = serde_json::from_slice(bytes).map_err(|why| {
             let cut = why.is_eof();
-            error(if cut { "the line is cut off: the file is truncated".to_string() } else { tell(&why) })
+            error(if cut {
+                "the line is cut off: the file is truncated".to_string()
+            } else {
+                unreadable(&why)
+            })
         })?;
         events.push(match parsed {
             Line::Alloc { storage, bytes } => Event::Alloc { storage, bytes },
@@ -123,7 +127,7 @@ pub fn read_events(text: &[u8]) -> Result<Vec<Event>, EventLineError> {
 }
 
 /// What serde says, in one line and without its own place.
-fn tell(why: &serde_json::Error) -> String {
+fn unreadable(why: &serde_json::Error) -> String {
     let text = why.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();
     let text = text.replace('\n', " ");

@@ -154,11 +154,11 @@ fn safety_needs_no_prediction() {
 fn a_fault_names_its_event() {
     let verifier = Verifier::of_safety(Mode::Assert);
     let run = verifier.run();
-    run.tell(alloc("x", 8)).unwrap();
-    let fault = run.tell(free("y")).unwrap_err();
+    run.record(alloc("x", 8)).unwrap();
+    let fault = run.record(free("y")).unwrap_err();
     assert_eq!(fault.to_string(), "event 2 (step 0): y is freed, but was never allocated");
     // Nothing is judged after a fault, and the next run is a new one.
-    run.tell(free("z")).unwrap();
+    run.record(free("z")).unwrap();
     assert_eq!(run.finish().faults, [fault]);
     assert_eq!(verifier.judge([alloc("x", 8), free("x")]).faults, []);
 }
@@ -201,9 +201,9 @@ fn several_threads_may_tell_events_of_one_run() {
             scope.spawn(move || {
                 for i in 0..200 {
                     let name = format!("t{thread}.{i}");
-                    run.tell(alloc(&name, 16)).unwrap();
-                    run.tell(Event::Write(touch(&name, (0, 16)))).unwrap();
-                    run.tell(free(&name)).unwrap();
+                    run.record(alloc(&name, 16)).unwrap();
+                    run.record(Event::Write(touch(&name, (0, 16)))).unwrap();
+                    run.record(free(&name)).unwrap();
                 }
             });
         }

@@ -133,7 +133,7 @@ impl Verifier {
     pub fn judge(&self, events: impl IntoIterator<Item = Event>) -> Summary {
         let run = self.run();
         for event in events {
-            if run.tell(event).is_err() {
+            if run.record(event).is_err() {
                 break;
             }
         }
@@ -202,8 +202,8 @@ struct State {
 
 impl Run {
     /// Judges an event. In assert mode the first fault is returned, and nothing is judged after it.
-    pub fn tell(&self, event: Event) -> Result<(), Fault> {
-        // A thread that panicked while it told an event says nothing about the others.
+    pub fn record(&self, event: Event) -> Result<(), Fault> {
+        // A thread that panicked while it recorded an event says nothing about the others.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed {
             return Ok(());

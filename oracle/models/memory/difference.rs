@@ -33,7 +33,7 @@ pub enum Phase {
 
 impl Difference {
     /// In one line, without the causes.
-    pub fn tell(&self, graph: &Graph) -> String {
+    pub fn describe(&self, graph: &Graph) -> String {
         let place = match (self.step, self.node) {
             (Some(step), Some(node)) => {
                 let phase = match self.phase {
@@ -116,12 +116,12 @@ fn causes(graph: &Graph, at: &Difference, ledger: &Ledger, lives: &[Life], repla
                 "the prediction frees {bytes} bytes of {}; at run time this is the memory of {}, and {}",
                 name(by),
                 name(replay.lives[real].by),
-                replay.held[real].tell(graph)
+                replay.held[real].describe(graph)
             ),
             (Some(real), Phase::After) => format!(
                 "the prediction frees {bytes} bytes of {}; at run time they are still held: {}",
                 name(by),
-                replay.held[real].tell(graph)
+                replay.held[real].describe(graph)
             ),
             (_, Phase::Peak) => {
                 format!("the prediction allocates {bytes} bytes for {}; the run time does not", name(by))
@@ -146,7 +146,7 @@ fn causes(graph: &Graph, at: &Difference, ledger: &Ledger, lives: &[Life], repla
             (Phase::After, held) => format!(
                 "the run time frees {bytes} bytes of {} ({}); the prediction does not",
                 name(by),
-                held.tell(graph)
+                held.describe(graph)
             ),
         });
     }

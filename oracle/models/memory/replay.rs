@@ -50,7 +50,7 @@ pub enum Held {
 
 impl Held {
     /// In words.
-    pub fn tell(self, graph: &Graph) -> String {
+    pub fn describe(self, graph: &Graph) -> String {
         let name = |id: NodeId| graph.name(id);
         match self {
             Held::Nobody => "nobody reads it".to_string(),

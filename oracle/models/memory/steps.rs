@@ -34,21 +34,21 @@ impl Devices {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MemoryFault {
     /// Storages without a size: the allocating node's name, and why; in list order.
-    #[error("{}", tell_unsized(.0))]
+    #[error("{}", describe_unsized(.0))]
     Unsized(Vec<(String, NoSize)>),
     /// The live bytes do not fit 64 bits from this node on.
     #[error("the live bytes do not fit 64 bits at {0}")]
     TooLarge(String),
 }
 
-fn tell_unsized(of: &[(String, NoSize)]) -> String {
-    const TOLD: usize = 5;
-    let told: Vec<String> = of.iter().take(TOLD).map(|(name, why)| format!("{name}: {why}")).collect();
+fn describe_unsized(of: &[(String, NoSize)]) -> String {
+    const SHOWN: usize = 5;
+    let lines: Vec<String> = of.iter().take(SHOWN).map(|(name, why)| format!("{name}: {why}")).collect();
     let more = match of.len() {
-        n if n > TOLD => format!("; and {} more", n - TOLD),
+        n if n > SHOWN => format!("; and {} more", n - SHOWN),
         _ => String::new(),
     };
-    format!("{} storages have no size: {}{more}", of.len(), told.join("; "))
+    format!("{} storages have no size: {}{more}", of.len(), lines.join("; "))
 }
 
 /// The life of a storage: steps are positions in [`Steps::steps`].

@@ -65,7 +65,7 @@ pub use run::{
     Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
-pub use trials::{Answers, Pair, Question, Stopped, Unmoved};
+pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped, Unmoved};
 
 #[cfg(test)]
 mod tests;

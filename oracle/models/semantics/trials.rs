@@ -120,13 +120,45 @@ pub struct Answers {
     pub excused: Vec<Excuse>,
     /// Why an equality says nothing, of numbers and terms alike: memory that nobody is known to write, or sizes at one
     /// value each.
-    pub reserved: Option<String>,
+    pub reserved: Option<Open>,
     /// Why numbers that are equal and believed are no proof.
     pub unproved: Option<String>,
     /// Whether everything is the same sums and products of the same calls, where that was asked.
     pub reals: bool,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
+}
+
+/// Why execution leaves a question open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// The kind of reason.
+    pub kind: OpenKind,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// The kinds of reasons for which execution leaves a question open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenKind {
+    /// Sizes are symbolic, and were executed at their hints.
+    SymbolicSize,
+    /// An operator of which nothing is known may write what it takes.
+    UnknownWrite,
+    /// Results hold memory that nobody is known to have written.
+    UnwrittenMemory,
+    /// Elements were the same whatever the inputs were, or not finite.
+    Unmoved,
+    /// Numbers at the ends of what a dtype holds differ.
+    Ends,
+    /// Numbers that are equal in all trials are no evidence.
+    NoEvidence,
+    /// Numbers are equal and believed, and may still be rounded otherwise.
+    NoProof,
+    /// Numbers differ by roundings alone.
+    Rounding,
+    /// Numbers differ behind operators whose results are drawn.
+    Drawn,
 }
 
 /// Why numbers that differ say nothing.
@@ -212,16 +244,19 @@ impl Answers {
     }
 
     /// The differences of a run of `domain` that count, and why one does not where some do not.
-    pub fn counted(&self, domain: &str, all: Vec<Difference>) -> (Vec<Difference>, Option<String>) {
+    pub fn counted(&self, domain: &str, all: Vec<Difference>) -> (Vec<Difference>, Option<Open>) {
         if domain != "concrete values" {
             return (all, None);
         }
-        let why = all.iter().find_map(|difference| self.excuse(difference)).map(|excuse| excuse.why.clone());
+        let why = all.iter().find_map(|difference| self.excuse(difference)).map(|excuse| Open {
+            kind: if excuse.by_rounding { OpenKind::Rounding } else { OpenKind::Drawn },
+            why: excuse.why.clone(),
+        });
         (all.into_iter().filter(|difference| self.excuse(difference).is_none()).collect(), why)
     }
 
     /// Why the question is open although all numbers are equal; `name` names a place.
-    pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<String> {
+    pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<Open> {
         let mut all: Vec<String> = Vec::with_capacity(self.unmoved.len().min(MOST_NAMED + 1));
         for Unmoved { place, elements: (unmoved, of) } in self.unmoved.iter().take(MOST_NAMED) {
             all.push(format!("{unmoved} of {of} elements of {}", name(place)));
@@ -238,13 +273,16 @@ impl Answers {
         if let Some(why) = &self.reserved {
             return Some(why.clone());
         }
+        let open = |kind| move |why| Open { kind, why };
         if !self.unmoved.is_empty() {
-            return Some(why);
+            return Some(open(OpenKind::Unmoved)(why));
         }
         let at_the_ends = |(place, numbers): &(Place, &str)| {
             format!("provenance differs, and {} differs for {numbers} numbers", name(place))
         };
-        self.ends.as_ref().map(at_the_ends).or_else(|| self.apart.clone()).or_else(|| self.unproved.clone())
+        let ends = self.ends.as_ref().map(at_the_ends).map(open(OpenKind::Ends));
+        ends.or_else(|| self.apart.clone().map(open(OpenKind::NoEvidence)))
+            .or_else(|| self.unproved.clone().map(open(OpenKind::NoProof)))
     }
 
     /// What was executed and is equal.
@@ -407,18 +445,19 @@ impl<'a> Pair<'a> {
     }
 
     /// Why an equality of numbers or terms says nothing.
-    fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<String> {
+    fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<Open> {
+        let open = |kind, why| Some(Open { kind, why });
         if let Some(name) =
             self.before.iter().chain(self.after).find_map(|program| sized_by_symbol(program.graph))
         {
-            return Some(format!(
-                "the size of {name} is symbolic, and graphs are executed for its hint alone"
-            ));
+            let why = format!("the size of {name} is symbolic, and graphs are executed for its hint alone");
+            return open(OpenKind::SymbolicSize, why);
         }
         // Execution takes it that such a call writes nothing.
         if let Some(name) = self.before.iter().chain(self.after).find_map(|program| may_write(program.graph))
         {
-            return Some(format!("nothing is known of {name}, which may write what it takes"));
+            let why = format!("nothing is known of {name}, which may write what it takes");
+            return open(OpenKind::UnknownWrite, why);
         }
         let (before, _) = numbers.as_ref().ok()?;
         let unwritten = |leaf: &Leaf| matches!(leaf, Leaf::Tensor(tensor) if tensor.poison.contains(&true));
@@ -426,9 +465,10 @@ impl<'a> Pair<'a> {
             rank.outputs.iter().map(|(_, leaf)| leaf).chain(rank.inputs.iter().map(|input| &input.value))
         });
         let count = leaves.filter(|leaf| unwritten(leaf)).count();
-        (count > 0).then(|| {
-            format!("{count} results hold memory that nobody is known to have written, in both graphs; that says nothing")
-        })
+        let why = format!(
+            "{count} results hold memory that nobody is known to have written, in both graphs; that says nothing"
+        );
+        open(OpenKind::UnwrittenMemory, why).filter(|_| count > 0)
     }
 
     /// Why equal numbers are no proof: elements whose terms differ and that depend on inputs.

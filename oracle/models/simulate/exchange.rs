@@ -30,7 +30,7 @@ pub(super) enum Difference {
 
 impl Difference {
     /// In words, of two ranks' launches on a process group.
-    pub(super) fn tell(
+    pub(super) fn describe(
         self,
         group: &str,
         (a, first): (u32, &[&Operation]),
@@ -44,7 +44,7 @@ impl Difference {
                 format!("rank {b} launches {} as launch {elsewhere}", x.name)
             }
             Difference::Shapes { .. } => {
-                format!("it is {} there, and {} here", tell_shapes(x), tell_shapes(y))
+                format!("it is {} there, and {} here", describe_shapes(x), describe_shapes(y))
             }
         };
         format!(
@@ -56,7 +56,7 @@ impl Difference {
 }
 
 /// The shapes of what is sent and of the results.
-fn tell_shapes(operation: &Operation) -> String {
+fn describe_shapes(operation: &Operation) -> String {
     let Some([sent, received]) = &operation.shapes else { return "of unknown shape".to_string() };
     let of =
         |shapes: &[Vec<i64>]| shapes.iter().map(|shape| format!("{shape:?}")).collect::<Vec<_>>().join(" + ");

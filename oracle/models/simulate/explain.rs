@@ -102,11 +102,11 @@ pub(super) fn deadlock(machine: &Machine) -> Option<Deadlock> {
             None => (some_circle(&links)?, true),
         },
     };
-    let told = |(class, at): (usize, usize)| {
+    let describe = |(class, at): (usize, usize)| {
         let (lacks, reason) = links[class][at];
-        reason.tell(machine, class, lacks)
+        reason.link(machine, class, lacks)
     };
-    Some(Deadlock { chain: path.into_iter().map(told).collect(), is_circle, stuck })
+    Some(Deadlock { chain: path.into_iter().map(describe).collect(), is_circle, stuck })
 }
 
 /// Why a rank waits for another one.
@@ -121,7 +121,7 @@ enum Reason {
 }
 
 impl Reason {
-    fn tell(self, machine: &Machine, class: usize, lacks: usize) -> Link {
+    fn link(self, machine: &Machine, class: usize, lacks: usize) -> Link {
         let program = machine.program(class);
         let (needs, because) = match self {
             Reason::Head { channel, operation } => {

@@ -69,11 +69,11 @@ impl fmt::Display for Mismatch {
                 self.index, first.name, second.name
             );
         }
-        let tell = |rank: u32, operation: &Option<Operation>| match operation {
+        let describe = |rank: u32, operation: &Option<Operation>| match operation {
             Some(operation) => format!("rank {rank} launches {operation}"),
             None => format!("rank {rank} launches nothing more"),
         };
-        let (first, second) = (tell(a, &self.first), tell(b, &self.second));
+        let (first, second) = (describe(a, &self.first), describe(b, &self.second));
         write!(f, "launch {} on {group}: {first}, however {second}", self.index)?;
         match (self.elsewhere, &self.first) {
             (Some(elsewhere), Some(operation)) => write!(
@@ -224,7 +224,7 @@ pub(super) fn mismatches(
                                 Some(doubt) => {
                                     warnings.extend(
                                         is_first_doubt
-                                            .then(|| doubt.tell(name, (rank, &x), (other_rank, &y))),
+                                            .then(|| doubt.describe(name, (rank, &x), (other_rank, &y))),
                                     );
                                     is_first_doubt = false;
                                     continue;

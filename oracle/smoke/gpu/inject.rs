@@ -133,17 +133,17 @@ impl Fault {
             Fault::UseAfterFree => {
                 let mut free = plan.commands.remove(at);
                 free.step = plan.commands[other].step;
-                let what = format!("{}, before {}", tell_free(&plan, &free.action), plan.tell(other));
+                let what = format!("{}, before {}", describe_free(&plan, &free.action), plan.describe(other));
                 plan.commands.insert(other, free);
                 what
             }
             Fault::MissingWait | Fault::Leak => {
-                let what = format!("without: {}", plan.tell(at));
+                let what = format!("without: {}", plan.describe(at));
                 plan.commands.remove(at);
                 what
             }
             Fault::OutOfBounds => {
-                let what = format!("one element further: {}", plan.tell(at));
+                let what = format!("one element further: {}", plan.describe(at));
                 if let Action::Launch(launch) = &mut plan.commands[at].action
                     && let Some(write) = launch.writes.get_mut(other)
                 {
@@ -162,7 +162,7 @@ impl Fault {
     }
 }
 
-fn tell_free(plan: &Plan, action: &Action) -> String {
+fn describe_free(plan: &Plan, action: &Action) -> String {
     match action {
         Action::Free(buffer) => format!("frees {}", plan.buffers[*buffer as usize]),
         _ => String::new(),

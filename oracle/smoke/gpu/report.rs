@@ -89,7 +89,7 @@ impl Finding {
     /// Something that a command does wrong.
     pub fn at(plan: &Plan, kind: Kind, command: usize) -> Finding {
         let step = plan.commands.get(command).map(|command| command.step);
-        Finding { step, ..Finding::new(kind, plan.tell(command)) }
+        Finding { step, ..Finding::new(kind, plan.describe(command)) }
     }
 
     /// The same with one more detail.
@@ -112,7 +112,7 @@ impl Finding {
         let [from, to] = streams.map(Option::unwrap_or_default);
         Finding::at(plan, Kind::Race, race.later)
             .of(plan, buffer)
-            .with("with", plan.tell(race.earlier))
+            .with("with", plan.describe(race.earlier))
             .with("how", format!("the one {}, the other {}", word(race.writes.0), word(race.writes.1)))
             .with("byte", byte.to_string())
             .with("missing", format!("an event from {from} to {to}"))

@@ -4,9 +4,9 @@ use super::Without;
 use crate::case::{Case, PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::ops::shape::complete;
-use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::Failure;
+use crate::rules::{Code, PassKind, Reason};
 use crate::semantics::{Executed, ExecutionInputs};
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
@@ -44,7 +44,7 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// Its reason.
-    pub reason: String,
+    pub reason: Reason,
     /// The graph that it leaves behind, where that can be seen: it must be the one that it was given.
     pub left_behind: Option<Box<Graph>>,
     /// How it failed, where that is no refusal but a finding.
@@ -52,14 +52,23 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal by a candidate that cannot touch its input.
+    /// A refusal by a candidate that cannot touch its input, in words of its own.
     pub fn new(reason: impl Into<String>) -> Refusal {
-        Refusal { reason: reason.into(), left_behind: None, failure: None }
+        Refusal::of(Code::ByCandidate, reason)
+    }
+
+    /// A refusal of this kind by a candidate that cannot touch its input.
+    pub fn of(code: Code, reason: impl Into<String>) -> Refusal {
+        Refusal { reason: code.because(reason), left_behind: None, failure: None }
     }
 
     /// No refusal: the candidate failed.
     pub fn failed(failure: Failure) -> Refusal {
-        Refusal { reason: failure.title.clone(), left_behind: None, failure: Some(Box::new(failure)) }
+        Refusal {
+            reason: Code::ByCandidate.because(failure.title.clone()),
+            left_behind: None,
+            failure: Some(Box::new(failure)),
+        }
     }
 }
 
@@ -149,7 +158,7 @@ pub trait Candidate: Sync {
     /// A program that shows a finding by itself, without graph-oracle.
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         let _ = finding;
-        Err(Refusal::new(format!("{} makes no reproductions", self.name())))
+        Err(Refusal::of(Code::NotImplemented, format!("{} makes no reproductions", self.name())))
     }
 
     /// Forgets what it may keep between requests, where it can: whatever it is asked next is asked first.
@@ -166,7 +175,7 @@ pub trait Candidate: Sync {
     /// Cuts a joint graph as `pass` says: the forward and the backward graph.
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
         let _ = (joint, pass, place);
-        Err(Refusal::new(format!("{} cuts no joint graphs", self.name())))
+        Err(Refusal::of(Code::NotImplemented, format!("{} cuts no joint graphs", self.name())))
     }
 
     /// Cuts a joint graph at each of several places: the parts for each, or a single pair where they are known to be the
@@ -196,7 +205,7 @@ pub trait Candidate: Sync {
     /// What it states about the memory of a graph.
     fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
         let _ = (graph, pass);
-        Err(Refusal::new(format!("{} states nothing about memory", self.name())))
+        Err(Refusal::of(Code::NotImplemented, format!("{} states nothing about memory", self.name())))
     }
 
     /// Executes a graph as all ranks at once, on the given tensors of the placeholders of each rank.
@@ -207,7 +216,7 @@ pub trait Candidate: Sync {
         inputs: &[ExecutionInputs],
     ) -> Result<Executed, Refusal> {
         let _ = (graph, pass, inputs);
-        Err(Refusal::new(format!("{} executes no graphs", self.name())))
+        Err(Refusal::of(Code::NotImplemented, format!("{} executes no graphs", self.name())))
     }
 
     /// Runs `pass` on `graph` as each of several global ranks: an outcome for each, or a single one where it is

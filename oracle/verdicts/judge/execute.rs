@@ -3,11 +3,12 @@
 //! The graph is made [comparable](semantics::comparable()) first, both execute it on the same inputs, and
 //! [`rules::eager`] compares. What the interpreter cannot compute is undecided.
 
-use super::{CannotJudge, Judgement, Options, Verdict, declined};
+use super::{CannotJudge, Judgement, Options, declined, left_open};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::candidate::Candidate;
 use crate::ops::Ops;
+use crate::rules::Code;
 use crate::rules::eager::{self, Executions};
 use crate::semantics::{self, Concrete, ExecutionInputs, Failure, Leaf, Program};
 
@@ -20,16 +21,16 @@ pub fn judge_candidate(
 ) -> Result<Judgement, CannotJudge> {
     let comparable = match semantics::comparable(graph, &Ops::of(graph)) {
         Ok(comparable) => comparable,
-        Err(why) => return Ok(undecided(why)),
+        Err(why) => return Ok(left_open(Code::NotComparable.because(why))),
     };
     let graph = &comparable.graph;
     let ops = Ops::of(graph);
     let Some(world) = graph.world.assume_mesh() else {
-        return Ok(undecided("the world has too many ranks".into()));
+        return Ok(left_open(Code::TooManyRanks.because("the world has too many ranks")));
     };
     let program = match Program::new(graph, &ops, &world) {
         Ok(program) => program,
-        Err(failure) => return Ok(undecided(failure.to_string())),
+        Err(failure) => return Ok(does_not_run(&failure)),
     };
     let domain = Concrete::default();
     let run_options = semantics::Options { max_elements: options.element_limit, ..Default::default() };
@@ -47,8 +48,8 @@ pub fn judge_candidate(
     let (inputs, node) = match (inputs, &ours) {
         (Ok(inputs), Ok(_)) => (inputs, None),
         (Ok(inputs), Err(Failure::Raises { node, .. })) => (inputs, Some(*node)),
-        (Err(failure), _) => return Ok(undecided(failure.to_string())),
-        (_, Err(failure)) => return Ok(undecided(failure.to_string())),
+        (Err(failure), _) => return Ok(does_not_run(&failure)),
+        (_, Err(failure)) => return Ok(does_not_run(failure)),
     };
     let theirs = match candidate.execute(graph, config, &inputs) {
         Ok(theirs) => theirs,
@@ -74,7 +75,6 @@ pub fn judge_candidate(
     Ok(Judgement { verdict: super::verdict(findings, Vec::new()), rules, notes: vec![note], acted })
 }
 
-fn undecided(why: String) -> Judgement {
-    let verdict = Verdict::Undecided(vec![why]);
-    Judgement { verdict, rules: Vec::new(), notes: Vec::new(), acted: false }
+fn does_not_run(failure: &Failure) -> Judgement {
+    left_open(Code::from(failure).because(failure.to_string()))
 }

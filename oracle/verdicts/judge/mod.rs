@@ -26,7 +26,7 @@ use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{self, AnalyzedGraph, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus};
-use crate::rules::{Asked, Evaluated, Given, OnRanks, RankGraph};
+use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
 use candidate::{Candidate, Outcome, Refusal};
 pub use memory::judge_memory;
@@ -44,9 +44,9 @@ pub enum Verdict {
     /// Some rules are violated: all findings, the most fundamental first.
     Violated(Vec<Finding>),
     /// The candidate declined, with its reason.
-    Refused(String),
+    Refused(Reason),
     /// The oracle could not tell, with the reasons.
-    Undecided(Vec<String>),
+    Undecided(Vec<Reason>),
 }
 
 /// A verdict with what it rests on.
@@ -182,7 +182,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     let capabilities = candidate.capabilities();
     if !capabilities.passes.contains(&pass) {
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
-        return Ok(refused(reason));
+        return Ok(refused(Code::NotImplemented.because(reason)));
     }
     only_schedules_have_programs(case, pass)?;
     match pass {
@@ -213,7 +213,8 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?));
     let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
     let Some(&(_, first)) = of_ranks.first() else {
-        return Ok(refused(format!("{} gave no outcome", candidate.name())));
+        let reason = format!("{} gave no outcome", candidate.name());
+        return Ok(refused(Code::NoOutcome.because(reason)));
     };
     let again = options.run_again.then(|| again(case, config, candidate, first));
     let after = AnalyzedGraph::new(&first.repaired);
@@ -354,7 +355,7 @@ fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<()
 fn named_as_before(before: &Graph, outcome: &Outcome) -> Option<Outcome> {
     let repaired = rules::named_as(before, &outcome.repaired)?;
     let unrepaired = outcome.unrepaired.as_ref();
-    let unrepaired = unrepaired.map(|graph| rules::named_alike(graph, &outcome.repaired, &repaired));
+    let unrepaired = unrepaired.map(|graph| rules::named_through(graph, &outcome.repaired, &repaired));
     Some(Outcome { unrepaired, repaired })
 }
 
@@ -379,7 +380,7 @@ fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge
     for (_, graphs) in recorded.entries() {
         if let Some(reason) = &graphs.refused {
             let left_behind = Some(Box::new(graphs.repaired.clone()));
-            let refusal = Refusal { reason: reason.clone(), left_behind, failure: None };
+            let refusal = Refusal { left_behind, ..Refusal::of(Code::Recorded, reason.clone()) };
             return Ok(judge_refusal(&case.graph, &refusal, pass));
         }
     }
@@ -464,8 +465,18 @@ fn policies(config: &PassConfig, all_promises: bool) -> Result<Policies, CannotJ
     Policies::from_pass(config, all_promises).map_err(CannotJudge::Pass)
 }
 
-fn refused(reason: String) -> Judgement {
+fn refused(reason: Reason) -> Judgement {
     Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new(), acted: false }
+}
+
+/// A judgement that could not be made, before any rule was looked at.
+fn left_open(reason: Reason) -> Judgement {
+    Judgement {
+        verdict: Verdict::Undecided(vec![reason]),
+        rules: Vec::new(),
+        notes: Vec::new(),
+        acted: false,
+    }
 }
 
 /// A candidate gave no outcome: a refusal, or a finding where it failed.
@@ -488,7 +499,7 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
         && let Some(cycle) = shortest_cycle(&Edges::new(before))
     {
         // No list is in order, so to raise is to refuse.
-        let reason = format!("the graph has a cycle: {}", cycle.chain(before));
+        let reason = Code::Cycle.because(format!("the graph has a cycle: {}", cycle.chain(before)));
         let refusal = Refusal { reason, failure: None, left_behind: refusal.left_behind.clone() };
         return judge_refusal(before, &refusal, pass);
     }
@@ -496,7 +507,7 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
         return declined(refusal.clone());
     };
     let mut evidence = Evidence::new(before, None, left, Policies::default());
-    evidence.refused = Some(refusal.reason.clone());
+    evidence.refused = Some(refusal.reason.message.clone());
     let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
     match findings.is_empty() {
         true => Judgement { rules: statuses, ..refused(refusal.reason.clone()) },
@@ -540,8 +551,9 @@ fn executes(values: Values) -> bool {
     matches!(values, Values::Auto | Values::Execute | Values::Agree)
 }
 
-fn asked(options: &Options) -> Asked {
-    Asked {
+/// The evaluators that compare values.
+fn evaluators(options: &Options) -> Evaluators {
+    Evaluators {
         prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
         execute: executes(options.values) || options.values == Values::ProofFirst,
         only_in_doubt: options.values == Values::ProofFirst,
@@ -613,10 +625,10 @@ fn judge_outcomes_with<'a>(
     again: Again,
 ) -> Judgement {
     let before_in_order = in_order(side.graph, &side.edges);
-    let asked = match before_in_order {
-        true => asked(options),
+    let evaluators = match before_in_order {
+        true => evaluators(options),
         // Nothing executes a list that is not in order: what it means is defined by its repair.
-        false => Asked { prove: false, execute: false, ..asked(options) },
+        false => Evaluators { prove: false, execute: false, ..evaluators(options) },
     };
     let given: Vec<Given> = outcomes
         .iter()
@@ -634,21 +646,23 @@ fn judge_outcomes_with<'a>(
         let mut evaluated = None;
         both(
             side,
-            || evaluated = asked.prove.then(|| Evaluated::new(side, after, &evidence.own)),
+            || evaluated = evaluators.prove.then(|| Evaluated::new(side, after, &evidence.own)),
             || (side.dependences(), after.faults_given(side, nodes)),
         );
         evidence.expected_order = expected_order(&evidence, pass, before_in_order, options.references);
-        rules::prove_values(&mut evidence, asked, evaluated);
+        rules::prove_values(&mut evidence, evaluators, evaluated);
         evidence
     };
     let graphs = rules::distinct(&given, Arc::new(after));
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
-    let mut notes = rules::execute_values(&mut all, asked);
+    let mut notes = rules::execute_values(&mut all, evaluators);
     notes.extend(rules::contradicting_records(&before));
-    let Some((first, _)) = all.split_first_mut() else { return refused("there is no outcome".to_string()) };
+    let Some((first, _)) = all.split_first_mut() else {
+        return refused(Code::NoOutcome.because("there is no outcome"));
+    };
     first.again = if pass == PassKind::Repair { again.on_result } else { None };
     first.renamed_plan = again.renamed_plan;
-    if asked.agree {
+    if evaluators.agree {
         let (findings, unknown) = rules::contradictions(first);
         let acted = has_acted(first);
         return Judgement { verdict: verdict(findings, unknown), rules: Vec::new(), notes, acted };
@@ -695,15 +709,15 @@ fn in_order(graph: &Graph, edges: &Edges) -> bool {
 
 /// The rules that could not be decided, each with its reason. A policy applies only where it was asked for, so it counts as
 /// much as soundness.
-pub(crate) fn undecided(rules: &[(&'static str, RuleStatus)]) -> Vec<String> {
+pub(crate) fn undecided(rules: &[(&'static str, RuleStatus)]) -> Vec<Reason> {
     let why = |(id, status): &(&'static str, RuleStatus)| match status {
-        RuleStatus::Undecided(why) => Some(format!("{id}: {why}")),
+        RuleStatus::Undecided(why) => Some(why.clone().behind(format!("{id}: "))),
         _ => None,
     };
     rules.iter().filter_map(why).collect()
 }
 
-pub(crate) fn verdict(findings: Vec<Finding>, undecided: Vec<String>) -> Verdict {
+pub(crate) fn verdict(findings: Vec<Finding>, undecided: Vec<Reason>) -> Verdict {
     match (findings.is_empty(), undecided.is_empty()) {
         (false, _) => Verdict::Violated(findings),
         (true, false) => Verdict::Undecided(undecided),

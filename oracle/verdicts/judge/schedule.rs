@@ -8,7 +8,7 @@ use crate::config::schedule::{Config, Pass};
 use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{AnalyzedGraph, Budget, PassKind, budget, named_as};
+use crate::rules::{AnalyzedGraph, Budget, PassKind, Reason, budget, named_as};
 use crate::simulate::Estimates;
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ pub trait Scheduler: Sync {
     fn name(&self) -> &str;
 
     /// The graph in its new order, as global rank `rank`; its reason, if it declines.
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String>;
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason>;
 }
 
 /// A candidate as one rank after another runs it, with the options of one pass.
@@ -34,7 +34,7 @@ impl Scheduler for WithOptions<'_> {
         self.candidate.name()
     }
 
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason> {
         // Under other names the estimates have other names too.
         let several = config.estimates.len() > 1;
         let tables = config.estimates.iter().enumerate();
@@ -181,8 +181,8 @@ pub(super) fn judge_recorded(
 /// The orders of ranks whose graph before is the first rank's: the first rank of each outcome.
 fn other_orders(evidence: &Evidence) -> Vec<(u32, Vec<String>)> {
     let Some((first, others)) = evidence.outcomes.split_first() else { return Vec::new() };
-    let alike = others.iter().filter(|other| other.before == first.before);
-    alike.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
+    let same_before = others.iter().filter(|other| other.before == first.before);
+    same_before.filter_map(|other| Some((*other.ranks.first()?, names(other.after.graph)))).collect()
 }
 
 /// Ranks (none: all of them), the graph that they had and the one that they have now.
@@ -219,7 +219,7 @@ pub fn ranks_recorded<'g>(
             continue;
         }
         match ranks[..recorded].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
-            Some(alike) => alike.0.push(rank),
+            Some(known) => known.0.push(rank),
             None => ranks.push((vec![rank], graph, graph)),
         }
     }

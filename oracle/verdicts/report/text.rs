@@ -20,7 +20,7 @@ pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose:
         for (i, finding) in findings.iter().enumerate() {
             if i < IN_FULL || verbose {
                 out.push('\n');
-                tell(&mut out, finding, i + 1, 0, verbose);
+                write_finding(&mut out, finding, i + 1, 0, verbose);
             } else {
                 let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, titled(finding));
             }
@@ -49,10 +49,12 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
             let all: usize = findings.iter().map(|f| f.all().len()).sum();
             writeln!(out, "VIOLATED {}: {subject} ({})", rules.join(", "), words::count(all, "finding"))
         }
-        Verdict::Refused(reason) => writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason}"),
+        Verdict::Refused(reason) => {
+            writeln!(out, "REFUSED: {subject}\n  the candidate declined: {reason} [{}]", reason.code())
+        }
         Verdict::Undecided(reasons) => {
             let _ = writeln!(out, "UNDECIDED: {subject}");
-            reasons.iter().try_for_each(|reason| writeln!(out, "  {reason}"))
+            reasons.iter().try_for_each(|reason| writeln!(out, "  {reason} [{}]", reason.code()))
         }
     };
 }
@@ -65,7 +67,7 @@ fn titled(finding: &Finding) -> String {
     }
 }
 
-fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
+fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
     let pad = "  ".repeat(depth);
     let severity = match finding.severity {
         Severity::Soundness => "",
@@ -84,17 +86,22 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbos
     for (i, fact) in finding.facts.iter().enumerate() {
         let _ = writeln!(out, "{pad}   {:8} {fact}", if i == 0 { "let:" } else { "" });
     }
-    if let Some(then) = &finding.then {
+    // A side that stands alone contradicts the title.
+    let (then, however) = match (&finding.expected, &finding.observed) {
+        (Some(expected), None) => (None, Some(expected)),
+        (expected, observed) => (expected.as_ref(), observed.as_ref()),
+    };
+    if let Some(then) = then {
         let _ = writeln!(out, "{pad}   then:    {then}.");
     }
-    if let Some(however) = &finding.however {
+    if let Some(however) = however {
         let mut lines = however.lines();
         let first = lines.next().unwrap_or("");
         let rest: Vec<&str> = lines.collect();
-        let end = if rest.is_empty() && finding.then.is_some() { ": a contradiction." } else { "" };
+        let end = if rest.is_empty() && then.is_some() { ": a contradiction." } else { "" };
         let _ = writeln!(out, "{pad}   however: {first}{end}");
         for (i, line) in rest.iter().enumerate() {
-            let end = if i + 1 == rest.len() && finding.then.is_some() { ": a contradiction." } else { "" };
+            let end = if i + 1 == rest.len() && then.is_some() { ": a contradiction." } else { "" };
             let _ = writeln!(out, "{pad}            {line}{end}");
         }
     }
@@ -102,7 +109,7 @@ fn tell(out: &mut String, finding: &Finding, number: usize, depth: usize, verbos
         let _ = writeln!(out, "{pad}   It follows that:");
         for (i, consequence) in finding.consequences.iter().enumerate() {
             if i < CONSEQUENCES || verbose {
-                tell(out, consequence, i + 1, depth + 2, verbose);
+                write_finding(out, consequence, i + 1, depth + 2, verbose);
             } else {
                 let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
             }
@@ -124,7 +131,7 @@ fn summary(out: &mut String, judgement: &Judgement, verbose: bool) {
     for (id, status) in &judgement.rules {
         let _ = match status {
             RuleStatus::NotChecked(why) => writeln!(out, "  not checked  {id}: {why}"),
-            RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why}"),
+            RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why} [{}]", why.code()),
             RuleStatus::Holds if verbose => writeln!(out, "  holds        {id}"),
             RuleStatus::Violated(n) if verbose => writeln!(out, "  violated     {id}: {n}"),
             _ => Ok(()),

@@ -31,7 +31,7 @@
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
 use super::{
-    AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Severity, Stage, comm,
+    AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Reason, Severity, Stage, comm,
 };
 use crate::graph::NodeId;
 use rustc_hash::FxHashSet;
@@ -50,7 +50,7 @@ pub(super) static CATALOGUE: &[Promise] = &[Promise {
 }];
 
 /// The contradictions, in words; and the evaluators that could not tell, each with its reason.
-pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>) {
+pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>) {
     let misfits = evidence.misfits_after();
     let mut values = evidence.values.clone();
     // Launches that meet across ranks and do not belong together mix up values that each graph by itself has right.
@@ -63,12 +63,12 @@ pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<String>)
         }
     }
     let found = find(&values, |name| rests_on(&evidence.after, name, &misfits));
-    let finding = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
+    let finding = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
     (finding.into_iter().collect(), unknown(&evidence.values))
 }
 
 /// The same of the values that a joint graph and its parts compute.
-pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<String>) {
+pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<Reason>) {
     let answer = |compared: &Compared| match compared {
         Compared::Equal(what) => ValueResult::Equal(what.clone()),
         Compared::Unknown(why) => ValueResult::Unknown(why.clone()),
@@ -98,7 +98,7 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
         _ => None,
     };
     let found = find(&values, |_| false).or_else(structure);
-    let found = found.map(|contradiction| contradiction.tell(|name| evidence.mention(name)));
+    let found = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
     (found.into_iter().collect(), unknown(&values))
 }
 
@@ -124,9 +124,9 @@ fn rests_on(side: &AnalyzedGraph, name: &str, misfits: &[NodeId]) -> bool {
 }
 
 /// The ways that could not tell, each with its reason.
-fn unknown(values: &ValueEvidence) -> Vec<String> {
+fn unknown(values: &ValueEvidence) -> Vec<Reason> {
     let unknown = values.results.iter().filter_map(|(method, result)| match result {
-        ValueResult::Unknown(why) => Some(format!("{method}: {why}")),
+        ValueResult::Unknown(why) => Some(why.clone().behind(format!("{method}: "))),
         _ => None,
     });
     unknown.collect()
@@ -136,8 +136,8 @@ fn unknown(values: &ValueEvidence) -> Vec<String> {
 struct Contradiction {
     title: String,
     nodes: Vec<String>,
-    then: String,
-    however: String,
+    expected: String,
+    observed: String,
 }
 
 impl Contradiction {
@@ -145,16 +145,16 @@ impl Contradiction {
         Contradiction {
             title: format!("{equal} say equal, {different} say different"),
             nodes: what.nodes.clone(),
-            then: format!("by {equal}, everything is equal."),
-            however: format!("by {different}, {}: {}", what.title, what.found),
+            expected: format!("by {equal}, everything is equal"),
+            observed: format!("by {different}, {}: {}", what.title, what.found),
         }
     }
 
-    fn tell(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
+    fn finding(self, mention: impl Fn(&str) -> NodeMention) -> Finding {
         let finding = Finding::new(WAYS_AGREE, Severity::Soundness, Stage::After, self.title);
         let nodes = self.nodes.iter().map(|name| mention(name)).collect();
         let finding = Finding { nodes, ..finding }.fact("this is a fault of graph-oracle, not of the pass");
-        finding.then(self.then).however(self.however)
+        finding.expected(self.expected).observed(self.observed)
     }
 }
 
@@ -199,6 +199,7 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Code;
     use ValueMethod::{Concrete, Provenance, Symbolic};
 
     fn equal() -> ValueResult {
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn answers_that_fit_and_answers_that_do_not() {
-        let unknown = || ValueResult::Unknown(String::new());
+        let unknown = || ValueResult::Unknown(Code::NotFollowed.because(""));
         assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, equal())]));
         assert!(!contradict(vec![
             (Symbolic, different(false)),

@@ -13,7 +13,7 @@
 //! Where it is not known on one side what is shared, it is not decided. Where it is known on neither side, both leave
 //! it open alike: the operators that are not known are those of the graph before.
 
-use super::{Checked, Finding};
+use super::{Checked, Code, Finding};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::{Part, Sharing, Storages};
 use crate::graph::{Dim, Graph, NodeId, Op, TensorId, Value};
@@ -72,10 +72,10 @@ pub(super) fn aliases_kept(
     before: (&Graph, &Storages),
     after: (&Graph, &Storages),
     first: Option<usize>,
-    told: &dyn Fn(String, Vec<NodeId>) -> Finding,
+    new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (Some(old), Some(new)) = (relation(before), relation(after)) else {
-        return Checked::Undecided("too many outputs lie in one storage".into());
+        return Checked::undecided(Code::ManyOutputsShare, "too many outputs lie in one storage");
     };
     let positions = |relation: &Relation| relation.outputs.iter().map(|o| o.position).collect::<Vec<_>>();
     if positions(&old) != positions(&new) {
@@ -91,13 +91,14 @@ pub(super) fn aliases_kept(
     let pairs: BTreeSet<&(End, End)> = old.shared.keys().chain(new.shared.keys()).collect();
     for pair in pairs {
         let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
-        let (then, however) = match (of(&old, pair), of(&new, pair)) {
+        let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
             (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
             (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
             (was, is) if was == is => continue,
             _ => {
-                doubt.get_or_insert(format!("{b} may share memory with {a}, on one side only"));
+                let why = format!("{b} may share memory with {a}, on one side only");
+                doubt.get_or_insert(Code::MayShareMemory.because(why));
                 continue;
             }
         };
@@ -106,8 +107,10 @@ pub(super) fn aliases_kept(
             End::Input(_) => None,
         };
         let nodes = [&pair.1, &pair.0].into_iter().filter_map(node).collect();
-        let finding = told(format!("{b} and {a} {however}"), nodes);
-        findings.push(finding.then(format!("before, they {then}")).however(format!("after, they {however}")));
+        let finding = new_finding(format!("{b} and {a} {observed}"), nodes);
+        findings.push(
+            finding.expected(format!("before, they {expected}")).observed(format!("after, they {observed}")),
+        );
     }
     for (a, b) in old.outputs.iter().zip(&new.outputs) {
         let (was, is) = (repeats(before.0, a), repeats(after.0, b));
@@ -116,21 +119,20 @@ pub(super) fn aliases_kept(
                 true => "elements of it share memory",
                 false => "each element has memory of its own",
             };
-            let finding = told(format!("output {}: {}", b.position, words(is)), vec![b.node]);
-            let (then, however) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
-            findings.push(finding.then(then).however(however));
+            let finding = new_finding(format!("output {}: {}", b.position, words(is)), vec![b.node]);
+            let (expected, observed) = (format!("before, {}", words(was)), format!("after, {}", words(is)));
+            findings.push(finding.expected(expected).observed(observed));
         } else if first.is_some()
             && let Some((was, is)) = other_strides((before.0, a), (after.0, b))
         {
-            let finding = told(format!("output {} has other strides than before", b.position), vec![b.node]);
-            findings
-                .push(finding.then(format!("its strides are {was:?}")).however(format!("they are {is:?}")));
+            let finding =
+                new_finding(format!("output {} has other strides than before", b.position), vec![b.node]);
+            findings.push(
+                finding.expected(format!("its strides are {was:?}")).observed(format!("they are {is:?}")),
+            );
         }
     }
-    match doubt {
-        Some(why) if findings.is_empty() => Checked::Undecided(why),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// Whether a tensor shows one element at several places: a stride of 0 along more than one element.

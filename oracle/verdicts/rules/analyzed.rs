@@ -208,12 +208,12 @@ impl<'a> AnalyzedGraph<'a> {
     /// Why the dependence of `second` on `first` is not certain, in words; `None` if it is certain.
     pub(super) fn doubt(&self, first: NodeId, second: NodeId) -> Option<String> {
         let origin = self.dependences().origin(first, second)?;
-        (!origin.certain()).then(|| origin.tell(self.graph, first, second))
+        (!origin.certain()).then(|| origin.describe(self.graph, first, second))
     }
 
     /// How `to` depends on `from`: the reason of each step, along a shortest path of certain dependences. Where
     /// there is none, a path with uncertain ones, and the first doubt.
-    pub(super) fn tell_path(&self, from: NodeId, to: NodeId) -> (Vec<String>, Option<String>) {
+    pub(super) fn explain_path(&self, from: NodeId, to: NodeId) -> (Vec<String>, Option<String>) {
         let certain = self.path(from, to, true);
         let path = certain.clone().or_else(|| self.path(from, to, false)).unwrap_or_default();
         let dependences = self.dependences();

@@ -1,7 +1,7 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Evidence, Stage, overlap};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage, overlap};
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -28,8 +28,8 @@ pub(super) fn failure_atomic(evidence: &Evidence) -> Checked {
     let finding = evidence
         .finding("bucket/failure-atomic", Stage::After, "the pass refused, but changed its input".into())
         .fact(format!("the pass refused: {refusal}"))
-        .then("the graph that it leaves is the graph that it was given")
-        .however(difference);
+        .expected("the graph that it leaves is the graph that it was given")
+        .observed(difference);
     Checked::Findings(vec![finding])
 }
 
@@ -43,16 +43,16 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
     let sets: Vec<&[usize]> = merges.iter().map(|merge| &merge.members[..]).collect();
     let paths = match before.launch_paths(&sets) {
         Ok(paths) => paths,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::CycleBefore, why),
     };
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let (mut findings, mut doubts) = (Vec::new(), None);
     for (merge, paths) in merges.iter().zip(paths) {
         for (from, to) in paths {
             let (from, to) = (merge.members[from], merge.members[to]);
             let (a, b) = (before.collectives.calls[from].node, before.collectives.calls[to].node);
-            let (path, doubt) = before.tell_path(a, b);
+            let (path, doubt) = before.explain_path(a, b);
             if let Some(doubt) = doubt {
-                doubts.push(doubt);
+                doubts.get_or_insert(Code::UncertainDependence.because(doubt));
                 continue;
             }
             let bucket = evidence.after.collectives.calls[merge.launch].node;
@@ -71,15 +71,12 @@ pub(super) fn members_independent(evidence: &Evidence) -> Checked {
                             evidence.after.graph.name(bucket),
                             evidence.member_names(merge)
                         ))
-                        .then(format!("it starts {name_a} and {name_b} at once, so nothing that {name_b} needs may come from {name_a}"))
-                        .however(path.join(";\n")),
+                        .expected(format!("it starts {name_a} and {name_b} at once, so nothing that {name_b} needs may come from {name_a}"))
+                        .observed(path.join(";\n")),
                 );
         }
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubts)
 }
 
 /// With all buckets contracted, the graph before is acyclic.
@@ -94,7 +91,7 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
     };
     let uncertain = cycle.steps.iter().find_map(|step| before.doubt(step.from, step.to));
     if let Some(doubt) = uncertain {
-        return Checked::Undecided(doubt);
+        return Checked::undecided(Code::UncertainDependence, doubt);
     }
     let mut nodes: Vec<NodeId> = Vec::new();
     for step in &cycle.steps {
@@ -107,10 +104,10 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
             "the buckets depend on each other in a circle".into(),
         )
         .before_nodes(evidence, nodes.iter().copied())
-        .facts(evidence.tell_buckets(&nodes))
+        .facts(evidence.describe_buckets(&nodes))
         .facts(through_memory(evidence, &nodes).into_iter().collect())
-        .then("with each bucket as one node, some order starts every bucket after all that it needs")
-        .however(cycle.reasons(before.graph, before.dependences()).join(";\n"));
+        .expected("with each bucket as one node, some order starts every bucket after all that it needs")
+        .observed(cycle.reasons(before.graph, before.dependences()).join(";\n"));
     Checked::Findings(vec![finding])
 }
 
@@ -214,8 +211,8 @@ pub(super) fn homogeneous(evidence: &Evidence) -> Checked {
                     .before_nodes(evidence, [call.node])
                     .after_nodes(evidence, [bucket.node])
                     .fact(format!("{into} replaces {}", evidence.member_names(merge)))
-                    .then("one collective serves all members, so they agree with it")
-                    .however(format!("{name} has {}", differences.join("; "))),
+                    .expected("one collective serves all members, so they agree with it")
+                    .observed(format!("{name} has {}", differences.join("; "))),
             );
         }
     }
@@ -249,8 +246,8 @@ fn misplaced_piece(evidence: &Evidence, merge: &super::Merge) -> Option<super::F
         .after_nodes(evidence, [packer, bucket.node])
         .fact(format!("{into} replaces {}", evidence.member_names(merge)))
         .fact(format!("{name} packs elements of {}{slot}: {}", unit.name(), pieces.join(", ")))
-        .then("each piece begins at a multiple of its own element, on every rank: a tensor is viewed as another dtype only there")
-        .however(format!(
+        .expected("each piece begins at a multiple of its own element, on every rank: a tensor is viewed as another dtype only there")
+        .observed(format!(
             "on rank {} of the group the {count} elements of {} begin at element {} of {}, which is byte {}, no multiple of {}",
             wrong.rank,
             piece(wrong.piece),
@@ -291,8 +288,8 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                     .finding("bucket/users-rewired", stage, title)
                     .side_nodes(evidence, side, [id])
                     .before_nodes(evidence, erased)
-                    .then("every reference after names a node of the graph after")
-                    .however(match erased {
+                    .expected("every reference after names a node of the graph after")
+                    .observed(match erased {
                         Some(_) => format!("the pass erased {name} and left this use of it"),
                         None => format!("no graph has a node {name}"),
                     });
@@ -318,14 +315,14 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                     format!("the pass changed the arguments of {name}"),
                 )
                 .before_nodes(evidence, [id])
-                .then("a surviving node keeps its arguments, except that removed values are replaced")
-                .however("its arguments do not line up with those before"),
+                .expected("a surviving node keeps its arguments, except that removed values are replaced")
+                .observed("its arguments do not line up with those before"),
         );
     }
-    let mut told = FxHashSet::default();
+    let mut reported = FxHashSet::default();
     for rewire in &c.rewires {
         // Metadata of the value itself, once per pair; contents through values.
-        if evidence.values.is_harmless(rewire) || !told.insert((rewire.old, rewire.new)) {
+        if evidence.values.is_harmless(rewire) || !reported.insert((rewire.old, rewire.new)) {
             continue;
         }
         let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));
@@ -338,7 +335,7 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 (before.graph.tensor_of(rewire.old), after.graph.tensor_of(rewire.new))
             && !same_looks(before.graph, p, after.graph, q)
         {
-            let (s, t) = (tell_tensor(before.graph, p), tell_tensor(after.graph, q));
+            let (s, t) = (describe_tensor(before.graph, p), describe_tensor(after.graph, q));
             if s != t {
                 wrong.push(format!("{new} is {t}, {old} was {s}"));
             }
@@ -357,8 +354,8 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 .before_nodes(evidence, [rewire.user, rewire.old])
                 .after_nodes(evidence, [rewire.new])
                 .fact(format!("before, {user} reads {old}; after, it reads {new}"))
-                .then(format!("{new} holds what {old} held, with the same shape, dtype and device"))
-                .however(wrong.join("; ")),
+                .expected(format!("{new} holds what {old} held, with the same shape, dtype and device"))
+                .observed(wrong.join("; ")),
         );
     }
     Checked::Findings(findings)
@@ -375,7 +372,7 @@ fn same_looks(a: &Graph, p: &Tensor, b: &Graph, q: &Tensor) -> bool {
 }
 
 /// Shape, dtype and device in words; symbolic sizes by their expressions.
-pub(super) fn tell_tensor(graph: &Graph, tensor: &Tensor) -> String {
+pub(super) fn describe_tensor(graph: &Graph, tensor: &Tensor) -> String {
     let dims: Vec<String> = graph
         .dims(tensor.shape)
         .iter()
@@ -431,8 +428,8 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 )
                 .after_nodes(evidence, [id, other])
                 .fact(format!("{name} calls {}", after.graph.target(id)))
-                .then("tensors are recorded in one storage where they share memory")
-                .however(format!("{name} shares none with {other_name}")),
+                .expected("tensors are recorded in one storage where they share memory")
+                .observed(format!("{name} shares none with {other_name}")),
         );
     }
     for (id, why) in new_faults(evidence, |side| resized(side.graph, &side.ops, side.storages())) {
@@ -442,8 +439,8 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 .finding("rewrite/metadata", Stage::After, title)
                 .after_nodes(evidence, [id])
                 .fact(format!("{} calls {}", after.graph.name(id), after.graph.target(id)))
-                .then("a fresh result fills its storage, and a view has that of what it is a view of")
-                .however(why),
+                .expected("a fresh result fills its storage, and a view has that of what it is a view of")
+                .observed(why),
         );
     }
     for id in evidence.misfits_after() {
@@ -467,14 +464,14 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 finding = finding
                     .fact(format!("an ordering edge leads to {name} from {}", after.graph.name(first)));
             }
-            findings.push(finding.however(fault.to_string()));
+            findings.push(finding.observed(fault.to_string()));
         }
     }
     for (id, why) in new_faults(evidence, |side| overlap::refused(side.graph, &side.ops, side.storages())) {
         let name = after.graph.name(id);
         let finding = evidence.finding("rewrite/metadata", Stage::After, format!("{name} raises"));
         let finding = finding.after_nodes(evidence, [id]);
-        findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).however(why));
+        findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).observed(why));
     }
     let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])
         .into_iter()
@@ -488,8 +485,9 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         if let Some(why) = fault {
             let title = format!("the device of {} is not true", after.graph.name(id));
             let finding = evidence.finding("rewrite/metadata", Stage::After, title);
-            findings
-                .push(finding.after_nodes(evidence, [id]).then("values stay on their device").however(why));
+            findings.push(
+                finding.after_nodes(evidence, [id]).expected("values stay on their device").observed(why),
+            );
         }
     }
     Checked::Findings(findings)

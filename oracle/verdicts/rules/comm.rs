@@ -2,7 +2,7 @@
 
 use super::proved::{self, Packing, is_padded};
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Evidence, Finding, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
@@ -30,8 +30,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} is lost"))
                         .before_nodes(evidence, [call.node])
                         .fact(format!("before, {name} is {}", describe(before.graph, call)))
-                        .then("after, it must be itself or a member of one bucket")
-                        .however("no node after has its name, and no new collective packs its input or delivers its value"),
+                        .expected("after, it must be itself or a member of one bucket")
+                        .observed("no node after has its name, and no new collective packs its input or delivers its value"),
                 );
             }
             several => {
@@ -48,18 +48,20 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         .before_nodes(evidence, [call.node])
                         .after_nodes(evidence, into.iter().copied())
                         .fact(format!("before, {name} is {}", describe(before.graph, call)))
-                        .then("one collective after carries it")
-                        .however(format!("its users read from {}", names.join(" and from "))),
+                        .expected("one collective after carries it")
+                        .observed(format!("its users read from {}", names.join(" and from "))),
                 );
             }
         }
     }
-    let mut doubts = Vec::new();
+    let mut doubt = None;
     for merge in &c.merges {
         match payload_adds_up(evidence, merge) {
             Payload::AddsUp => {}
             Payload::Wrong(finding) => findings.push(*finding),
-            Payload::MayBePadded(why) => doubts.push(why),
+            Payload::MayBePadded(why) => {
+                doubt.get_or_insert(Code::PayloadNotKnown.because(why));
+            }
         }
     }
     for (id, twin) in c.survivors() {
@@ -75,7 +77,8 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
             }
             if same_terms(old, new) && may_be_equal(payload(before.graph, old), payload(after.graph, new)) {
                 let name = after.graph.name(twin);
-                doubts.push(format!("nothing is recorded of what {name} sends, and no rule gives its size"));
+                let why = format!("nothing is recorded of what {name} sends, and no rule gives its size");
+                doubt.get_or_insert(Code::PayloadNotKnown.because(why));
                 continue;
             }
             findings.push(
@@ -86,15 +89,12 @@ pub(super) fn moved_exactly_once(evidence: &Evidence) -> Checked {
                         format!("collective {} was changed", before.graph.name(id)),
                     )
                     .before_nodes(evidence, [id])
-                    .then(format!("before, it is {p}"))
-                    .however(format!("after, it is {q}")),
+                    .expected(format!("before, it is {p}"))
+                    .observed(format!("after, it is {q}")),
             );
         }
     }
-    match (findings.is_empty(), doubts.into_iter().next()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// Whether a new launch takes in what its members send.
@@ -116,8 +116,8 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
             .finding("comm/moved-exactly-once", Stage::After, format!("collective {name} came from nowhere"))
             .after_nodes(evidence, [call.node])
             .fact(format!("after, {name} is {}", describe(after.graph, call)))
-            .then("every new collective stands for collectives of the graph before")
-            .however("no erased collective has its input packed by it or its value delivered by it");
+            .expected("every new collective stands for collectives of the graph before")
+            .observed("no erased collective has its input packed by it or its value delivered by it");
         return Payload::Wrong(Box::new(finding));
     }
     // A cast may be folded, so members count with the dtype that they send: that of their result.
@@ -161,8 +161,8 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
         .after_nodes(evidence, [call.node])
         .before_nodes(evidence, merge.members.iter().map(|&m| before.collectives.calls[m].node))
         .fact(format!("{name} stands for {}", names.join(", ")))
-        .then(format!("together they send {members} bytes per rank"))
-        .however(format!("{name} sends {carried}"));
+        .expected(format!("together they send {members} bytes per rank"))
+        .observed(format!("{name} sends {carried}"));
     Payload::Wrong(Box::new(finding))
 }
 
@@ -215,8 +215,8 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                 )
                 .across_ranks()
                 .before_nodes(evidence, nodes)
-                .then(format!("rank {} has {mine}", first.rank))
-                .however(format!("rank {} has {theirs}", other.rank)),
+                .expected(format!("rank {} has {mine}", first.rank))
+                .observed(format!("rank {} has {theirs}", other.rank)),
         );
     }
     match findings.is_empty() {
@@ -260,7 +260,8 @@ fn same_packing(evidence: &Evidence) -> Checked {
         let (own, theirs) =
             (distinct[0].1.graph.name(first.nodes[launch]), side.graph.name(other.nodes[met]));
         if !first.is_known[launch] || !other.is_known[met] {
-            unknown.get_or_insert_with(|| format!("what {theirs} of rank {rank} packs is not known"));
+            let why = format!("what {theirs} of rank {rank} packs is not known");
+            unknown.get_or_insert(Code::PayloadNotKnown.because(why));
             continue;
         }
         let calls = &evidence.before.collectives.calls;
@@ -279,14 +280,15 @@ fn same_packing(evidence: &Evidence) -> Checked {
                     format!("ranks {} and {rank} pack one bucket in different ways", distinct[0].0),
                 )
                 .across_ranks()
-                .then(format!("rank {} packs {own} with {}", distinct[0].0, order(&first.members[launch])))
-                .however(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
+                .expected(format!(
+                    "rank {} packs {own} with {}",
+                    distinct[0].0,
+                    order(&first.members[launch])
+                ))
+                .observed(format!("rank {rank} packs {theirs} with {}", order(&other.members[met]))),
         );
     }
-    match (findings.is_empty(), unknown) {
-        (true, Some(why)) => Checked::Undecided(why),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, unknown)
 }
 
 /// The launches on each group, in list order, by their places among those of `packing`.
@@ -307,7 +309,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         );
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
-        return Checked::Undecided("the world has too many ranks".into());
+        return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
     };
     // Ranks with one graph share what it launches.
     let mut distinct: Vec<(&Arc<AnalyzedGraph>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
@@ -330,9 +332,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             let first = &evidence.ranks[first];
             let expected = launches(first_graph, &group.name);
             // Ranks with one graph are told of once.
-            let mut told: Vec<usize> = Vec::new();
+            let mut reported: Vec<usize> = Vec::new();
             for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
-                if told.contains(&graph) {
+                if reported.contains(&graph) {
                     continue;
                 }
                 let other = &evidence.ranks[other];
@@ -346,7 +348,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                         pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
                     if may_meet && unknown.is_none() {
                         let name = first.side.graph.name(expected[i].0);
-                        unknown = Some(format!("it is not recorded on all ranks what {name} sends"));
+                        let why = format!("it is not recorded on all ranks what {name} sends");
+                        unknown = Some(Code::PayloadNotKnown.because(why));
                     }
                     !may_meet
                 });
@@ -362,7 +365,8 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     Permuted::Same | Permuted::Not => None,
                 };
                 let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
-                let tell = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry {
+                let describe_launch = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry
+                {
                     Some((node, what, _)) => {
                         format!("rank {rank} launches {} ({what})", side.graph.name(*node))
                     }
@@ -376,22 +380,22 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
                     )
                     .across_ranks()
                     .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
-                    .then(tell(first.rank, expected.get(at), &first.side))
-                    .however(match elsewhere {
+                    .expected(describe_launch(first.rank, expected.get(at), &first.side))
+                    .observed(match elsewhere {
                         None => format!(
                             "{}: the two are taken for one collective, or wait for ever",
-                            tell(other.rank, found.get(at), &other.side)
+                            describe_launch(other.rank, found.get(at), &other.side)
                         ),
                         Some(elsewhere) => format!(
                             "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
-                            tell(other.rank, found.get(at), &other.side),
+                            describe_launch(other.rank, found.get(at), &other.side),
                             first.rank
                         ),
                     });
                 if let Some((node, ..)) = expected.get(at) {
                     finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
                 }
-                told.push(graph);
+                reported.push(graph);
                 findings.push(finding);
             }
         }
@@ -405,13 +409,10 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         && let Some(circle) = circle(evidence, &world, true)
     {
         let waits = circle.facts.first().map_or("", String::as_str);
-        unknown =
-            Some(format!("devices that run one communication at a time would wait for each other: {waits}"));
+        let why = format!("devices that run one communication at a time would wait for each other: {waits}");
+        unknown = Some(Code::SerialDeadlock.because(why));
     }
-    match unknown.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, unknown)
 }
 
 /// Whether two launches may be one collective, as far as their sizes and dtypes are known.
@@ -518,7 +519,7 @@ fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool)
             finding = finding.after_nodes(evidence, [node]);
         }
     }
-    Some(finding.across_ranks().then("each goes on when the other does").however("none can go on"))
+    Some(finding.across_ranks().expected("each goes on when the other does").observed("none can go on"))
 }
 
 fn program(side: &AnalyzedGraph, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
@@ -576,8 +577,8 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
             let finding = evidence
                 .finding("rewrite/in-flight", stage, fault.title)
                 .side_nodes(evidence, side, fault.nodes.iter().copied())
-                .then(fault.then)
-                .however(fault.however);
+                .expected(fault.expected)
+                .observed(fault.observed);
             let known = |f: &Finding| f.title == finding.title;
             if !findings.iter().any(known) {
                 findings.push(finding);
@@ -593,8 +594,8 @@ pub(super) struct WaitFault {
     pub(super) kind: &'static str,
     pub(super) title: String,
     pub(super) nodes: Vec<NodeId>,
-    pub(super) then: String,
-    pub(super) however: String,
+    pub(super) expected: String,
+    pub(super) observed: String,
 }
 
 /// What is wrong with the waits of one graph, and with what runs before them.
@@ -624,8 +625,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "never",
                 title: format!("{name} is never waited for"),
                 nodes: vec![call.node],
-                then: format!("the value of {name} is undefined until it is waited for"),
-                however: format!(
+                expected: format!("the value of {name} is undefined until it is waited for"),
+                observed: format!(
                     "no node waits for it, and {} reads it",
                     graph.name(side.edges.users(call.node)[0])
                 ),
@@ -638,8 +639,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "twice",
                 title: format!("{name} is waited for {} times", waits.len()),
                 nodes: std::iter::once(call.node).chain(waits.iter().copied()).collect(),
-                then: format!("{name} has {}", words::count(results, "result")),
-                however: format!("{} all wait for it", names.join(", ")),
+                expected: format!("{name} has {}", words::count(results, "result")),
+                observed: format!("{} all wait for it", names.join(", ")),
             });
         }
     }
@@ -659,8 +660,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
                     kind: "raw",
                     title: format!("{user} uses the value of {start} before it is waited for"),
                     nodes: vec![id, collectives.calls[launch].node],
-                    then: format!("the value of {start} is undefined until its wait"),
-                    however: format!("{user} reads {} itself", graph.name(input)),
+                    expected: format!("the value of {start} is undefined until its wait"),
+                    observed: format!("{user} reads {} itself", graph.name(input)),
                 });
             }
         }
@@ -671,8 +672,8 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
             kind: "idle",
             title: format!("{} waits for nothing", graph.name(wait)),
             nodes: vec![wait],
-            then: "a wait makes the value of one collective usable".into(),
-            however: "what it receives is no collective's value".into(),
+            expected: "a wait makes the value of one collective usable".into(),
+            observed: "what it receives is no collective's value".into(),
         });
     }
     faults
@@ -700,8 +701,8 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
                 kind: "sent",
                 title: format!("{writer} writes into what {start} sends"),
                 nodes: vec![write.node, call.node, wait],
-                then: format!("what {start} sends stays as it is until {end}"),
-                however: format!("{writer} writes into it before {end}"),
+                expected: format!("what {start} sends stays as it is until {end}"),
+                observed: format!("{writer} writes into it before {end}"),
             });
         }
     }

@@ -3,7 +3,7 @@
 //! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew changes
 //! what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
 
-use super::{AnalyzedGraph, Checked, Evidence, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::graph::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,10 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
     };
     // Where some operators draw less and others more, these may draw from another generator in their place.
     if has(|after, before| after > before) && has(|after, before| after < before) {
-        return Checked::Undecided(format!("{} draw in place of one another", changed.join(" and ")));
+        return Checked::undecided(
+            Code::DrawsReplaced,
+            format!("{} draw in place of one another", changed.join(" and ")),
+        );
     }
     let of = &evidence.correspondence;
     let finding = |target: &&str| {
@@ -42,8 +45,8 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .finding("rewrite/draws", Stage::After, format!("other random numbers are drawn by {target}"))
             .before_nodes(evidence, gone)
             .after_nodes(evidence, made)
-            .then(format!("before, there are {}", words(before)))
-            .however(format!("after, there are {}", words(after)))
+            .expected(format!("before, there are {}", words(before)))
+            .observed(format!("after, there are {}", words(after)))
     };
     Checked::Findings(changed.iter().map(finding).collect())
 }

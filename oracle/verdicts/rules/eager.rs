@@ -49,7 +49,7 @@ pub struct Executions<'a> {
 }
 
 /// Findings that are told at most, of one rule.
-const TOLD: usize = 4;
+const SHOWN: usize = 4;
 
 /// Compares two executions: what is found, what became of the rules, and how many elements were compared.
 pub fn check(executions: &Executions) -> (Vec<Finding>, Vec<(&'static str, RuleStatus)>, usize) {
@@ -79,8 +79,8 @@ pub fn check(executions: &Executions) -> (Vec<Finding>, Vec<(&'static str, RuleS
         ("eager/same-inputs", status(&inputs)),
         ("eager/same-failures", RuleStatus::Holds),
     ];
-    outputs.truncate(TOLD);
-    inputs.truncate(TOLD);
+    outputs.truncate(SHOWN);
+    inputs.truncate(SHOWN);
     outputs.append(&mut inputs);
     (outputs, statuses, compared)
 }

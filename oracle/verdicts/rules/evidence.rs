@@ -234,12 +234,12 @@ impl<'a> Evidence<'a> {
     }
 
     /// One sentence for each bucket that some of `nodes` belong to.
-    pub(super) fn tell_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
-        let tell = |merge: &Merge| {
+    pub(super) fn describe_buckets(&self, nodes: &[NodeId]) -> Vec<String> {
+        let describe = |merge: &Merge| {
             let bucket = self.after.collectives.calls[merge.launch].node;
             format!("bucket {} replaces {}", self.after.graph.name(bucket), self.member_names(merge))
         };
-        self.buckets_of(nodes).map(tell).collect()
+        self.buckets_of(nodes).map(describe).collect()
     }
 }
 
@@ -265,13 +265,13 @@ impl Finding {
         Finding { ranks: Vec::new(), ..self }
     }
 
-    pub(super) fn then(mut self, then: impl Into<String>) -> Finding {
-        self.then = Some(then.into());
+    pub(super) fn expected(mut self, expected: impl Into<String>) -> Finding {
+        self.expected = Some(expected.into());
         self
     }
 
-    pub(super) fn however(mut self, however: impl Into<String>) -> Finding {
-        self.however = Some(however.into());
+    pub(super) fn observed(mut self, observed: impl Into<String>) -> Finding {
+        self.observed = Some(observed.into());
         self
     }
 

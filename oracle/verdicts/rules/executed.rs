@@ -2,7 +2,7 @@
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::values::{About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Evidence};
+use super::{AnalyzedGraph, Code, Evidence, Reason};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
@@ -15,7 +15,7 @@ use crate::semantics::{
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
 pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, Clear);
@@ -44,15 +44,18 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
     let name = |place: &Place| subject(evidence.after.graph, place).0;
     let doubt = answers.doubt(name).filter(|_| !answers.reals && matches!(numbers, ValueResult::Equal(_)));
-    let mut results = vec![(ValueMethod::Concrete, doubt.map_or(numbers, ValueResult::Unknown))];
+    let mut results =
+        vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| ValueResult::Unknown(open.into())))];
     if let Some(runs) = &answers.terms {
         let mut terms = prepared.answer(evidence, &answers, runs);
         // What terms say of races, unwritten memory and failures stands.
         if !question.agree {
-            terms.excuse_values("provenance differs, as it may for equal values");
+            terms.excuse_values(
+                Code::ProvenanceDiffers.because("provenance differs, as it may for equal values"),
+            );
         }
         if let (ValueResult::Equal(_), Some(why)) = (&terms, &answers.reserved) {
-            terms = ValueResult::Unknown(why.clone());
+            terms = ValueResult::Unknown(why.clone().into());
         }
         results.push((ValueMethod::Provenance, terms));
     }
@@ -67,30 +70,36 @@ struct Prepared<'e> {
 }
 
 impl<'e> Prepared<'e> {
-    fn new(evidence: &'e Evidence) -> Result<Prepared<'e>, String> {
+    fn new(evidence: &'e Evidence) -> Result<Prepared<'e>, Reason> {
         let before = &evidence.before;
-        let world = before.graph.world.assume_mesh().ok_or("the world has too many ranks")?;
+        let world = before
+            .graph
+            .world
+            .assume_mesh()
+            .ok_or_else(|| Code::TooManyRanks.because("the world has too many ranks"))?;
         let ranks = world.ranks.unwrap_or(1);
         if ranks > MOST_RANKS {
-            return Err(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
+            let why = format!("{ranks} ranks; at most {MOST_RANKS} are executed");
+            return Err(Code::TooManyRanks.because(why));
         }
         let sides: Vec<&AnalyzedGraph> = match evidence.ranks.len() {
             0 | 1 => vec![&*evidence.after],
             _ => (0..ranks)
                 .map(|rank| {
                     let outcome = evidence.ranks.iter().find(|r| r.rank == rank);
-                    outcome.map(|r| &*r.side).ok_or(format!("the graph of rank {rank} was not given"))
+                    let missing =
+                        || Code::RanksNotGiven.because(format!("the graph of rank {rank} was not given"));
+                    outcome.map(|r| &*r.side).ok_or_else(missing)
                 })
                 .collect::<Result<_, _>>()?,
         };
         if sides.len() == 1 && ranks > 1 && bakes_rank(evidence) {
-            return Err(
-                "the graph after holds a rank's own index, and those of the other ranks were not given"
-                    .into(),
-            );
+            let why = "the graph after holds a rank's own index, and those of the other ranks were not given";
+            return Err(Code::RanksNotGiven.because(why));
         }
         let program = |side: &'e AnalyzedGraph| {
-            Program::new(side.graph, &side.ops, &world).map_err(|failure| tell(&|_| side.graph, &failure))
+            Program::new(side.graph, &side.ops, &world)
+                .map_err(|failure| Code::from(&failure).because(describe_failure(&|_| side.graph, &failure)))
         };
         // One program serves ranks that run one graph.
         let sides = match sides.split_first() {
@@ -114,10 +123,8 @@ impl<'e> Prepared<'e> {
         let (before, after) = match runs {
             Ok(runs) => runs,
             Err(Stopped::Before(failure)) => {
-                return ValueResult::Unknown(format!(
-                    "before: {}",
-                    tell(&|_| evidence.before.graph, failure)
-                ));
+                let why = format!("before: {}", describe_failure(&|_| evidence.before.graph, failure));
+                return ValueResult::Unknown(Code::from(failure).because(why));
             }
             Err(Stopped::After(failure)) => return failed(&after_of, failure, self.after.len()),
         };
@@ -133,10 +140,10 @@ impl<'e> Prepared<'e> {
             ));
         }
         if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
-            return ValueResult::Unknown(why);
+            return ValueResult::Unknown(why.into());
         }
         if differences.is_empty() && semantics::differ_in_unknown_effects(before, after, &all) {
-            return ValueResult::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
+            return ValueResult::Unknown(Code::UnknownEffects.because(semantics::UNKNOWN_EFFECTS));
         }
         for difference in &all {
             match places.iter_mut().find(|(told, _)| told.place == difference.place) {
@@ -144,7 +151,7 @@ impl<'e> Prepared<'e> {
                 None => places.push((difference, 1)),
             }
         }
-        differences.extend(places.iter().take(TOLD).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
+        differences.extend(places.iter().take(SHOWN).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
         if differences.is_empty() {
             return ValueResult::Equal(answers.words(after));
         }
@@ -181,7 +188,8 @@ type GraphOf<'f, 'g> = &'f dyn Fn(u32) -> &'g Graph;
 fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
     let nodes: Vec<(u32, NodeId)> = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
-            return ValueResult::Unknown(format!("after: {}", tell(after, failure)));
+            let why = format!("after: {}", describe_failure(after, failure));
+            return ValueResult::Unknown(Code::from(failure).because(why));
         }
         Failure::Raises { rank, node, .. } => vec![(rank.unwrap_or(0), *node)],
         Failure::Undefined { rank, node, .. } => vec![(*rank, *node)],
@@ -196,7 +204,7 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
         title: "the graph after cannot be executed".to_string(),
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
         expected: "the graph runs to its end on every rank".to_string(),
-        found: tell(after, failure),
+        found: describe_failure(after, failure),
         about: match failure {
             Failure::Raises { .. } => About::Arguments,
             Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
@@ -208,7 +216,7 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
 }
 
 /// A failure with the names of nodes.
-fn tell(graph: GraphOf, failure: &Failure) -> String {
+fn describe_failure(graph: GraphOf, failure: &Failure) -> String {
     let name =
         |rank: u32, id: NodeId| if id.index() < graph(rank).len() { graph(rank).name(id) } else { "?" };
     match failure {

@@ -1,7 +1,7 @@
 //! A finding: one way in which an outcome breaks a rule, explained the way a person would.
 //!
-//! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): *let* the facts be named, *then* what
-//! follows on one side, *however* what holds on the other: a contradiction.
+//! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): the facts, what is expected by them, and what
+//! is observed: a contradiction. Reports for people say *let*, *then* and *however*.
 
 use std::fmt;
 
@@ -75,10 +75,10 @@ pub struct Finding {
     pub nodes: Vec<NodeMention>,
     /// The facts that the explanation builds on.
     pub facts: Vec<String>,
-    /// What follows on one side.
-    pub then: Option<String>,
-    /// What holds on the other side.
-    pub however: Option<String>,
+    /// What a right result has.
+    pub expected: Option<String>,
+    /// What this one has.
+    pub observed: Option<String>,
     /// The global ranks whose graphs show it; none where all that are known do, or where there is one graph.
     pub ranks: Vec<u32>,
     /// Whether this is where values first part: the cause of what else differs.
@@ -97,8 +97,8 @@ impl Finding {
             title: title.into(),
             nodes: Vec::new(),
             facts: Vec::new(),
-            then: None,
-            however: None,
+            expected: None,
+            observed: None,
             ranks: Vec::new(),
             is_cause: false,
             consequences: Vec::new(),
@@ -114,7 +114,7 @@ impl Finding {
 
     /// Everything that it says, in the order in which people are told.
     pub fn explanation(&self) -> String {
-        let rest = self.facts.iter().chain(&self.then).chain(&self.however);
+        let rest = self.facts.iter().chain(&self.expected).chain(&self.observed);
         rest.fold(self.title.clone(), |text, line| text + "\n" + line)
     }
 }

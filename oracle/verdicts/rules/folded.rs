@@ -5,7 +5,7 @@
 //! are no evidence. Where both graphs read a constant, it is taken to hold anything, as inputs do.
 
 use super::values::{Observed, ValueDifference, ValueResult};
-use super::{AnalyzedGraph, Evidence};
+use super::{AnalyzedGraph, Code, Evidence};
 use crate::graph::{NodeId, Op, Out};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
@@ -67,10 +67,11 @@ impl Folded {
         };
         differences.retain(|difference| !may_be_equal(difference));
         if differences.is_empty() {
-            *result = ValueResult::Unknown(format!(
+            let why = format!(
                 "only one of the graphs reads the constant {}, and the file does not say what it holds",
                 self.constant
-            ));
+            );
+            *result = ValueResult::Unknown(Code::ConstantNotKnown.because(why));
         }
     }
 }

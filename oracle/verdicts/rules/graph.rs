@@ -30,15 +30,15 @@ pub(super) fn well_formed(evidence: &Evidence) -> Checked {
             );
             findings.push(
                 finding
-                    .then(format!("the graph before returns {one}"))
-                    .however(format!("it returns {other}")),
+                    .expected(format!("the graph before returns {one}"))
+                    .observed(format!("it returns {other}")),
             );
         }
         if let Some(title) = evidence.before.graph.world.contradiction(&side.graph.world) {
             findings.push(
                 evidence
                     .finding("rewrite/well-formed", stage, title)
-                    .then("ranks and groups stay as they are"),
+                    .expected("ranks and groups stay as they are"),
             );
         }
         for fault in evidence.faults_of(side) {

@@ -56,7 +56,7 @@ pub(super) fn part_named_as(
 }
 
 /// `graph` with the names that the nodes of `original` have in `renamed`.
-pub(crate) fn named_alike(graph: &Graph, original: &Graph, renamed: &Graph) -> Graph {
+pub(crate) fn named_through(graph: &Graph, original: &Graph, renamed: &Graph) -> Graph {
     let name = |id: NodeId| {
         let own = graph.name(id);
         original.find(own).map_or(own, |twin| renamed.name(twin)).to_string()

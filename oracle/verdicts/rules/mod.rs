@@ -42,6 +42,7 @@ mod policies;
 mod policy;
 mod proved;
 mod ranks;
+mod reason;
 mod rule;
 pub mod schedule;
 mod unread;
@@ -57,15 +58,16 @@ pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use graph::contradicting_records;
-pub(crate) use matching::{named_alike, named_as};
+pub(crate) use matching::{named_as, named_through};
 pub(crate) use order::foreign_unrepaired;
 pub(crate) use policies::budget;
 pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
 pub use proved::Evaluated;
 pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
+pub use reason::{Code, Reason};
 pub use rule::{Checked, Family, Rule, RuleStatus, Statuses};
 use rule::{check_each, severity_in};
-pub use values::{Asked, ValueEvidence, ValueMethod};
+pub use values::{Evaluators, ValueEvidence, ValueMethod};
 
 /// The passes that rules speak about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -508,14 +510,14 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
 
 /// Proves what both graphs compute, where that is asked for. `evaluated`: both graphs, where they have been evaluated
 /// already.
-pub fn prove_values(evidence: &mut Evidence, asked: Asked, evaluated: Option<Evaluated>) {
-    evidence.values = ValueEvidence::prove(evidence, asked, evaluated);
+pub fn prove_values(evidence: &mut Evidence, evaluators: Evaluators, evaluated: Option<Evaluated>) {
+    evidence.values = ValueEvidence::prove(evidence, evaluators, evaluated);
 }
 
 /// Executes all ranks where that is asked for, after the values of each distinct graph have been proved; a line for each
 /// way.
-pub fn execute_values(all: &mut [Evidence], asked: Asked) -> Vec<String> {
-    ValueEvidence::execute(all, asked);
+pub fn execute_values(all: &mut [Evidence], evaluators: Evaluators) -> Vec<String> {
+    ValueEvidence::execute(all, evaluators);
     let executed = all.iter().take(1).flat_map(|first| first.values.notes_of_execution());
     proved::note(all).into_iter().chain(executed).collect()
 }

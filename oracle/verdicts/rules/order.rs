@@ -1,7 +1,7 @@
 //! `order/*`: the list after is an order in which the graph may be executed, and the right one.
 
 use super::correspondence::Calls;
-use super::{AnalyzedGraph, Checked, Evidence, Finding, Stage, device};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
 use crate::analysis::topological::violations;
@@ -18,8 +18,8 @@ pub(super) fn acyclic(evidence: &Evidence) -> Checked {
         let finding = evidence
             .finding("order/acyclic", stage, format!("{} form a cycle", names.join(", ")))
             .side_nodes(evidence, side, cycle.nodes.iter().copied())
-            .then("some order runs each of them after all that it needs")
-            .however(cycle.reasons(side.graph, &side.edges).join(";\n"));
+            .expected("some order runs each of them after all that it needs")
+            .observed(cycle.reasons(side.graph, &side.edges).join(";\n"));
         if !findings.iter().any(|f| f.title == finding.title) {
             findings.push(finding);
         }
@@ -32,7 +32,7 @@ pub(super) fn list_topological(evidence: &Evidence) -> Checked {
     let after = &evidence.after;
     let findings = violations(after.graph, &after.edges).into_iter().map(|violation| {
         evidence
-            .finding("order/list-topological", Stage::After, violation.tell(after.graph))
+            .finding("order/list-topological", Stage::After, violation.describe(after.graph))
             .after_nodes(evidence, [violation.node()])
             .fact("the list is executed from top to bottom")
     });
@@ -90,8 +90,8 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
                 .finding("order/write-before-aliased-read", stage, title)
                 .side_nodes(evidence, side, [first, second])
                 .fact(format!("{a} and {b} reach one storage through different aliases"))
-                .then("every topological order of the graph keeps them in this order")
-                .however(format!("a sort is free to put {b} before {a}"));
+                .expected("every topological order of the graph keeps them in this order")
+                .observed(format!("a sort is free to put {b} before {a}"));
             if !findings.iter().any(|f| f.title == finding.title) {
                 findings.push(finding);
             }
@@ -146,8 +146,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
                     old(edge.before),
                     old(edge.after)
                 ))
-                .then(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
-                .however(format!("none does{}", through_memory.unwrap_or_default())),
+                .expected(format!("after, {a} and {b} stand for them, so some path leads from {a} to {b}"))
+                .observed(format!("none does{}", through_memory.unwrap_or_default())),
         );
     }
     Checked::Findings(findings)
@@ -156,7 +156,7 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
 /// Surviving nodes that conflict keep their order.
 pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (before, c) = (&evidence.before, &evidence.correspondence);
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let (mut findings, mut doubt) = (Vec::new(), None);
     // Where no two survivors have changed places, no two that conflict have.
     let conflicts = match c.survivors().map(|(_, twin)| twin).is_sorted() {
         true => Vec::new(),
@@ -168,9 +168,10 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         if a < b || before.is_displaced(first) {
             continue;
         }
-        let reason = origin.tell(before.graph, first, second);
+        let reason = origin.describe(before.graph, first, second);
         if !origin.certain() {
-            doubts.push(format!("{reason}; after, their order is reversed"));
+            let why = format!("{reason}; after, their order is reversed");
+            doubt.get_or_insert(Code::UncertainDependence.because(why));
             continue;
         }
         let (x, y) = (before.graph.name(first), before.graph.name(second));
@@ -179,8 +180,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                 .finding("order/effects-preserved", Stage::After, format!("{y} now runs before {x}"))
                 .before_nodes(evidence, [first, second])
                 .fact(reason)
-                .then(format!("{x} stays before {y}"))
-                .however(format!("after, {y} is at #{} and {x} at #{}", b.0, a.0)),
+                .expected(format!("{x} stays before {y}"))
+                .observed(format!("after, {y} is at #{} and {x} at #{}", b.0, a.0)),
         );
     }
     // An effect that is gone is no longer in any order.
@@ -189,10 +190,9 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
         if gone && before.has_own_effect(id) && before.collectives.launch_at(id).is_none() {
             let name = before.graph.name(id);
             if before.ops.get(before.graph, id).kind == Kind::Unknown {
-                doubts.push(format!(
-                    "nothing is known of {}, and no node after is {name}",
-                    before.graph.target(id)
-                ));
+                let why =
+                    format!("nothing is known of {}, and no node after is {name}", before.graph.target(id));
+                doubt.get_or_insert(Code::UnknownOperator.because(why));
                 continue;
             }
             findings.push(
@@ -200,8 +200,8 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                     .finding("order/effects-preserved", Stage::After, format!("the effect of {name} is lost"))
                     .before_nodes(evidence, [id])
                     .fact(format!("{name} calls {}, which has an effect", before.graph.target(id)))
-                    .then("effects stay")
-                    .however(format!("no node after is {name}")),
+                    .expected("effects stay")
+                    .observed(format!("no node after is {name}")),
             );
         }
     }
@@ -219,28 +219,25 @@ pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
                     "{name} calls {}, which moves the state of the generator",
                     after.graph.target(id)
                 ))
-                .then("what is drawn after the graph is what was drawn after it before")
-                .however(format!("no node before is {name}"))
+                .expected("what is drawn after the graph is what was drawn after it before")
+                .observed(format!("no node before is {name}"))
         }));
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt)
 }
 
 /// A repair keeps the nodes.
 pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
     let mut findings = Vec::new();
-    let mut report = |title: String, old: Option<NodeId>, new: Option<NodeId>, however: String| {
+    let mut report = |title: String, old: Option<NodeId>, new: Option<NodeId>, observed: String| {
         findings.push(
             evidence
                 .finding("order/same-nodes", Stage::After, title)
                 .before_nodes(evidence, old)
                 .after_nodes(evidence, new)
-                .then("a repair changes positions only")
-                .however(however),
+                .expected("a repair changes positions only")
+                .observed(observed),
         );
     };
     let calls = Calls::new(before.graph, after.graph);
@@ -272,7 +269,7 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
 
 /// Why the graph before the repair is not one of this result, if it is not: either the repair edits nodes, or the graph is
 /// another result's. Which, nobody can tell, so what is found in it convicts nobody.
-pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<String> {
+pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<Reason> {
     let was = evidence.unrepaired.as_ref()?.graph;
     let is = evidence.after.graph;
     let calls = Calls::new(was, is);
@@ -288,10 +285,10 @@ pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<String> {
     });
     let added = || is.ids().map(|id| is.name(id)).find(|name| was.find(name).is_none());
     let how = changed.or_else(|| added().map(|name| format!("{name} of the result is not in it")))?;
-    Some(format!(
+    Some(Code::OtherUnrepaired.because(format!(
         "the graph before the repair is not that of this result: {how}; either the repair edits nodes, or it is the graph \
          of another result"
-    ))
+    )))
 }
 
 /// In which way a node's recorded result is another one after, as far as both sides record it in numbers.
@@ -333,8 +330,8 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
                 .finding("order/sort-idempotent", Stage::After, "a sorted list was reordered".into())
                 .before_nodes(evidence, before.graph.find(&expected))
                 .fact("the list before is topological")
-                .then(format!("it is left alone: {expected} comes next"))
-                .however(format!("{found} comes next")),
+                .expected(format!("it is left alone: {expected} comes next"))
+                .observed(format!("{found} comes next")),
         );
     }
     match &evidence.again {
@@ -345,8 +342,8 @@ pub(super) fn sort_idempotent(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("order/sort-idempotent", Stage::After, "repairing again moves nodes".into())
                         .before_nodes(evidence, before.graph.find(&expected))
-                        .then(format!("a second repair changes nothing: {expected} comes next"))
-                        .however(format!("it puts {found} there")),
+                        .expected(format!("a second repair changes nothing: {expected} comes next"))
+                        .observed(format!("it puts {found} there")),
                 );
             }
             Checked::Findings(findings)
@@ -384,7 +381,7 @@ pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
         .finding("order/position-equal-reference", Stage::After, format!("{f} stands where {e} belongs"))
         .after_nodes(evidence, [&e, &f].into_iter().filter_map(|name| after.graph.find(name)))
         .fact(format!("position {at} of the list"))
-        .then(format!("the stable topological sort puts {e} there"))
-        .however(format!("the list has {f}"));
+        .expected(format!("the stable topological sort puts {e} there"))
+        .observed(format!("the list has {f}"));
     Checked::Findings(vec![finding])
 }

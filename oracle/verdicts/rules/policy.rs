@@ -1,20 +1,20 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
-use super::{AnalyzedGraph, Checked, Evidence, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Merge, Stage};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::graph::{NodeId, Op};
 use crate::ops::Collective;
 
-fn not_asked(what: &str) -> Checked {
+fn not_requested(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
 }
 
 /// A promise that was made and cannot be looked at.
 fn unchecked(evidence: &Evidence, why: String) -> Checked {
     match evidence.policies.stated {
-        true => Checked::Undecided(why),
+        true => Checked::undecided(Code::SeveralKinds, why),
         false => Checked::NotChecked(why),
     }
 }
@@ -24,19 +24,19 @@ fn unchecked(evidence: &Evidence, why: String) -> Checked {
 /// Buckets of one run are numbered in wait order; where caps are given per index, that number counts. A bucket may
 /// reach its cap.
 pub(super) fn cap(evidence: &Evidence) -> Checked {
-    let Some(caps) = &evidence.policies.caps else { return not_asked("a cap") };
+    let Some(caps) = &evidence.policies.caps else { return not_requested("a cap") };
     let before = &evidence.before;
     let is_ordered = several_kinds(evidence).is_none();
     let mut findings = Vec::new();
     for run in runs(evidence) {
         let mut index = 0;
-        let mut told: Vec<usize> = Vec::new();
+        let mut seen: Vec<usize> = Vec::new();
         for &launch in &run {
             let Some(merge) = evidence.correspondence.merge_of(launch) else { continue };
-            if told.contains(&merge) {
+            if seen.contains(&merge) {
                 continue;
             }
-            told.push(merge);
+            seen.push(merge);
             let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
             let number = index;
             let limit = caps.at(if is_ordered { number } else { 0 });
@@ -51,7 +51,7 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
             };
             let sizes = match members.iter().map(size).collect::<Result<Vec<i64>, String>>() {
                 Ok(sizes) => sizes,
-                Err(why) => return Checked::Undecided(why),
+                Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
             };
             let sum = sizes.iter().fold(0i64, |a, &b| a.saturating_add(b));
             if sum <= limit {
@@ -72,11 +72,11 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
                         evidence.member_names(&evidence.correspondence.merges[merge]),
                         sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" + ")
                     ))
-                    .then(match is_ordered {
+                    .expected(match is_ordered {
                         true => format!("the cap for bucket {number} of its run is {limit} bytes"),
                         false => format!("no cap of its run is larger than {limit} bytes"),
                     })
-                    .however(format!("the bucket exceeds it by {}", sum - limit)),
+                    .observed(format!("the bucket exceeds it by {}", sum - limit)),
             );
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
 /// Buckets have at least two members.
 pub(super) fn min_size(evidence: &Evidence) -> Checked {
     if !evidence.policies.min_size {
-        return not_asked("a least number of members");
+        return not_requested("a least number of members");
     }
     let mut findings = Vec::new();
     for merge in evidence.correspondence.merges.iter().filter(|m| m.members.len() == 1 && m.certain) {
@@ -96,8 +96,8 @@ pub(super) fn min_size(evidence: &Evidence) -> Checked {
             evidence
                 .finding("bucket/policy-min-size", Stage::After, title)
                 .after_nodes(evidence, [bucket])
-                .then("a bucket merges at least 2 collectives")
-                .however(format!("this one replaces {} alone", evidence.member_names(merge))),
+                .expected("a bucket merges at least 2 collectives")
+                .observed(format!("this one replaces {} alone", evidence.member_names(merge))),
         );
     }
     Checked::Findings(findings)
@@ -106,7 +106,7 @@ pub(super) fn min_size(evidence: &Evidence) -> Checked {
 /// Members of a bucket are neighbours among the collectives of their kind, in wait order.
 pub(super) fn adjacency(evidence: &Evidence) -> Checked {
     if !evidence.policies.adjacency {
-        return not_asked("adjacency");
+        return not_requested("adjacency");
     }
     if let Some(why) = several_kinds(evidence) {
         return unchecked(evidence, why);
@@ -136,14 +136,14 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
             )
             .before_nodes(evidence, [a, b])
             .after_nodes(evidence, [bucket])
-            .then("members of a bucket are neighbours in wait order among the collectives of their kind");
+            .expected("members of a bucket are neighbours in wait order among the collectives of their kind");
         finding = match between {
-            Some(l) => finding.however(format!(
+            Some(l) => finding.observed(format!(
                 "the wait of {} ({}) comes between them",
                 before.graph.name(before.collectives.calls[l].node),
                 super::comm::describe(before.graph, &before.collectives.calls[l])
             )),
-            None => finding.however("their keys differ"),
+            None => finding.observed("their keys differ"),
         };
         findings.push(finding);
     }
@@ -152,7 +152,7 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
 
 /// First and last member are near each other in the list.
 pub(super) fn topo_span(evidence: &Evidence) -> Checked {
-    let Some(limit) = evidence.policies.max_topo_span else { return not_asked("a span") };
+    let Some(limit) = evidence.policies.max_topo_span else { return not_requested("a span") };
     if let Some(why) = several_kinds(evidence) {
         // The span of the second kind is measured in a graph that the first merge has changed.
         return unchecked(evidence, why);
@@ -186,8 +186,8 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
                     format!("{a} and {b} are {span} nodes apart"),
                 )
                 .before_nodes(evidence, [first, last])
-                .then(format!("members of a bucket are at most {limit} nodes apart"))
-                .however(format!("#{} and #{} share a bucket", first.0, last.0)),
+                .expected(format!("members of a bucket are at most {limit} nodes apart"))
+                .observed(format!("#{} and #{} share a bucket", first.0, last.0)),
         );
     }
     Checked::Findings(findings)
@@ -200,7 +200,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
 /// they on it), and keeps the contracted graph acyclic, could have joined.
 pub(super) fn maximal(evidence: &Evidence) -> Checked {
     if !evidence.policies.maximal {
-        return not_asked("maximality");
+        return not_requested("maximality");
     }
     if evidence.correspondence.merges.is_empty() {
         return Checked::Findings(Vec::new());
@@ -211,7 +211,7 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
     let before = &evidence.before;
     let reachability = match before.launch_reachability() {
         Ok(reachability) => reachability,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::CycleBefore, why),
     };
     let limit = evidence.policies.caps.as_ref().map_or(i64::MAX, |caps| caps.at(0));
     let mut findings = Vec::new();
@@ -255,8 +255,8 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
                         .before_nodes(evidence, [node])
                         .after_nodes(evidence, [bucket])
                         .fact(format!("{into} replaces {}", evidence.member_names(&evidence.correspondence.merges[merge])))
-                        .then(format!("{name} has their key, its wait comes while the bucket is open, it fits under the cap and depends on none of them"))
-                        .however("it was left alone"),
+                        .expected(format!("{name} has their key, its wait comes while the bucket is open, it fits under the cap and depends on none of them"))
+                        .observed("it was left alone"),
                 );
             }
         }
@@ -299,10 +299,10 @@ fn on_both<T>(
 
 /// The peak of live storage bytes stays within the budget.
 pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
-    let Some(budget) = evidence.policies.peak_memory else { return not_asked("a memory budget") };
+    let Some(budget) = evidence.policies.peak_memory else { return not_requested("a memory budget") };
     let (before, after) = match on_both(evidence, |side| side.peak_bytes()) {
         Ok(both) => both,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
     };
     let limit = budget.limit(before.bytes);
     if after.bytes <= limit {
@@ -317,18 +317,20 @@ pub(super) fn peak_memory(evidence: &Evidence) -> Checked {
             before.bytes,
             evidence.before.graph.name(before.at)
         ))
-        .then(format!("the budget is {limit} bytes"))
-        .however(format!("after, {} bytes are live at {name}", after.bytes));
+        .expected(format!("the budget is {limit} bytes"))
+        .observed(format!("after, {} bytes are live at {name}", after.bytes));
     Checked::Findings(vec![finding])
 }
 
 /// Exposed communication does not grow beyond the budget.
 pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
-    let Some(budget) = evidence.policies.exposed_time else { return not_asked("a budget for exposed time") };
+    let Some(budget) = evidence.policies.exposed_time else {
+        return not_requested("a budget for exposed time");
+    };
     let model = evidence.policies.cost;
     let (before, after) = match on_both(evidence, |side| side.exposed_seconds(&model)) {
         Ok(both) => both,
-        Err(why) => return Checked::Undecided(why),
+        Err(why) => return Checked::undecided(Code::SizeNotKnown, why),
     };
     let limit = budget.limit(before);
     if after <= limit {
@@ -342,8 +344,8 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
         )
         .fact(format!("by the cost model {model}"))
         .fact(format!("before, {:.1} us are exposed", before * 1e6))
-        .then(format!("the budget is {:.1} us", limit * 1e6))
-        .however(format!("after, {:.1} us are exposed", after * 1e6));
+        .expected(format!("the budget is {:.1} us", limit * 1e6))
+        .observed(format!("after, {:.1} us are exposed", after * 1e6));
     Checked::Findings(vec![finding])
 }
 
@@ -386,8 +388,8 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
             "the choice of buckets depends on names or input order".into(),
         )
         .before_nodes(evidence, nodes)
-        .then(format!("with the names as given: {}", only(&plan, &other)))
-        .however(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
+        .expected(format!("with the names as given: {}", only(&plan, &other)))
+        .observed(format!("with nodes renamed and independent inputs permuted: {}", only(&other, &plan)));
     Checked::Findings(vec![finding])
 }
 

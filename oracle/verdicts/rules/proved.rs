@@ -3,7 +3,7 @@
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
 use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Evidence, Merge, cause};
+use super::{AnalyzedGraph, Code, Evidence, Merge, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::symbolic::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
@@ -13,7 +13,7 @@ use crate::words;
 use rustc_hash::FxHashSet;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What is expected of a value.
 const DEFINED: &str = "it is as its inputs and operators define it";
@@ -115,7 +115,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             words::count(counts.runs_before, "run"),
             counts.runs_after
         )),
-        Comparison::Unknown(why) => ValueResult::Unknown(why),
+        Comparison::Unknown(why) => ValueResult::Unknown(Code::NotFollowed.because(why)),
         Comparison::Different(differences) => {
             let first = differences.first.as_ref();
             // What is the same call on other inputs follows from where values part first.
@@ -123,7 +123,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             let causes = certain().filter(|difference| !difference.derived).count();
             let shown = if first.is_some() { causes } else { causes.max(1) };
             let mut told: Vec<ValueDifference> = certain()
-                .take(shown.min(TOLD))
+                .take(shown.min(SHOWN))
                 .map(|difference| {
                     let (what, nodes) = subject(after.graph, difference);
                     let (title, expected) = match &difference.what {

@@ -8,7 +8,7 @@
 //! on several ranks is one finding that names them.
 
 use super::evidence::same_evidence;
-use super::{AnalyzedGraph, Finding, RuleStatus, by_weight};
+use super::{AnalyzedGraph, Finding, Reason, RuleStatus, by_weight};
 use crate::graph::{Graph, Group, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
@@ -49,7 +49,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
     let mut by_print: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for one in given {
         let own = own(one);
-        let alike = by_print.entry(one.after.fingerprint()).or_default();
+        let same_print = by_print.entry(one.after.fingerprint()).or_default();
         let is_same = |known: &RankGraph| {
             let unrepaired = match (known.unrepaired, one.unrepaired) {
                 (None, None) => true,
@@ -58,7 +58,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
             };
             unrepaired && same_evidence(known.after.graph, one.after)
         };
-        let equal: Vec<usize> = alike.iter().copied().filter(|&i| is_same(&all[i])).collect();
+        let equal: Vec<usize> = same_print.iter().copied().filter(|&i| is_same(&all[i])).collect();
         let same_slots = |&&i: &&usize| slots(&all[i].after, &all[i].own) == slots(&all[i].after, &own);
         if let Some(&known) = equal.iter().find(same_slots) {
             all[known].ranks.extend(one.rank);
@@ -69,7 +69,7 @@ pub fn distinct<'a>(given: &[Given<'a>], first: Arc<AnalyzedGraph<'a>>) -> Vec<R
             None if all.is_empty() => first.clone(),
             None => Arc::new(AnalyzedGraph::new(one.after)),
         };
-        alike.push(all.len());
+        same_print.push(all.len());
         let ranks = one.rank.into_iter().collect();
         all.push(RankGraph { ranks, own, unrepaired: one.unrepaired, after });
     }
@@ -159,13 +159,13 @@ fn join_statuses(all: &[(&Vec<u32>, RuleStatus)], everywhere: usize) -> RuleStat
         RuleStatus::Undecided(why) => Some((*ranks, why)),
         _ => None,
     });
-    let doubts: Vec<(&Vec<u32>, &String)> = doubts.collect();
+    let doubts: Vec<(&Vec<u32>, &Reason)> = doubts.collect();
     let Some((_, why)) = doubts.first() else { return RuleStatus::Holds };
     let mut ranks: Vec<u32> = doubts.iter().flat_map(|(ranks, _)| ranks.iter().copied()).collect();
     ranks.sort_unstable();
     match ranks.len() == everywhere {
-        true => RuleStatus::Undecided(why.to_string()),
-        false => RuleStatus::Undecided(format!("on {}: {why}", name_ranks(&ranks))),
+        true => RuleStatus::Undecided((*why).clone()),
+        false => RuleStatus::Undecided((*why).clone().behind(format!("on {}: ", name_ranks(&ranks)))),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Rules of one [`Family`] look at one kind of evidence. A catalogue lists them, most fundamental first: a violation of an
 //! earlier rule may bring about violations of later ones.
 
-use super::{Finding, PassKind, Severity};
+use super::{Code, Finding, PassKind, Reason, Severity};
 
 /// Rules that look at the same kind of evidence.
 pub trait Family: 'static {
@@ -54,10 +54,23 @@ pub enum Checked {
     /// The rule does not apply or was not asked for, and why.
     NotChecked(String),
     /// The rule applies, but could not be decided, and why.
-    Undecided(String),
+    Undecided(Reason),
 }
 
 impl Checked {
+    /// The rule could not be decided, for a reason of this kind.
+    pub(super) fn undecided(code: Code, message: impl Into<String>) -> Checked {
+        Checked::Undecided(code.because(message))
+    }
+
+    /// Findings, or where there are none a doubt.
+    pub(super) fn found(findings: Vec<Finding>, doubt: Option<Reason>) -> Checked {
+        match doubt.filter(|_| findings.is_empty()) {
+            Some(doubt) => Checked::Undecided(doubt),
+            None => Checked::Findings(findings),
+        }
+    }
+
     /// What this makes of its rule; the findings are added to `findings`.
     pub(super) fn settle(self, findings: &mut Vec<Finding>) -> RuleStatus {
         match self {
@@ -83,5 +96,5 @@ pub enum RuleStatus {
     /// Not applied, and why.
     NotChecked(String),
     /// Applied without a decision, and why.
-    Undecided(String),
+    Undecided(Reason),
 }

@@ -116,8 +116,8 @@ impl<'c, 'a> Unread<'c, 'a> {
     /// Whether a launch packs what a member sends, or the member has nothing to send.
     fn may_be_in(&self, member: &Member, merge: usize, carried: &Carried) -> bool {
         let (old, new) = self.calls(member, merge);
-        let alike = new.kind == old.kind && has_one_name(new.group, old.group);
-        alike && (member.bytes == 0 || self.sends(member, merge, carried))
+        let same_call = new.kind == old.kind && has_one_name(new.group, old.group);
+        same_call && (member.bytes == 0 || self.sends(member, merge, carried))
     }
 
     fn calls(&self, member: &Member, merge: usize) -> (&CollectiveCall<'a>, &CollectiveCall<'a>) {

@@ -11,7 +11,7 @@ use super::correspondence::Rewire;
 use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
-use super::{Checked, Evidence, RankOutcome, Stage, executed, proved};
+use super::{Checked, Code, Evidence, RankOutcome, Reason, Stage, executed, proved};
 use crate::semantics::Question;
 use crate::words;
 use rustc_hash::FxHashSet;
@@ -91,16 +91,16 @@ pub enum ValueResult {
     /// These differ.
     Different(Vec<ValueDifference>),
     /// It cannot tell, and why.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 impl ValueResult {
     /// Differences of values do not count; what else was found stands.
-    pub(super) fn excuse_values(&mut self, why: &str) {
+    pub(super) fn excuse_values(&mut self, why: Reason) {
         if let ValueResult::Different(differences) = self {
             differences.retain(|difference| difference.about != About::Values);
             if differences.is_empty() {
-                *self = ValueResult::Unknown(why.to_string());
+                *self = ValueResult::Unknown(why);
             }
         }
     }
@@ -112,7 +112,7 @@ pub struct ValueEvidence {
     /// The answer of each way that was asked.
     pub results: Vec<(ValueMethod, ValueResult)>,
     /// Why none was asked.
-    pub not_asked: Option<String>,
+    pub not_requested: Option<String>,
     /// What is proved of rewired references.
     pub rewires: Rewires,
     /// What the numbers of execution are worth.
@@ -131,18 +131,22 @@ pub struct Rewires {
 impl ValueEvidence {
     /// No values.
     pub fn none(why: &str) -> ValueEvidence {
-        ValueEvidence { not_asked: Some(why.to_string()), ..ValueEvidence::default() }
+        ValueEvidence { not_requested: Some(why.to_string()), ..ValueEvidence::default() }
     }
 
     /// What the proof says; `evaluated`: both graphs, where they have been evaluated already.
-    pub(super) fn prove(evidence: &Evidence, asked: Asked, evaluated: Option<Evaluated>) -> ValueEvidence {
-        if !asked.prove && !asked.execute {
+    pub(super) fn prove(
+        evidence: &Evidence,
+        evaluators: Evaluators,
+        evaluated: Option<Evaluated>,
+    ) -> ValueEvidence {
+        if !evaluators.prove && !evaluators.execute {
             return ValueEvidence::none(
                 "values were not asked for, or the list before is not in an executable order",
             );
         }
         let mut this = ValueEvidence::default();
-        if asked.prove {
+        if evaluators.prove {
             let evaluated =
                 evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
             let (result, rewires) = proved::prove(evidence, evaluated);
@@ -153,7 +157,7 @@ impl ValueEvidence {
     }
 
     /// Adds what execution says of all graphs together, the first of which holds the answers.
-    pub(super) fn execute(all: &mut [Evidence], asked: Asked) {
+    pub(super) fn execute(all: &mut [Evidence], evaluators: Evaluators) {
         let is_known = all.iter().all(|evidence| {
             let mut results = evidence.values.results.iter();
             results.any(|(_, result)| !matches!(result, ValueResult::Unknown(_)))
@@ -164,13 +168,13 @@ impl ValueEvidence {
         ranks.sort_by_key(|outcome| outcome.rank);
         let Some((first, others)) = all.split_first_mut() else { return };
         first.ranks = ranks;
-        if asked.execute && !(asked.only_in_doubt && is_known) {
+        if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
             let is_equal =
                 |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));
             let open = !is_equal(first) || !others.iter().all(is_equal);
             let reals = first.policies.reassociation;
-            let question = Question { open, both: asked.both, agree: asked.agree, reals };
-            let (results, clear) = executed::execute(first, asked.element_limit, question);
+            let question = Question { open, both: evaluators.both, agree: evaluators.agree, reals };
+            let (results, clear) = executed::execute(first, evaluators.element_limit, question);
             // All ranks were executed, each with its own graph.
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
             for other in others {
@@ -180,7 +184,7 @@ impl ValueEvidence {
             first.values.clear = clear;
             first.values.results.extend(results);
         }
-        if !asked.agree {
+        if !evaluators.agree {
             for evidence in all {
                 if let Some(folded) = Folded::new(evidence) {
                     evidence.values.results.iter_mut().for_each(|(_, result)| folded.excuse(result));
@@ -232,7 +236,7 @@ pub(super) fn effects_equal(evidence: &Evidence) -> Checked {
 
 fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked {
     let values = &evidence.values;
-    if let Some(why) = &values.not_asked {
+    if let Some(why) = &values.not_requested {
         return Checked::NotChecked(why.clone());
     }
     let mut findings: Vec<super::Finding> = Vec::new();
@@ -241,7 +245,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
     for (method, result) in &values.results {
         match result {
             ValueResult::Equal(_) => equal = true,
-            ValueResult::Unknown(why) => unknown.push(format!("{method}: {why}")),
+            ValueResult::Unknown(why) => unknown.push(why.clone().behind(format!("{method}: "))),
             ValueResult::Different(differences) => {
                 let own = || differences.iter().filter(|difference| difference.observed == observed);
                 elsewhere |= own().count() < differences.len();
@@ -251,16 +255,17 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 };
                 if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
                     doubt = true;
-                    unknown.push(format!(
+                    let why = format!(
                         "{method}: {}, but the concrete values are equal in all trials",
                         vetoed.found
-                    ));
+                    );
+                    unknown.push(Code::ProofAgainstTrials.because(why));
                 }
                 for difference in own().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
-                        .then(format!("before, {}", difference.expected))
-                        .however(format!("after, {} (seen in {method})", difference.found));
+                        .expected(format!("before, {}", difference.expected))
+                        .observed(format!("after, {} (seen in {method})", difference.found));
                     if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }
@@ -280,16 +285,16 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
         true if observed != Observed::Outputs => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
         }
-        true => Checked::Undecided(unknown.join("; ")),
+        true => Checked::Undecided(Reason::joined(&unknown)),
     }
 }
 
-/// Which evaluators are asked.
+/// The evaluators that compare values, beside structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
-    /// The symbolic one.
+pub struct Evaluators {
+    /// The symbolic one, at full size.
     pub prove: bool,
-    /// By execution.
+    /// Execution on every rank.
     pub execute: bool,
     /// Execution only where the proof cannot tell.
     pub only_in_doubt: bool,

@@ -22,7 +22,7 @@ use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::bucketing_config;
 use crate::passes::bucketing::{Config, Reference, Strategy};
-use crate::rules::PassKind;
+use crate::rules::{Code, PassKind};
 
 /// What is broken.
 enum Broken {
@@ -227,7 +227,7 @@ impl Candidate for Mutant {
 
     fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         let outcomes = self.run_on(graph, pass, &[rank])?;
-        outcomes.into_iter().next().ok_or_else(|| Refusal::new("there is no rank"))
+        outcomes.into_iter().next().ok_or_else(|| Refusal::of(Code::NoOutcome, "there is no rank"))
     }
 
     fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {

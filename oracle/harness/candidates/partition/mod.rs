@@ -17,6 +17,7 @@ mod tags;
 mod tests;
 
 use super::{Candidate, Capabilities, Outcome, Place, Refusal};
+use crate::candidates::refusals::{bad_options, not_implemented, refusal};
 use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::judge::options::partition_config;
@@ -179,12 +180,12 @@ impl Candidate for &'static PartitionMutant {
     }
 
     fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(Refusal::new(format!("{} gives no single graph", pass.name)))
+        Err(not_implemented(format!("{} gives no single graph", pass.name)))
     }
 
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
-        let config = partition_config(pass).map_err(Refusal::new)?;
-        let parts = self.cut(joint, &config, place).map_err(|error| Refusal::new(error.to_string()))?;
+        let config = partition_config(pass).map_err(bad_options)?;
+        let parts = self.cut(joint, &config, place).map_err(refusal)?;
         Ok((parts.forward, parts.backward))
     }
 
@@ -194,9 +195,9 @@ impl Candidate for &'static PartitionMutant {
         pass: &PassConfig,
         places: &[Place],
     ) -> Result<Vec<(Graph, Graph)>, Refusal> {
-        let alike = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
-        let asked = places.iter().take(if alike { 1 } else { places.len() });
-        asked.map(|&place| self.partition(joint, pass, place)).collect()
+        let same_everywhere = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
+        let asked_at = places.iter().take(if same_everywhere { 1 } else { places.len() });
+        asked_at.map(|&place| self.partition(joint, pass, place)).collect()
     }
 
     fn trace_again(
@@ -208,6 +209,6 @@ impl Candidate for &'static PartitionMutant {
     ) -> Option<Result<TracedAgain, Refusal>> {
         let strategy: &dyn Strategy = if self.way == Way::Cut { self.strategy } else { &Reference };
         let traced = trace_again_with(joint, forward, backward, forward_outputs, strategy);
-        Some(traced.map_err(|error| Refusal::new(error.to_string())))
+        Some(traced.map_err(refusal))
     }
 }

@@ -2,28 +2,28 @@
 
 pub mod mutants;
 
+use super::refusals::{bad_options, refusal};
 use super::{Outcome, Reference, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::schedule_config;
 pub use crate::judge::schedule::Scheduler;
 use crate::passes::schedule::{self, Config, Strategy, schedule_with};
+use crate::rules::Reason;
 
 impl Scheduler for Reference {
     fn name(&self) -> &str {
         "reference"
     }
 
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
-        run_with(graph, config, rank, &schedule::Reference)
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason> {
+        run_with(graph, config, rank, &schedule::Reference).map_err(|refusal| refusal.reason)
     }
 }
 
 /// The passes with other ingredients.
-fn run_with(graph: &Graph, config: &Config, rank: u32, strategy: &dyn Strategy) -> Result<Graph, String> {
-    schedule_with(graph, config, rank, strategy)
-        .map(|scheduled| scheduled.graph)
-        .map_err(|refusal| refusal.to_string())
+fn run_with(graph: &Graph, config: &Config, rank: u32, strategy: &dyn Strategy) -> Result<Graph, Refusal> {
+    schedule_with(graph, config, rank, strategy).map(|scheduled| scheduled.graph).map_err(refusal)
 }
 
 /// The passes with other ingredients, by the options of a case.
@@ -33,8 +33,8 @@ pub(super) fn run_options(
     rank: u32,
     strategy: &dyn Strategy,
 ) -> Result<Outcome, Refusal> {
-    let config = schedule_config(pass).map_err(Refusal::new)?;
-    let repaired = run_with(graph, &config, rank, strategy).map_err(Refusal::new)?;
+    let config = schedule_config(pass).map_err(bad_options)?;
+    let repaired = run_with(graph, &config, rank, strategy)?;
     Ok(Outcome { unrepaired: None, repaired })
 }
 

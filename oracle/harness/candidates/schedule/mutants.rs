@@ -8,7 +8,7 @@ use crate::graph::{Graph, NodeId, Op};
 use crate::judge::options::schedule_config;
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Strategy};
-use crate::rules::PassKind;
+use crate::rules::{PassKind, Reason};
 use crate::simulate::{Buffers, EstimateError, Estimates};
 
 /// One mutant.
@@ -38,8 +38,8 @@ impl Scheduler for Mutant {
         self.name
     }
 
-    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, String> {
-        run_with(graph, config, rank, self.strategy).map(self.finish)
+    fn run(&self, graph: &Graph, config: &Config, rank: u32) -> Result<Graph, Reason> {
+        run_with(graph, config, rank, self.strategy).map(self.finish).map_err(|refusal| refusal.reason)
     }
 }
 

@@ -50,8 +50,8 @@ const LONG: usize = 10 << 20;
 const DEEP: usize = 100_000;
 
 /// Runs all checks on the worker that `command` starts, and tells each as it is done.
-pub fn test(command: &str, limits: &Limits, told: &mut dyn FnMut(&Check)) -> Vec<Check> {
-    let mut kit = Kit { command, limits, process: None, next: 1, progress: 0, checks: Vec::new(), told };
+pub fn test(command: &str, limits: &Limits, report: &mut dyn FnMut(&Check)) -> Vec<Check> {
+    let mut kit = Kit { command, limits, process: None, next: 1, progress: 0, checks: Vec::new(), report };
     let hello = kit.hello();
     let Some(hello) = hello else { return kit.checks };
     let mut known = None;
@@ -117,7 +117,7 @@ struct Kit<'a> {
     next: u64,
     progress: u64,
     checks: Vec<Check>,
-    told: &'a mut dyn FnMut(&Check),
+    report: &'a mut dyn FnMut(&Check),
 }
 
 /// An answer, kept as a tree.
@@ -131,7 +131,7 @@ impl Kit<'_> {
             self.process = None;
         }
         let check = Check { name: name.to_string(), result };
-        (self.told)(&check);
+        (self.report)(&check);
         self.checks.push(check);
         self.checks.last().is_some_and(|check| check.result.is_ok())
     }
@@ -446,7 +446,7 @@ impl Kit<'_> {
             }
             Ok(format!("{BURST} answers in order"))
         });
-        self.check("nothing is said unasked", |kit| {
+        self.check("nothing is said unrequested", |kit| {
             std::thread::sleep(Duration::from_millis(200));
             while let Some(line) = kit.process()?.waiting() {
                 let line = line.map_err(|_| "the process ended")?;

@@ -6,10 +6,11 @@ use super::message::{Message, optional_graph};
 use super::process::{Limits, Process, Silence, ending};
 use crate::candidates::Refusal;
 use crate::graph::Graph;
+use crate::rules::Reason;
 use crate::rules::worker::{Class, Failure, blanked};
 
 /// Lines of standard error or of a traceback that a finding tells.
-const TOLD: usize = 30;
+const SHOWN: usize = 30;
 
 /// An answer: what it says, and the seconds that the implementation took.
 pub(super) struct Answer<T> {
@@ -63,7 +64,8 @@ impl Conversation<'_> {
 
     fn refusal(&self, message: &Message, line: &[u8]) -> Result<Refusal, Failure> {
         let left_behind = self.left_behind(message, line)?;
-        let reason = message.reason.clone().unwrap_or_else(|| "no reason is given".into());
+        let reason = message.reason.as_deref().unwrap_or("no reason is given");
+        let reason = Reason::of_worker(message.code.as_deref(), reason);
         Ok(Refusal { reason, left_behind, failure: None })
     }
 
@@ -83,7 +85,7 @@ impl Conversation<'_> {
     }
 
     /// What the process said although nothing was asked.
-    pub fn unasked(&self, process: &Process) -> Option<Failure> {
+    pub fn unrequested(&self, process: &Process) -> Option<Failure> {
         loop {
             let fail = |class, title: &str, facts| Some(Failure { class, title: title.into(), facts });
             match process.waiting()? {
@@ -155,7 +157,7 @@ impl Conversation<'_> {
 /// The last lines of a text that are not empty.
 fn last_lines(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(TOLD)..].iter().map(|line| line.to_string()).collect()
+    lines[lines.len().saturating_sub(SHOWN)..].iter().map(|line| line.to_string()).collect()
 }
 
 /// The beginning of a line.

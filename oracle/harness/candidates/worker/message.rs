@@ -62,6 +62,7 @@ pub(super) struct Message<'a> {
     // run, outcome
     pub inputs: Option<Vec<BTreeMap<String, Bits>>>,
     // refused
+    pub code: Option<String>,
     pub reason: Option<String>,
     #[serde(borrow)]
     pub left_behind: Option<&'a RawValue>,

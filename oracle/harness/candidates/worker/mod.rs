@@ -27,13 +27,14 @@ pub(crate) use serve::panic_message;
 pub use serve::serve;
 
 use super::{Candidate, Capabilities, Outcome, Place, Reference, Refusal, Reproduce};
+use crate::candidates::refusals::not_implemented;
 use crate::case::{Case, PassConfig};
 use crate::generate::Without;
 use crate::graph::{Graph, Op};
 use crate::ops::shape::complete;
-use crate::rules::PassKind;
 use crate::rules::memory::Claim;
 use crate::rules::worker::{Class, Failure};
+use crate::rules::{Code, PassKind};
 use crate::semantics::{Executed, ExecutionInputs};
 use bits::Bits;
 use conversation::{Conversation, shown};
@@ -138,11 +139,11 @@ impl Worker {
     /// What the worker said that it does not take is not asked.
     fn takes(&self, graph: &Graph, pass: &PassConfig) -> Result<(), Refusal> {
         let Some(offered) = self.offered(&pass.name) else {
-            return Err(Refusal::new(format!("{} does not offer {}", self.name, pass.name)));
+            return Err(not_implemented(format!("{} does not offer {}", self.name, pass.name)));
         };
         let ranks = graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
         if offered.max_ranks.is_some_and(|most| ranks > most) {
-            return Err(Refusal::new(format!("{} does not take {ranks} ranks", self.name)));
+            return Err(Refusal::of(Code::NotTaken, format!("{} does not take {ranks} ranks", self.name)));
         }
         let foreign = offered.targets.as_ref().and_then(|targets| {
             let is_foreign = |target: &&str| !targets.iter().any(|known| known == target);
@@ -150,7 +151,9 @@ impl Worker {
             calls.map(|id| graph.target(id)).find(is_foreign)
         });
         match foreign {
-            Some(target) => Err(Refusal::new(format!("{} does not rebuild {target}", self.name))),
+            Some(target) => {
+                Err(Refusal::of(Code::NotTaken, format!("{} does not rebuild {target}", self.name)))
+            }
             None => Ok(()),
         }
     }
@@ -169,7 +172,7 @@ impl Worker {
             Refusal::failed(Failure { class: Class::Crash, title, facts: vec![why] })
         })?;
         let mut conversation = Conversation { id, graph, phase: None, limits: &self.limits };
-        if let Some(failure) = conversation.unasked(&process) {
+        if let Some(failure) = conversation.unrequested(&process) {
             return Err(conversation.end(process, failure));
         }
         let sent = Instant::now();
@@ -177,7 +180,7 @@ impl Worker {
         let answer = loop {
             let line = match process.receive(sent + self.limits.request) {
                 Ok(line) => line,
-                Err(Silence::Stopped) => return Err(Refusal::new("a stop was asked for")),
+                Err(Silence::Stopped) => return Err(Refusal::of(Code::Stopped, "a stop was asked for")),
                 Err(silence) => break Err(conversation.silence(silence)),
             };
             match conversation.hear(&line, wanted, read) {
@@ -272,7 +275,7 @@ impl Drop for Worker {
         let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
         let mut idle: Vec<Process> = idle.into_iter().collect();
         idle.iter_mut().for_each(say_bye);
-        let patience = if self.limits.stop.is_asked() { process::PATIENCE } else { process::END };
+        let patience = if self.limits.stop.is_requested() { process::PATIENCE } else { process::END };
         let deadline = Instant::now() + patience;
         for process in &mut idle {
             process.ends_within(deadline.saturating_duration_since(Instant::now()));
@@ -341,7 +344,7 @@ impl Candidate for Worker {
 
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         if !self.hello.repro {
-            return Err(Refusal::new(format!("{} makes no reproductions", self.name)));
+            return Err(not_implemented(format!("{} makes no reproductions", self.name)));
         }
         let request = Request {
             kind: "repro",

@@ -36,7 +36,7 @@ pub(super) const END: Duration = Duration::from_secs(5);
 /// How often an end is looked for.
 const POLL: Duration = Duration::from_millis(2);
 /// How often whoever waits for a line looks whether the child is still there.
-const GLANCE: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a worker is waited for when a stop was asked for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// How long what a child says by its end is waited for when it has closed its output. A busy machine needs a while.
@@ -166,12 +166,12 @@ impl Process {
         let patience = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left.min(GLANCE)) {
+            match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Ok(Event::Line(line)) => return Ok(line),
                 Ok(Event::TooLong) => return Err(Silence::TooLong),
                 Err(RecvTimeoutError::Disconnected) => return Err(Silence::Ended),
-                Err(RecvTimeoutError::Timeout) if left <= GLANCE => return Err(Silence::Late),
-                Err(RecvTimeoutError::Timeout) if self.stop.is_asked() && Instant::now() >= patience => {
+                Err(RecvTimeoutError::Timeout) if left <= CHECK_INTERVAL => return Err(Silence::Late),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_requested() && Instant::now() >= patience => {
                     return Err(Silence::Stopped);
                 }
                 // A grandchild may hold the output open after the child has ended. What the child said last is read

@@ -9,10 +9,11 @@ use super::message::{Message, Offered, Table, append_graph, graph as read_graph,
 use super::process::Limits;
 use super::{PROTOCOL, Refusal};
 use crate::analysis::validate::validate;
+use crate::candidates::refusals::{bad_options, not_implemented};
 use crate::candidates::{Candidate, Place};
 use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::rules::PassKind;
+use crate::rules::{Code, PassKind};
 use crate::semantics::{ExecutedRank, ExecutionInputs, TensorValue};
 use serde::Deserialize;
 use serde_json::json;
@@ -105,16 +106,16 @@ fn run(
     let Some(kind) =
         PassKind::parse(&pass.name).filter(|kind| candidate.capabilities().passes.contains(kind))
     else {
-        return refused(id, &Refusal::new(format!("{} does not offer {:?}", candidate.name(), pass.name)));
+        return refused(id, &not_implemented(format!("{} does not offer {:?}", candidate.name(), pass.name)));
     };
     let is_unfit = |fault: &&crate::analysis::fault::Fault| {
         fault.is_fatal() && !(kind == PassKind::Repair && fault.concerns_order())
     };
     if let Some(fault) = validate(graph).iter().find(is_unfit) {
-        return refused(id, &Refusal::new(fault.to_string()));
+        return refused(id, &Refusal::of(Code::Input, fault.to_string()));
     }
     if let Err(why) = candidate.check_options(pass) {
-        return refused(id, &Refusal::new(why));
+        return refused(id, &bad_options(why));
     }
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let started = Instant::now();
@@ -179,8 +180,9 @@ fn run(
 }
 
 fn refused(id: &str, refusal: &Refusal) -> Vec<u8> {
-    let reason = json!(refusal.reason);
-    let mut bytes = format!("{{\"type\":\"refused\",\"id\":{id},\"reason\":{reason}").into_bytes();
+    let (code, reason) = (json!(refusal.reason.code()), json!(refusal.reason.message));
+    let mut bytes =
+        format!("{{\"type\":\"refused\",\"id\":{id},\"code\":{code},\"reason\":{reason}").into_bytes();
     if let Some(left) = &refusal.left_behind {
         bytes.extend_from_slice(b",\"left_behind\":");
         append_graph(&mut bytes, left);

@@ -21,8 +21,8 @@
 //!
 //! Effect tokens, higher-order operators, unbacked symbols, objects. [`graft`](fn@graft) takes what real joint graphs have.
 
-mod alike;
 mod backward;
+mod by_kind;
 mod config;
 mod features;
 mod forward;
@@ -40,7 +40,7 @@ pub use graft::graft;
 use crate::case::{Case, PassConfig, Setting};
 use crate::generate::{Seeded, Source};
 use crate::graph::{Dim, Dtype, Graph, Group, NodeId, Out, Value, World};
-use alike::Alike;
+use by_kind::ByKind;
 use forward::{Step, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 use writer::{Region, Var, Writer};
@@ -121,11 +121,11 @@ struct Joint<'a, S> {
     /// Values at hand.
     pool: Vec<Var>,
     /// The same by rows and columns.
-    pool_of: Alike<(Dim, i64), Var>,
+    pool_of: ByKind<(Dim, i64), Var>,
     tape: Vec<Step>,
     weights: Vec<Weight>,
     /// The places of weights by rows of the whole value, and whether it is gathered.
-    weights_of: Alike<(Dim, bool), usize>,
+    weights_of: ByKind<(Dim, bool), usize>,
     /// Inputs that are no parameters.
     inputs: Vec<Var>,
     /// Buffers, with their number of elements.
@@ -153,10 +153,10 @@ impl<'a, S: Source> Joint<'a, S> {
             second,
             writer: Writer::new(world(ranks, second)),
             pool: Vec::new(),
-            pool_of: Alike::new(),
+            pool_of: ByKind::new(),
             tape: Vec::new(),
             weights: Vec::new(),
-            weights_of: Alike::new(),
+            weights_of: ByKind::new(),
             inputs: Vec::new(),
             buffers: Vec::new(),
             forward_writes: Vec::new(),

@@ -26,7 +26,7 @@ fn faults(graph: &Graph) -> Vec<String> {
     }
     let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
     let intrusions = in_flight(graph, &ops, &storages, &collectives);
-    faults.extend(intrusions.iter().map(|intrusion| intrusion.tell(graph, &collectives)));
+    faults.extend(intrusions.iter().map(|intrusion| intrusion.describe(graph, &collectives)));
     faults
 }
 

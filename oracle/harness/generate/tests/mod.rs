@@ -38,10 +38,10 @@ pub(super) fn graph_faults(graph: &Graph, sorted: bool) -> Vec<String> {
         }
     }
     if sorted {
-        faults.extend(violations(graph, &edges).into_iter().map(|violation| violation.tell(graph)));
+        faults.extend(violations(graph, &edges).into_iter().map(|violation| violation.describe(graph)));
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
         for intrusion in in_flight(graph, &ops, &storages, &collectives) {
-            faults.push(intrusion.tell(graph, &collectives));
+            faults.push(intrusion.describe(graph, &collectives));
         }
     }
     let fatal =

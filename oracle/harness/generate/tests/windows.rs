@@ -32,25 +32,25 @@ impl Counts {
         what: &str,
     ) -> Vec<String> {
         let mut all = Vec::new();
-        let mut tell = |stage: &str, faults: Vec<String>| {
+        let mut note = |stage: &str, faults: Vec<String>| {
             all.extend(faults.into_iter().map(|fault| format!("{what} {start} {length} {stage}: {fault}")));
         };
         let Some(cut) = window(graph, start, length) else { return all };
         self.windows += 1;
-        tell("window", window_faults(&cut));
+        note("window", window_faults(&cut));
         let calls = cut.nodes().iter().filter(|node| node.op == Op::Call).count();
         assert!((1..=2 * length).contains(&calls), "{calls} of {length}");
         let Some(small) = shrink(&cut, 2) else { return all };
         self.shrunk += 1;
-        tell("shrunk", window_faults(&small));
-        tell("executed", execution_faults(&small));
+        note("shrunk", window_faults(&small));
+        note("executed", execution_faults(&small));
         assert!(small.world.groups.iter().all(|group| group.size <= 4), "{:?}", small.world);
         let mut last = small;
         for _ in 0..4 {
             let Some((kind, next)) = edit(source, &last) else { continue };
             self.edits += 1;
-            tell(&format!("{kind:?}"), window_faults(&next));
-            tell(&format!("{kind:?} executed"), execution_faults(&next));
+            note(&format!("{kind:?}"), window_faults(&next));
+            note(&format!("{kind:?} executed"), execution_faults(&next));
             last = next;
         }
         all

@@ -205,7 +205,7 @@ pub(super) fn lines(claim: &Claim) -> Vec<(ClaimLine, String)> {
         lines.push((ClaimLine::Steps, format!("steps {}", pairs(steps))));
     }
     several(&mut lines, &claim.lives, "lives", ClaimLine::NoLives, |i, life| {
-        (ClaimLine::Life(i), told_life(life))
+        (ClaimLine::Life(i), life_line(life))
     });
     for (i, (name, bytes)) in claim.estimates.iter().enumerate() {
         lines.push((ClaimLine::Estimate(i), format!("estimate {} {bytes}", word_or_quoted(name))));
@@ -243,7 +243,7 @@ fn several<T>(
     }
 }
 
-fn told_life(life: &ClaimedLife) -> String {
+fn life_line(life: &ClaimedLife) -> String {
     let mut line = format!("life {} {}", name(&life.name), life.bytes);
     if let Some(step) = life.alloc {
         line += &format!(" from {step}");

@@ -34,7 +34,7 @@ impl Key {
     }
 
     /// In words: `reduce_scatter dp avg float32`.
-    pub fn tell(&self, graph: &Graph) -> String {
+    pub fn describe(&self, graph: &Graph) -> String {
         let mut words = vec![self.kind.name(), self.group.name(graph)];
         words.extend(self.reduce_op.map(|op| graph.text(op)));
         words.extend(self.dtype.map(|dtype| dtype.name()));

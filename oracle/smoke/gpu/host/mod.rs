@@ -93,7 +93,7 @@ impl<'a, 'o> Host<'a, 'o> {
         place(&self.placement, buffer)
     }
 
-    fn tell(&mut self, finding: Finding) {
+    fn report(&mut self, finding: Finding) {
         const MOST: usize = 64;
         if self.findings.len() < MOST && !self.findings.contains(&finding) {
             self.findings.push(finding);
@@ -114,7 +114,7 @@ impl<'a, 'o> Host<'a, 'o> {
         let place = base + bytes.start..base + bytes.end;
         if let Some(race) = self.clocks.touch(stream, command, block, &place, writes) {
             let finding = Finding::race(self.plan, race, buffer, race.byte.saturating_sub(base));
-            self.tell(finding);
+            self.report(finding);
         }
     }
 
@@ -126,12 +126,12 @@ impl<'a, 'o> Host<'a, 'o> {
             State::Live => {}
             State::Absent => {
                 let finding = Finding::at(self.plan, Kind::UseBeforeAlloc, command).of(self.plan, buffer);
-                self.tell(finding);
+                self.report(finding);
             }
             State::Freed(by) => {
                 let finding = Finding::at(self.plan, Kind::UseAfterFree, command).of(self.plan, buffer);
-                let finding = finding.with("freed by", self.plan.tell(by));
-                self.tell(finding);
+                let finding = finding.with("freed by", self.plan.describe(by));
+                self.report(finding);
             }
         }
         if part.view.end() > size {
@@ -140,7 +140,7 @@ impl<'a, 'o> Host<'a, 'o> {
             let finding = Finding::at(self.plan, Kind::OutOfBounds, command)
                 .of(self.plan, buffer)
                 .with("how", format!("{what} {past} bytes past the end of {size} bytes"));
-            self.tell(finding);
+            self.report(finding);
         }
         for range in part.view.ranges() {
             self.touch(
@@ -159,7 +159,7 @@ impl<'a, 'o> Host<'a, 'o> {
             Queued::Alloc(buffer) => {
                 if self.states[buffer as usize] == State::Live {
                     let finding = Finding::at(self.plan, Kind::AllocatedTwice, command).of(self.plan, buffer);
-                    self.tell(finding);
+                    self.report(finding);
                 }
                 self.states[buffer as usize] = State::Live;
                 self.touch(stream, command, buffer, 0..self.sizes[buffer as usize], true);
@@ -168,8 +168,8 @@ impl<'a, 'o> Host<'a, 'o> {
             Queued::Free(buffer) => {
                 if let State::Freed(by) = self.states[buffer as usize] {
                     let finding = Finding::at(self.plan, Kind::FreedTwice, command).of(self.plan, buffer);
-                    let finding = finding.with("freed by", self.plan.tell(by));
-                    self.tell(finding);
+                    let finding = finding.with("freed by", self.plan.describe(by));
+                    self.report(finding);
                     return Ok(());
                 }
                 self.touch(stream, command, buffer, 0..self.sizes[buffer as usize], true);
@@ -354,7 +354,7 @@ impl Device for Host<'_, '_> {
             self.queues.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).collect();
         for command in stuck {
             let finding = Finding::at(self.plan, Kind::Deadlock, command);
-            self.tell(finding);
+            self.report(finding);
         }
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.calls.clear();

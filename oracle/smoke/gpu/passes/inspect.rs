@@ -53,7 +53,7 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
             let stream = stream.unwrap_or(0) as u32;
             let race = this.clocks.touch(stream, plan.commands.len(), part.buffer as usize, &range, false);
             if let Some(race) = race {
-                this.tell(Finding::race(plan, race, part.buffer, race.byte));
+                this.report(Finding::race(plan, race, part.buffer, race.byte));
             }
         }
     }
@@ -68,7 +68,7 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
 }
 
 impl Inspection<'_> {
-    fn tell(&mut self, finding: Finding) {
+    fn report(&mut self, finding: Finding) {
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
@@ -82,14 +82,14 @@ impl Inspection<'_> {
         match &command.action {
             &Action::Alloc(buffer) => {
                 if self.live[buffer as usize] {
-                    self.tell(Finding::at(plan, Kind::AllocatedTwice, at).of(plan, buffer));
+                    self.report(Finding::at(plan, Kind::AllocatedTwice, at).of(plan, buffer));
                 }
                 self.live[buffer as usize] = true;
                 self.touch(at, buffer, 0..plan.buffers[buffer as usize].bytes, true);
             }
             &Action::Free(buffer) => {
                 if !self.live[buffer as usize] {
-                    self.tell(Finding::at(plan, Kind::FreedTwice, at).of(plan, buffer));
+                    self.report(Finding::at(plan, Kind::FreedTwice, at).of(plan, buffer));
                 }
                 self.live[buffer as usize] = false;
                 self.freed[buffer as usize] = Some(at);
@@ -116,7 +116,7 @@ impl Inspection<'_> {
             &Action::Record(event) => self.clocks.record(stream, event),
             &Action::Wait(event) => match self.clocks.recorded(event) {
                 true => self.clocks.wait(stream, event),
-                false => self.tell(
+                false => self.report(
                     Finding::at(plan, Kind::Deadlock, at)
                         .with("what", "the event is not recorded before: on a device the wait does nothing"),
                 ),
@@ -132,15 +132,15 @@ impl Inspection<'_> {
                 None => Finding::at(plan, Kind::UseBeforeAlloc, at).of(plan, part.buffer),
                 Some(by) => Finding::at(plan, Kind::UseAfterFree, at)
                     .of(plan, part.buffer)
-                    .with("freed by", plan.tell(by)),
+                    .with("freed by", plan.describe(by)),
             };
-            self.tell(finding);
+            self.report(finding);
         }
         if part.view.end() > bytes {
             let past = part.view.end() - bytes;
             let what = if writes { "writes" } else { "reads" };
             let how = format!("{what} {past} bytes past the end of {bytes} bytes");
-            self.tell(Finding::at(plan, Kind::OutOfBounds, at).of(plan, part.buffer).with("how", how));
+            self.report(Finding::at(plan, Kind::OutOfBounds, at).of(plan, part.buffer).with("how", how));
         }
         for range in part.view.ranges() {
             self.touch(at, part.buffer, range.start..range.end.min(bytes.max(range.start + 1)), writes);
@@ -150,7 +150,7 @@ impl Inspection<'_> {
     fn touch(&mut self, at: usize, buffer: u32, bytes: std::ops::Range<u64>, writes: bool) {
         let stream = self.plan.commands[at].stream;
         if let Some(race) = self.clocks.touch(stream, at, buffer as usize, &bytes, writes) {
-            self.tell(Finding::race(self.plan, race, buffer, race.byte));
+            self.report(Finding::race(self.plan, race, buffer, race.byte));
         }
     }
 
@@ -165,7 +165,7 @@ impl Inspection<'_> {
             let finding = Finding::at(self.plan, Kind::UnwrittenRead, at)
                 .of(self.plan, part.buffer)
                 .with("bytes", format!("within [{}, {})", range.start, range.end));
-            self.tell(finding);
+            self.report(finding);
         }
     }
 }

@@ -225,7 +225,7 @@ impl Plan {
     }
 
     /// What a command is, for people.
-    pub fn tell(&self, command: usize) -> String {
+    pub fn describe(&self, command: usize) -> String {
         let Some(command) = self.commands.get(command) else {
             let caller = if command == self.commands.len() {
                 "the caller, who gets it"

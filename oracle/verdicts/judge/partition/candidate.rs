@@ -15,6 +15,7 @@ use crate::judge::options::partition_config;
 use crate::rules::partition::{
     BudgetUse, Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
 };
+use crate::rules::{Code, Reason};
 use std::borrow::Cow;
 
 /// Where a candidate is asked: the first answer is judged, the others are held against it.
@@ -69,7 +70,7 @@ pub(super) struct Cut<'a> {
     /// The parts at each place; where the candidate refused, those of the reference, if there are any.
     parts: Cow<'a, [(Graph, Graph)]>,
     /// The reason of a refusal.
-    refused: Option<String>,
+    refused: Option<Reason>,
     /// A refusal that is an answer, or a failure.
     declined: Option<Refusal>,
 }
@@ -134,11 +135,11 @@ impl<'a> Cut<'a> {
         }
         let config = config.clone().or_from_file(self.given);
         let Some(own) = self.parts.first() else {
-            let reason = format!("{} gave no parts", candidate.name());
-            return Ok(refused(self.refused.clone().unwrap_or(reason)));
+            let reason = || Code::NoOutcome.because(format!("{} gave no parts", candidate.name()));
+            return Ok(refused(self.refused.clone().unwrap_or_else(reason)));
         };
         let (forward, backward) = own;
-        further.refused = self.refused.clone();
+        further.refused = self.refused.as_ref().map(ToString::to_string);
         for (place, (forward, backward)) in PLACES.iter().zip(&*self.parts).skip(1) {
             match place.turn {
                 0 => further.ranks.push((place.rank, forward, backward)),
@@ -245,7 +246,7 @@ fn checkpointed<'a>(
         None => Ok(Cow::Borrowed(joint)),
         Some(stage) => match references.checkpointed(joint, stage) {
             Ok(graph) => Ok(Cow::Owned(graph)),
-            Err(refusal) => Err(CannotJudge::Pass(refusal.reason)),
+            Err(refusal) => Err(CannotJudge::Pass(refusal.reason.message)),
         },
     }
 }

@@ -7,14 +7,13 @@ mod replay;
 pub(super) use candidate::{judge_candidate, judge_given};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
-use super::{CannotJudge, Judgement, Options, References, Values, undecided, verdict};
+use super::{CannotJudge, Judgement, Options, References, Values, evaluators, undecided, verdict};
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::ops::shape::{complete, guessed_strides};
 use crate::rules::partition::{
-    self, AskedValues, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys,
-    with_flat_output,
+    self, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
 use crate::rules::{self, AnalyzedGraph, OnRanks};
 
@@ -55,7 +54,7 @@ pub fn judge_recorded_parts(case: &Case, options: &Options) -> Result<Judgement,
 fn network(joint: &Graph, pass: &PassConfig, references: &dyn References) -> Result<CutNetwork, CannotJudge> {
     let network = references.cut_network(joint, pass);
     network
-        .map_err(|refusal| CannotJudge::Pass(refusal.reason))?
+        .map_err(|refusal| CannotJudge::Pass(refusal.reason.message))?
         .ok_or_else(|| CannotJudge::Pass("the joint graph has no network: there is nothing to cut".into()))
 }
 
@@ -158,7 +157,7 @@ pub fn judge_partition_with(
         let [of_forward, of_backward] = of_rank.unwrap_or_default();
         evidence.guessed = [guessed_of_joint.clone(), of_forward, of_backward];
         evidence.own_ranks = ranks;
-        partition::compare_values(&mut evidence, asked(options));
+        partition::compare_values(&mut evidence, evaluators(options));
         let acted = !evidence.saved.is_empty();
         let notes = partition::notes(&evidence);
         if options.values == Values::Agree {
@@ -193,8 +192,8 @@ fn distinct<'a>(
 /// which ranks were asked where that is not all of the world.
 fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judgement {
     let acted = judged.iter().any(|(_, _, acted)| *acted);
-    let mut asked: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();
-    asked.sort_unstable();
+    let mut ranks_judged: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();
+    ranks_judged.sort_unstable();
     let several = judged.len() > 1;
     let mut notes = Vec::new();
     let mut all = Vec::new();
@@ -203,22 +202,13 @@ fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judg
         notes.extend(own.into_iter().map(|note| if several { of(note) } else { note }));
         all.push(one);
     }
-    if let Some(world) = world.filter(|&world| !asked.is_empty() && asked.len() < world as usize) {
-        let whose = rules::name_ranks(&asked);
+    if let Some(world) =
+        world.filter(|&world| !ranks_judged.is_empty() && ranks_judged.len() < world as usize)
+    {
+        let whose = rules::name_ranks(&ranks_judged);
         notes.push(format!("these are the parts of {whose} of {world}; those of other ranks are not known"));
     }
     let (findings, rules) = rules::join(all);
     let undecided = undecided(&rules);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
-}
-
-fn asked(options: &Options) -> AskedValues {
-    AskedValues {
-        prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
-        execute: !matches!(options.values, Values::Symbolic | Values::Off),
-        only_in_doubt: options.values == Values::ProofFirst,
-        both: matches!(options.values, Values::Execute | Values::Agree),
-        agree: options.values == Values::Agree,
-        element_limit: options.element_limit,
-    }
 }

@@ -41,11 +41,11 @@ pub fn judge_replay(
     pass: &PassConfig,
     options: &Options,
 ) -> Result<Judgement, CannotJudge> {
-    let asked = config(pass)?;
-    if asked.method != Method::Replay {
+    let replayed = config(pass)?;
+    if replayed.method != Method::Replay {
         return Err(CannotJudge::Pass("the second partition is a replay (method=replay)".into()));
     }
-    let passes = Passes::of(pass, asked.first.unwrap_or_default());
+    let passes = Passes::of(pass, replayed.first.unwrap_or_default());
     let config = config(&passes.first)?.or_from_file(&first.joint);
     let outputs = forward_outputs(&first.joint, &passes.first).map_err(CannotJudge::Pass)?;
     let cut = match &first.parts {
@@ -65,7 +65,7 @@ pub fn judge_replay(
                 // Parts that do not fit cannot be traced; the judgement of the first says why.
                 return match one.verdict {
                     Verdict::Violated(_) => Ok(one),
-                    _ => Err(CannotJudge::Pass(refusal.reason)),
+                    _ => Err(CannotJudge::Pass(refusal.reason.message)),
                 };
             }
         };
@@ -207,13 +207,13 @@ fn together(one: Judgement, two: Judgement) -> Judgement {
         }
         (_, violated @ Verdict::Violated(_)) => violated,
         (Verdict::Sound, other) => other,
-        (Verdict::Refused(why), _) => Verdict::Refused(format!("{FIRST}{why}")),
+        (Verdict::Refused(why), _) => Verdict::Refused(why.behind(FIRST)),
         (Verdict::Undecided(why), Verdict::Undecided(more)) => {
-            let of_first = why.into_iter().map(|why| format!("{FIRST}{why}"));
+            let of_first = why.into_iter().map(|why| why.behind(FIRST));
             Verdict::Undecided(of_first.chain(more).collect())
         }
         (Verdict::Undecided(why), _) => {
-            Verdict::Undecided(why.into_iter().map(|why| format!("{FIRST}{why}")).collect())
+            Verdict::Undecided(why.into_iter().map(|why| why.behind(FIRST)).collect())
         }
     };
     let of_first = one.notes.into_iter().map(|note| format!("{FIRST}{note}"));

@@ -142,7 +142,7 @@ impl<'a> MemoryReport<'a> {
         let mut missed = Vec::new();
         for (i, life) in self.replay.lives.iter().enumerate().filter(|(_, l)| l.bytes > 0 && covers(l)) {
             if counted[i].is_none() {
-                let why = self.replay.held[i].tell(self.graph);
+                let why = self.replay.held[i].describe(self.graph);
                 missed.push((life.bytes, format!("{} ({why})", self.name(life.by))));
             }
         }
@@ -165,7 +165,7 @@ impl<'a> MemoryReport<'a> {
         match &self.difference {
             None => text.push_str("profile and replay agree at every step\n"),
             Some(difference) => {
-                let _ = writeln!(text, "they part first {}", difference.tell(self.graph));
+                let _ = writeln!(text, "they part first {}", difference.describe(self.graph));
                 difference.why.iter().for_each(|why| {
                     let _ = writeln!(text, "  because {why}");
                 });
@@ -193,7 +193,7 @@ impl<'a> MemoryReport<'a> {
             .take(LISTED)
             .map(|&i| {
                 let life = self.replay.lives[i];
-                (life.bytes, format!("{}: {}", self.name(life.by), self.replay.held[i].tell(self.graph)))
+                (life.bytes, format!("{}: {}", self.name(life.by), self.replay.held[i].describe(self.graph)))
             })
             .collect();
         if at.len() > LISTED {

@@ -123,7 +123,7 @@ fn notes(report: &MemoryReport) -> Vec<String> {
     match &report.difference {
         None => notes.push("The profile and the replay agree at every step.".to_string()),
         Some(difference) => {
-            notes.push(format!("They part first {} (red line).", difference.tell(report.graph)));
+            notes.push(format!("They part first {} (red line).", difference.describe(report.graph)));
             notes.extend(difference.why.iter().take(2).map(|why| format!("Because {why}.")));
             notes.extend(
                 report.peak_causes().into_iter().map(|cause| format!("At the profile's peak {cause}.")),

@@ -30,7 +30,7 @@ pub fn trace(report: &MemoryReport) -> String {
         let to = life.end.map_or(last, |end| u64::from(end) + 1) * STEP;
         let common = |ph: &str, ts: u64| json!({"ph": ph, "name": report.name(life.by), "cat": "storage", "id": i, "pid": 1, "tid": 2, "ts": ts});
         let mut begin = common("b", from);
-        begin["args"] = json!({"bytes": life.bytes, "held": report.replay.held[i].tell(report.graph)});
+        begin["args"] = json!({"bytes": life.bytes, "held": report.replay.held[i].describe(report.graph)});
         events.push(begin);
         events.push(common("e", to));
     }

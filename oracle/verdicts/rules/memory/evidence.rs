@@ -6,7 +6,7 @@ use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::strategy::Reference;
 use crate::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
-use crate::rules::{Checked, Finding, NodeMention, Stage};
+use crate::rules::{Checked, Code, Finding, NodeMention, Stage};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
@@ -111,7 +111,7 @@ impl<'a> MemoryEvidence<'a> {
 
     /// The replay, or why there is none.
     pub(super) fn truth(&self) -> Result<&Replay, Checked> {
-        self.replay.as_ref().map_err(|why| Checked::Undecided(why.to_string()))
+        self.replay.as_ref().map_err(|why| Checked::undecided(Code::NoReplay, why.to_string()))
     }
 
     /// The numbers that claims are measured by.
@@ -121,7 +121,9 @@ impl<'a> MemoryEvidence<'a> {
             Counting::Recorded => {
                 let ledger = recorded_ledger(self.graph);
                 let found = profile::profile_of(self.graph, &ledger, self.devices, &not_placeholder);
-                found.map(|profile| profile.steps).map_err(|why| Checked::Undecided(why.to_string()))
+                found
+                    .map(|profile| profile.steps)
+                    .map_err(|why| Checked::undecided(Code::NoReplay, why.to_string()))
             }
         }
     }
@@ -215,7 +217,7 @@ pub(super) fn not_claimed(what: &str) -> Checked {
 /// Findings, or doubts where there are none.
 pub(super) fn found(findings: Vec<Finding>, doubts: Vec<String>) -> Checked {
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::MayShareMemory, doubt),
         _ => Checked::Findings(findings),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn alloc_before_use(evidence: &MemoryEvidence) -> Checked {
     let graph = evidence.graph;
     let mut findings: Vec<Finding> = violations(graph, &Edges::new(graph))
         .into_iter()
-        .map(|violation| evidence.finding(RULE, violation.tell(graph), [violation.node()]))
+        .map(|violation| evidence.finding(RULE, violation.describe(graph), [violation.node()]))
         .collect();
     let Ok((replay, lives)) = evidence.lives() else {
         return match findings.is_empty() && evidence.claim.order.is_none() {
@@ -61,11 +61,11 @@ pub(super) fn alloc_before_use(evidence: &MemoryEvidence) -> Checked {
         if late {
             let title = format!("{} is used before it is allocated", life.name);
             let mut finding = evidence.finding(RULE, title, [resolved.node]);
-            finding.then = Some(format!("by the claim its memory is there from {}", begin(life)));
-            finding.however = Some(match truth.start {
+            finding.expected = Some(match truth.start {
                 Some(step) => format!("{} writes it", evidence.step(replay, step)),
                 None => "it is there before the first step".to_string(),
             });
+            finding.observed = Some(format!("by the claim its memory is there from {}", begin(life)));
             findings.push(finding);
         }
     }
@@ -137,11 +137,11 @@ pub(super) fn no_use_after_free(evidence: &MemoryEvidence) -> Checked {
         if let Some(user) = witness {
             finding.facts.extend(alias_chain(evidence, user, resolved.storage));
         }
-        finding.then = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
-        finding.however = Some(match needed {
-            u32::MAX => held.tell(evidence.graph),
-            needed => format!("{}, in step {needed}", held.tell(evidence.graph)),
+        finding.expected = Some(match needed {
+            u32::MAX => held.describe(evidence.graph),
+            needed => format!("{}, in step {needed}", held.describe(evidence.graph)),
         });
+        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
         findings.push(finding);
     }
     found(findings, doubts)
@@ -175,8 +175,8 @@ pub(super) fn protected_never_freed(evidence: &MemoryEvidence) -> Checked {
         if let Held::Output(output) = held {
             finding.facts.extend(alias_chain(evidence, output, resolved.storage));
         }
-        finding.then = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
-        finding.however = Some(held.tell(evidence.graph));
+        finding.expected = Some(held.describe(evidence.graph));
+        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
         findings.push(finding);
     }
     Checked::Findings(findings)
@@ -215,10 +215,10 @@ pub(super) fn no_leak(evidence: &MemoryEvidence) -> Checked {
             continue;
         }
         let mut finding = evidence.finding(RULE, title, [resolved.node]);
-        finding.then = Some("at the end only outputs and the caller's inputs are live".to_string());
-        finding.however = Some(format!(
+        finding.expected = Some("at the end only outputs and the caller's inputs are live".to_string());
+        finding.observed = Some(format!(
             "it is neither: {}, so it could be freed after {}",
-            held.tell(evidence.graph),
+            held.describe(evidence.graph),
             evidence.step(replay, end)
         ));
         findings.push(finding);
@@ -231,7 +231,7 @@ pub(super) fn no_leak(evidence: &MemoryEvidence) -> Checked {
     if findings.is_empty() && doubts.is_empty() && kept != owed && freed_by_right(evidence, lives) {
         let title = format!("{kept} bytes are live at the end");
         let mut finding = evidence.finding(RULE, title, []);
-        finding.however = Some(format!("outputs and the caller's inputs have {owed} bytes"));
+        finding.expected = Some(format!("outputs and the caller's inputs have {owed} bytes"));
         findings.push(finding);
     }
     found(findings, doubts)
@@ -266,7 +266,7 @@ pub(super) fn distinct_storages(evidence: &MemoryEvidence) -> Checked {
             continue;
         }
         let mut finding = evidence.finding("memory/distinct-storages", title, [resolved.node]);
-        finding.however = Some(format!(
+        finding.expected = Some(format!(
             "both are the memory of {}",
             evidence.graph.name(replay.lives[resolved.storage].by)
         ));
@@ -287,7 +287,7 @@ pub(super) fn input_whole_storage(evidence: &MemoryEvidence) -> Checked {
         }
         let title = format!("{} counts {} bytes", life.name, life.bytes);
         let mut finding = evidence.finding("memory/input-whole-storage", title, [resolved.node]);
-        finding.however = Some(format!("its storage has {} bytes and lives as a whole", truth.bytes));
+        finding.expected = Some(format!("its storage has {} bytes and lives as a whole", truth.bytes));
         findings.push(finding);
     }
     Checked::Findings(findings)

@@ -8,7 +8,7 @@ use crate::memory::difference::first_difference;
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Options, replay};
 use crate::memory::{Ledger, StepBytes, Steps, Tracker};
-use crate::rules::{Checked, Finding};
+use crate::rules::{Checked, Code, Finding};
 
 /// Live bytes by a list of lives: before the first step, and after the allocations and the frees of each.
 fn add_up(lives: &[ClaimedLife], steps: usize) -> Option<(i64, Vec<(i64, i64)>)> {
@@ -86,7 +86,7 @@ fn part(
     rule: &'static str,
     claimed: &[(i64, i64)],
     known: &[(i64, i64)],
-    however: &str,
+    truth_is: &str,
 ) -> Option<Finding> {
     if claimed.len() != known.len() {
         let title = format!("{} steps are claimed, the list has {}", claimed.len(), known.len());
@@ -102,8 +102,8 @@ fn part(
     let name = node.map_or("?", |node| evidence.graph.name(node));
     let mut finding =
         evidence.finding(rule, format!("the claim parts from the truth at step {step} ({name})"), node);
-    finding.then = Some(format!("{phase} of the step {claim} bytes are claimed to be live"));
-    finding.however = Some(format!("{however} {truth}"));
+    finding.expected = Some(format!("{truth_is} {truth} bytes {phase} of the step"));
+    finding.observed = Some(format!("{claim} bytes are claimed to be live"));
     Some(finding)
 }
 
@@ -126,7 +126,7 @@ pub(super) fn peak_post_alloc(evidence: &MemoryEvidence) -> Checked {
     }
     let step = steps.iter().position(|&(peak, _)| peak == most);
     let mut finding = evidence.finding(RULE, format!("the claimed peak is {peak} bytes"), []);
-    finding.however = Some(match step {
+    finding.expected = Some(match step {
         Some(step) => format!("after the allocations of step {step}, {most} bytes are claimed to be live"),
         None => format!("{most} bytes are claimed to be live before the first step"),
     });
@@ -148,7 +148,7 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     if let Some(before) = claim.before.filter(|&before| before != truth.before) {
         let title = format!("{before} bytes are claimed to be live before the first step");
         let mut finding = evidence.finding(RULE, title, []);
-        finding.however = Some(format!("{} are", truth.before));
+        finding.expected = Some(format!("{} are", truth.before));
         findings.push(finding);
     }
     if let Some(steps) = &claim.steps {
@@ -163,7 +163,7 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     if let Some(claimed) = claim.peak.filter(|&claimed| claimed != peak && findings.is_empty()) {
         let node = step.and_then(|step| truth.steps.get(step as usize)).map(|step| step.node);
         let mut finding = evidence.finding(RULE, format!("the claimed peak is {claimed} bytes"), node);
-        finding.however = Some(match node {
+        finding.expected = Some(match node {
             Some(node) => format!("at {} {peak} bytes are live", evidence.graph.name(node)),
             None => format!("{peak} bytes are live before the first step"),
         });
@@ -171,9 +171,10 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     }
     let physical = evidence.config.counting == Counting::Physical;
     match !findings.is_empty() && physical && evidence.has_doubt() {
-        true => {
-            Checked::Undecided("some values may or may not share memory, which changes what is live".into())
-        }
+        true => Checked::undecided(
+            Code::MayShareMemory,
+            "some values may or may not share memory, which changes what is live",
+        ),
         false => Checked::Findings(findings),
     }
 }
@@ -219,8 +220,8 @@ pub(super) fn estimators_agree(evidence: &MemoryEvidence) -> Checked {
     for (other, found) in rest.iter().filter(|(_, found)| found != bytes) {
         let title = format!("{first} and {other} estimate different peaks");
         let mut finding = evidence.finding("memory/estimators-agree", title, []);
-        finding.then = Some(format!("{first} says {bytes} bytes"));
-        finding.however = Some(format!("{other} says {found} bytes"));
+        finding.expected = Some(format!("{first} says {bytes} bytes"));
+        finding.observed = Some(format!("{other} says {found} bytes"));
         findings.push(finding);
     }
     Checked::Findings(findings)
@@ -266,7 +267,7 @@ pub(super) fn incremental_equals_recompute(evidence: &MemoryEvidence) -> Checked
     for (swap, increment) in increments.iter().enumerate() {
         let known = match recomputed(evidence, increment) {
             Ok(known) => known,
-            Err(why) => return Checked::Undecided(format!("swap {swap}: {why}")),
+            Err(why) => return Checked::undecided(Code::NoReplay, format!("swap {swap}: {why}")),
         };
         let parted = increment.steps.iter().zip(&known).position(|(a, b)| a != b);
         let title = match parted {
@@ -284,8 +285,8 @@ pub(super) fn incremental_equals_recompute(evidence: &MemoryEvidence) -> Checked
             let words = |(peak, after): (i64, i64)| {
                 format!("{peak} bytes after its allocations, {after} after its frees")
             };
-            finding.then = Some(format!("the tracker says {}", words(increment.steps[step])));
-            finding.however = Some(format!("recomputed it is {}", words(known[step])));
+            finding.expected = Some(format!("recomputed it is {}", words(known[step])));
+            finding.observed = Some(format!("the tracker says {}", words(increment.steps[step])));
         }
         findings.push(finding);
     }
@@ -304,7 +305,7 @@ pub(super) fn peak_after_each_swap(evidence: &MemoryEvidence) -> Checked {
     for (swap, increment, (moved, potential)) in foreseen {
         let known = match recomputed(evidence, increment) {
             Ok(known) => known,
-            Err(why) => return Checked::Undecided(format!("swap {swap}: {why}")),
+            Err(why) => return Checked::undecided(Code::NoReplay, format!("swap {swap}: {why}")),
         };
         let places = increment.order.iter().zip(&known).filter(|(name, _)| moved.contains(name));
         let Some((name, peak)) = places.map(|(name, &(peak, _))| (name, peak)).max_by_key(|&(_, peak)| peak)
@@ -314,7 +315,7 @@ pub(super) fn peak_after_each_swap(evidence: &MemoryEvidence) -> Checked {
         if peak != *potential {
             let title = format!("before swap {swap}, a peak of {potential} bytes was foreseen");
             let mut finding = evidence.finding(RULE, title, evidence.graph.find(name));
-            finding.however = Some(format!("after it, {peak} bytes are live at {name}"));
+            finding.expected = Some(format!("after it, {peak} bytes are live at {name}"));
             findings.push(finding);
         }
     }
@@ -333,8 +334,8 @@ pub(super) fn verifier_idempotent(evidence: &MemoryEvidence) -> Checked {
         let title =
             format!("the verifier changes its mind about one and the same run, the {}. time", run + 2);
         let mut finding = evidence.finding("memory/verifier-idempotent", title, []);
-        finding.then = Some(format!("the first time it says: {}", word(first)));
-        finding.however = Some(format!("then it says: {}", word(said)));
+        finding.expected = Some(format!("the first time it says: {}", word(first)));
+        finding.observed = Some(format!("then it says: {}", word(said)));
         findings.push(finding);
     }
     Checked::Findings(findings)

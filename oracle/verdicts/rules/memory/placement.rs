@@ -1,10 +1,10 @@
 //! Placement in an arena, with the lives that the replay finds: a storage that a collective in flight uses, or that
 //! another alias still needs, is not free for others. Each device has an arena of its own.
 
-use super::evidence::{MemoryEvidence, found, not_claimed};
+use super::evidence::{MemoryEvidence, not_claimed};
 use crate::graph::Str;
 use crate::lifecycle::{ArenaFault, Placement, check_arena};
-use crate::rules::Checked;
+use crate::rules::{Checked, Code};
 use rustc_hash::FxHashMap;
 
 /// No two lives meet in a byte.
@@ -15,7 +15,7 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
         Ok(replay) => replay,
         Err(unchecked) => return unchecked,
     };
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
+    let (mut findings, mut doubt) = (Vec::new(), None);
     let index: FxHashMap<&str, usize> =
         offsets.iter().enumerate().map(|(i, o)| (o.name.as_str(), i)).collect();
     let last = (replay.steps.steps.len() as u32).saturating_sub(1);
@@ -35,7 +35,7 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
         let bytes = match entry.bytes {
             Ok(bytes) => life.bytes.max(bytes.count),
             Err(why) => {
-                doubts.push(format!("{} is placed: {why}", offset.name));
+                doubt.get_or_insert(Code::SizeNotKnown.because(format!("{} is placed: {why}", offset.name)));
                 continue;
             }
         };
@@ -66,17 +66,21 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
         };
         let resolved: Vec<_> = names.iter().filter_map(|name| evidence.resolve(name)).collect();
         if resolved.iter().any(|r| !evidence.is_certain(r.storage)) {
-            doubts.push(format!("{fault}; but it may share memory"));
+            doubt.get_or_insert(Code::MayShareMemory.because(format!("{fault}; but it may share memory")));
             continue;
         }
         let mut finding = evidence.finding(RULE, fault.to_string(), resolved.iter().map(|r| r.node));
         if let ArenaFault::Overlap { .. } = fault {
             let told = |r: &super::evidence::Resolved| {
-                format!("{}: {}", evidence.graph.name(r.node), replay.held[r.storage].tell(evidence.graph))
+                format!(
+                    "{}: {}",
+                    evidence.graph.name(r.node),
+                    replay.held[r.storage].describe(evidence.graph)
+                )
             };
             finding.facts = resolved.iter().rev().map(told).collect();
         }
         findings.push(finding);
     }
-    found(findings, doubts)
+    Checked::found(findings, doubt)
 }

@@ -4,7 +4,7 @@ use super::evidence::{MemoryEvidence, not_claimed};
 use crate::analysis::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::memory::replay::Facts;
-use crate::rules::{Checked, Finding};
+use crate::rules::{Checked, Code, Finding};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ enum Shares {
 }
 
 impl Shares {
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Shares::Fresh => "memory of its own".to_string(),
             Shares::Input(name) => format!("the memory of input {name}"),
@@ -116,8 +116,8 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
             continue;
         }
         let mut found = finding(format!("output {i} shares memory with something else than before"));
-        found.then = Some(format!("before, output {i} is {}", before.tell()));
-        found.however = Some(format!("after, it is {}", after.tell()));
+        found.expected = Some(format!("before, output {i} is {}", before.describe()));
+        found.observed = Some(format!("after, it is {}", after.describe()));
         findings.push(found);
     }
     if !(before_doubt || after_doubt) {
@@ -129,7 +129,7 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
         }
     }
     match findings.is_empty() && unknown {
-        true => Checked::Undecided("an operator may return or write what it takes".to_string()),
+        true => Checked::undecided(Code::MayShareMemory, "an operator may return or write what it takes"),
         false => Checked::Findings(findings),
     }
 }

@@ -170,8 +170,8 @@ fn findings_explain_themselves() {
     let judgement = judge_memory(&graph, &claim, &MemoryConfig::default()).unwrap();
     let Verdict::Violated(findings) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
     assert_eq!(findings[0].title, "a is freed while it is needed");
-    assert_eq!(findings[0].then.as_deref(), Some("by the claim it is freed after step 2 (g)"));
-    assert_eq!(findings[0].however.as_deref(), Some("g is in flight with it until w, in step 4"));
+    assert_eq!(findings[0].observed.as_deref(), Some("by the claim it is freed after step 2 (g)"));
+    assert_eq!(findings[0].expected.as_deref(), Some("g is in flight with it until w, in step 4"));
 }
 
 #[test]

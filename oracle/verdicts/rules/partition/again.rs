@@ -29,7 +29,7 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
         if !lacks.is_empty() || !adds.is_empty() {
             let names: Vec<&str> = lacks.iter().chain(&adds).map(String::as_str).collect();
             let title = format!("rank {rank} saves other values than the first rank");
-            findings.push(evidence.finding(RULE, title).nodes(evidence, names.iter().copied()).however(
+            findings.push(evidence.finding(RULE, title).nodes(evidence, names.iter().copied()).contrast(
                 "ranks of one program make one choice",
                 format!("rank {rank} does not save [{}] and saves [{}]", lacks.join(", "), adds.join(", ")),
             ));
@@ -40,9 +40,10 @@ pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
             if let Some(text) = first_mismatch(evidence, own, &other) {
                 let title = format!("{part} on rank {rank} communicates differently");
                 findings.push(
-                    evidence
-                        .finding(RULE, title)
-                        .however("the ranks of a group start the same communication in the same order", text),
+                    evidence.finding(RULE, title).contrast(
+                        "the ranks of a group start the same communication in the same order",
+                        text,
+                    ),
                 );
             }
         }
@@ -113,7 +114,7 @@ pub(super) fn metamorphic_stable(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("partition/metamorphic-stable", format!("the choice changes with: {change}"))
                     .nodes(evidence, names.iter().copied())
-                    .however(
+                    .contrast(
                         format!("{} values are saved", own.len()),
                         format!("then it is {}", other.len()),
                     ),
@@ -132,7 +133,7 @@ pub(super) fn total(evidence: &PartitionEvidence) -> Checked {
         evidence
             .finding("partition/total", "the partition was refused")
             .fact(format!("the reason given: {reason}"))
-            .however(
+            .contrast(
                 "the joint graph has no fault, and saving what backward needs is allowed",
                 "the implementation gave no parts",
             ),

@@ -1,7 +1,7 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
 use super::super::comm::faults_of_waiting;
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -20,7 +20,7 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
     for (side, part) in evidence.parts() {
         if let Some(why) = evidence.joint.graph.world.contradiction(&side.graph.world) {
             let finding = evidence.finding("rewrite/well-formed", format!("{part}: {why}"));
-            findings.push(finding.however("ranks and groups stay as they are", "these are others"));
+            findings.push(finding.contrast("ranks and groups stay as they are", "these are others"));
         }
         for fault in side.faults() {
             let elsewhere = matches!(
@@ -35,7 +35,7 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("rewrite/well-formed", format!("{part}: {text}"))
                     .nodes(evidence, fault.node.map(|node| side.graph.name(node)))
-                    .however("a part is a graph", "this is none"),
+                    .contrast("a part is a graph", "this is none"),
             );
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn closed(evidence: &PartitionEvidence) -> Checked {
                     evidence
                         .finding(RULE, format!("{part}: {name} takes {gone}, which is not there"))
                         .nodes(evidence, [name, &gone])
-                        .however(
+                        .contrast(
                             format!("{name} needs the value of {gone}"),
                             format!("{part} neither computes {gone} nor has it as an input"),
                         ),
@@ -87,7 +87,7 @@ pub(super) fn closed(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("backward takes {name}, which nobody hands to it"))
                 .nodes(evidence, [name])
-                .however(format!("{name} is an input of backward"), computed),
+                .contrast(format!("{name} is an input of backward"), computed),
         );
     }
     Checked::Findings(findings)
@@ -107,7 +107,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} is saved twice"))
                     .nodes(evidence, [name])
-                    .however("each saved value has one place", format!("{name} has two")),
+                    .contrast("each saved value has one place", format!("{name} has two")),
             );
         } else if saved.class == ValueClass::Generator {
             states += 1;
@@ -118,7 +118,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("forward saves {name}, which backward does not take"))
                     .nodes(evidence, [name])
-                    .however(format!("{name} is among the saved outputs"), "backward has no such input"),
+                    .contrast(format!("{name} is among the saved outputs"), "backward has no such input"),
             );
         }
     }
@@ -129,7 +129,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
     if replayed != states {
         let title = format!("{states} states of random generators are saved, {replayed} are taken");
         findings
-            .push(evidence.finding(RULE, title).however("each state is handed over", "the numbers differ"));
+            .push(evidence.finding(RULE, title).contrast("each state is handed over", "the numbers differ"));
     }
     let class_in_forward: FxHashMap<&str, ValueClass> =
         evidence.saved.iter().map(|saved| (saved.name.as_str(), saved.class)).collect();
@@ -155,7 +155,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{what}: {} stands behind {}", second.0, first.0))
                     .nodes(evidence, [second.0, first.0])
-                    .however(
+                    .contrast(
                         format!("the runtime slices {what} by position: {order}"),
                         "here they are mixed",
                     ),
@@ -173,7 +173,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{x} is saved where backward takes {y}"))
                     .nodes(evidence, [*x, *y])
-                    .however(
+                    .contrast(
                         "the runtime hands values over by position",
                         format!("the order is {} in forward and {} in backward", a.join(", "), b.join(", ")),
                     ),
@@ -192,7 +192,7 @@ pub(super) fn signature(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, title)
                 .nodes(evidence, [late.name.as_str()])
-                .however("values with a version check come first", "the runtime would check the wrong ones"),
+                .contrast("values with a version check come first", "the runtime would check the wrong ones"),
         );
     }
     Checked::Findings(findings)
@@ -282,7 +282,7 @@ fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Opt
         evidence
             .finding("partition/signature-match", format!("{} changes on its way to backward", saved.name))
             .nodes(evidence, [saved.name.as_str()])
-            .however(format!("forward saves {given}"), format!("backward takes {taken}")),
+            .contrast(format!("forward saves {given}"), format!("backward takes {taken}")),
     )
 }
 
@@ -321,9 +321,9 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
     for (side, part) in evidence.parts() {
         if is_flat(joint) && !is_flat(side.graph) {
             findings.push(
-                evidence.finding(RULE, format!("{part} returns lists in its list of results")).however(
-                    "the joint graph returns one list of values",
-                    "the runtime takes values by position",
+                evidence.finding(RULE, format!("{part} returns lists in its list of results")).contrast(
+                    "the runtime takes values by position, from one list as the joint graph returns",
+                    format!("{part} returns lists in it"),
                 ),
             );
         }
@@ -356,7 +356,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{what} are not those of the joint graph"))
                     .nodes(evidence, names)
-                    .however(listed(&expected), listed(&found)),
+                    .contrast(listed(&expected), listed(&found)),
             );
         }
     }
@@ -376,7 +376,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
             if part == "forward" { found.len() >= expected.len() } else { found.len() == expected.len() };
         if !enough {
             let title = format!("{part} returns {} values; {} are expected", found.len(), expected.len());
-            findings.push(evidence.finding(RULE, title).however(
+            findings.push(evidence.finding(RULE, title).contrast(
                 format!("the joint graph returns {} values there", expected.len()),
                 format!("{part} returns {}", found.len()),
             ));
@@ -384,7 +384,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
         for (index, (&a, &b)) in expected.iter().zip(found).enumerate() {
             if !same_output(evidence, side, a, b, start + index) {
                 let is_own = is_computed_anew(evidence, part, b) && matches!(a, Value::Node(_));
-                let (a, b) = (tell(joint, a), tell(side.graph, b));
+                let (a, b) = (describe_value(joint, a), describe_value(side.graph, b));
                 if is_own && evidence.values.known().is_none() {
                     doubt.get_or_insert_with(|| {
                         format!(
@@ -398,13 +398,16 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
                     evidence
                         .finding(RULE, format!("{part} returns {b} at position {index} in place of {a}"))
                         .nodes(evidence, [a.as_str(), b.as_str()])
-                        .however(format!("the joint graph returns {a} there"), format!("{part} returns {b}")),
+                        .contrast(
+                            format!("the joint graph returns {a} there"),
+                            format!("{part} returns {b}"),
+                        ),
                 );
             }
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
         None => Checked::Findings(findings),
     }
 }
@@ -424,7 +427,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_string() } else { names.join(", ") }
 }
 
-fn tell(graph: &Graph, value: Value) -> String {
+fn describe_value(graph: &Graph, value: Value) -> String {
     match value {
         Value::Node(node) if node.index() < graph.len() => graph.name(node).to_string(),
         Value::Dangling(name) => graph.text(name).to_string(),
@@ -457,7 +460,7 @@ fn same_output(evidence: &PartitionEvidence, side: &AnalyzedGraph, a: Value, b: 
         }
         (Value::Node(_), _) | (_, Value::Node(_)) => false,
         (Value::Dangling(_), _) | (_, Value::Dangling(_)) => false,
-        _ => tell(joint, a) == tell(side.graph, b),
+        _ => describe_value(joint, a) == describe_value(side.graph, b),
     }
 }
 
@@ -483,19 +486,19 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is saved, which is {what}"))
                 .nodes(evidence, [name])
-                .however("autograd saves tensors, objects and symbols", format!("{name} is {what}")),
+                .contrast("autograd saves tensors, objects and symbols", format!("{name} is {what}")),
         );
     }
     let constants = evidence.forward_returns.iter().skip(evidence.forward_outputs);
     for value in constants.filter(|value| !matches!(value, Value::Node(_) | Value::Dangling(_))) {
         findings.push(
             evidence
-                .finding(RULE, format!("{} is saved", tell(forward, *value)))
-                .however("a saved value is the result of a node", "this is a constant"),
+                .finding(RULE, format!("{} is saved", describe_value(forward, *value)))
+                .contrast("a saved value is the result of a node", "this is a constant"),
         );
     }
     match unknown.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::NotRecorded, why),
         None => Checked::Findings(findings),
     }
 }
@@ -549,7 +552,7 @@ pub(super) fn symbols_bound(evidence: &PartitionEvidence) -> Checked {
                         evidence
                             .finding("partition/symbols-bound", format!("{symbol} is not handed to backward"))
                             .nodes(evidence, [name, binder])
-                            .however(
+                            .contrast(
                                 format!("the size of {name} depends on {symbol}, which {binder} gives"),
                                 format!("{binder} is no input of backward"),
                             ),
@@ -586,9 +589,9 @@ pub(super) fn order_valid(evidence: &PartitionEvidence) -> Checked {
             let name = side.graph.name(violation.node());
             findings.push(
                 evidence
-                    .finding(RULE, format!("{part}: {}", violation.tell(side.graph)))
+                    .finding(RULE, format!("{part}: {}", violation.describe(side.graph)))
                     .nodes(evidence, [name])
-                    .however("the list is what is executed", "it is not in order"),
+                    .contrast("the list is what is executed", "it is not in order"),
             );
         }
         if evidence.config.promises.getitems_raised {
@@ -611,7 +614,7 @@ fn strayed_items(evidence: &PartitionEvidence, side: &AnalyzedGraph, part: &str)
                 evidence
                     .finding("order/bw-order-valid", format!("{part}: {} strays", graph.name(id)))
                     .nodes(evidence, [graph.name(id), graph.name(parent)])
-                    .however(
+                    .contrast(
                         "an item stands directly behind what it is an item of",
                         format!("{} is not behind {}", graph.name(id), graph.name(parent)),
                     ),
@@ -684,7 +687,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     .finding(RULE, format!("the recorded result of {name} is not true"))
                     .nodes(evidence, [name])
                     .fact(format!("{name} calls {}", side.graph.target(id)))
-                    .however("what is recorded is what the operator makes of its inputs", text),
+                    .contrast("what is recorded is what the operator makes of its inputs", text),
             );
         }
         for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
@@ -703,7 +706,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("the recorded result of {name} has changed"))
                     .nodes(evidence, [name])
-                    .however(
+                    .contrast(
                         format!("the joint graph records {expected}, and it takes the same here"),
                         format!("{found} is recorded"),
                     ),
@@ -722,7 +725,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     evidence
                         .finding(RULE, format!("the device of {name} is not true"))
                         .nodes(evidence, [name])
-                        .however("values stay on their device", why),
+                        .contrast("values stay on their device", why),
                 );
             }
         }
@@ -742,16 +745,19 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                     evidence
                         .finding(RULE, format!("{name} is returned on another device"))
                         .nodes(evidence, [name])
-                        .however("results stay on their device", why),
+                        .contrast("results stay on their device", why),
                 );
             }
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some((open, id)) => Checked::Undecided(format!(
-            "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of {id} may \
-             be true"
-        )),
+        Some((open, id)) => Checked::undecided(
+            Code::NotRecorded,
+            format!(
+                "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of \
+                 {id} may be true"
+            ),
+        ),
         None => Checked::Findings(findings),
     }
 }
@@ -788,9 +794,9 @@ pub(super) fn no_unwaited_crossing(evidence: &PartitionEvidence) -> Checked {
                     format!("{name} is {what} before anybody waited for it"),
                 )
                 .nodes(evidence, [name])
-                .however(
-                    format!("{name} is the result of communication that may still be going on"),
+                .contrast(
                     "what leaves the forward graph is complete",
+                    format!("{name} is the result of communication that may still be going on"),
                 ),
         );
     }
@@ -815,7 +821,7 @@ fn used_in_flight(evidence: &PartitionEvidence) -> Vec<Finding> {
                 evidence
                     .finding("comm/no-unwaited-crossing", format!("{part}: {}", fault.title))
                     .nodes(evidence, names)
-                    .however(fault.then, fault.however),
+                    .contrast(fault.expected, fault.observed),
             );
         }
     }

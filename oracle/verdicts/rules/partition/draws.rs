@@ -93,7 +93,7 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                 .finding(RULE, format!("{part} draws {name}, which the joint graph does not draw"))
                 .nodes(evidence, [name])
                 .fact(format!("{name} is {}, which draws random numbers", side.graph.target(id)))
-                .however(
+                .contrast(
                     "the parts draw what the joint graph draws",
                     format!("{name} takes numbers that the draws after it are to have"),
                 ),
@@ -110,7 +110,7 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                 .finding(RULE, format!("{name} is not drawn"))
                 .nodes(evidence, [name])
                 .fact(format!("{name} is {}, which draws random numbers", joint.target(id)))
-                .however("the joint graph draws it, for something that it returns", "neither part does"),
+                .contrast("the joint graph draws it, for something that it returns", "neither part does"),
         );
     }
     for [forward, backward] in drawn.values() {
@@ -123,7 +123,7 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
             evidence
                 .finding(RULE, format!("{part} {first} before {second}"))
                 .nodes(evidence, [first, second])
-                .however(
+                .contrast(
                     format!("the joint graph draws {second} first"),
                     "from one seed each has the numbers of the other",
                 ),

@@ -380,10 +380,10 @@ impl<'a> PartitionEvidence<'a> {
     }
 
     /// A finding about this triple.
-    pub(super) fn finding(&self, rule: &'static str, title: impl Into<String>) -> Told {
+    pub(super) fn finding(&self, rule: &'static str, title: impl Into<String>) -> Draft {
         let severity = super::severity_in(super::CATALOGUE, rule);
         let finding = Finding::new(rule, severity, Stage::After, title);
-        Told(Finding { ranks: self.own_ranks.clone(), ..finding })
+        Draft(Finding { ranks: self.own_ranks.clone(), ..finding })
     }
 
     /// Whether backward runs a node of the joint graph, for something that it returns.
@@ -399,14 +399,14 @@ impl<'a> PartitionEvidence<'a> {
 }
 
 /// A finding being told.
-pub(super) struct Told(Finding);
+pub(super) struct Draft(Finding);
 
-impl Told {
+impl Draft {
     pub(super) fn nodes<'n>(
         mut self,
         evidence: &PartitionEvidence,
         names: impl IntoIterator<Item = &'n str>,
-    ) -> Told {
+    ) -> Draft {
         for name in names {
             let mention = evidence.mention(name);
             if !self.0.nodes.contains(&mention) {
@@ -416,14 +416,14 @@ impl Told {
         self
     }
 
-    pub(super) fn fact(mut self, fact: impl Into<String>) -> Told {
+    pub(super) fn fact(mut self, fact: impl Into<String>) -> Draft {
         self.0.facts.push(fact.into());
         self
     }
 
-    /// What follows on one side, and what holds on the other.
-    pub(super) fn however(mut self, then: impl Into<String>, however: impl Into<String>) -> Finding {
-        (self.0.then, self.0.however) = (Some(then.into()), Some(however.into()));
+    /// What a right result has, and what this one has.
+    pub(super) fn contrast(mut self, expected: impl Into<String>, observed: impl Into<String>) -> Finding {
+        (self.0.expected, self.0.observed) = (Some(expected.into()), Some(observed.into()));
         self.0
     }
 }

@@ -251,7 +251,7 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
             for step in steps_between(evidence, gather, id) {
                 told = told.fact(step);
             }
-            findings.push(told.however(
+            findings.push(told.contrast(
                 format!("{gather_name} has to be gathered again in backward"),
                 format!("{name} keeps its bytes until then"),
             ));
@@ -264,7 +264,7 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} is saved"))
                     .nodes(evidence, [name])
-                    .however(format!("{name} is tagged MUST_RECOMPUTE"), "forward keeps it for backward"),
+                    .contrast(format!("{name} is tagged MUST_RECOMPUTE"), "forward keeps it for backward"),
             );
         }
     }
@@ -358,7 +358,7 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             if evidence.config.budget == Some(0.0) {
                 finding = finding.fact("the budget is 0");
             }
-            findings.push(finding.however(tag, "backward recomputes it, and its memory is not saved"));
+            findings.push(finding.contrast(tag, "backward recomputes it, and its memory is not saved"));
         }
     }
     Checked::Findings(findings)
@@ -412,7 +412,7 @@ pub(super) fn cse_tag_merge(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("partition/cse-tag-merge", format!("{name} is saved, and so is its copy {copy}"))
                     .nodes(evidence, [name, copy])
-                    .however(
+                    .contrast(
                         format!("{copy} has to be recomputed, and {name} is the same value"),
                         format!("{name} is saved"),
                     ),

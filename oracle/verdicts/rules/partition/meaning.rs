@@ -6,17 +6,17 @@ use super::evidence::PartitionEvidence;
 use super::values::Compared;
 use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
-use crate::rules::{AnalyzedGraph, aliases};
+use crate::rules::{AnalyzedGraph, Code, Reason, aliases};
 
 /// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal communication,
 /// and do not see that all who wait for it have one buffer then.
 pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
     let Some(composed) = &evidence.composed else {
-        return Checked::Undecided("forward and backward do not compose".into());
+        return Checked::undecided(Code::NotComposed, "forward and backward do not compose");
     };
     let finding = |title, nodes: Vec<NodeId>| {
         let names = nodes.into_iter().map(|node| composed.graph.name(node));
-        evidence.finding(aliases::ID, title).nodes(evidence, names).however("", "")
+        evidence.finding(aliases::ID, title).nodes(evidence, names).contrast("", "")
     };
     let storages = |side: &AnalyzedGraph| {
         Storages::new(side.graph, &side.ops, &side.edges, &side.collectives, Mode::Logical)
@@ -30,7 +30,7 @@ pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/semantics-equal";
     if let Err(why) = &evidence.composition {
-        return Checked::Undecided(format!("forward and backward do not compose: {why}"));
+        return Checked::undecided(Code::NotComposed, format!("forward and backward do not compose: {why}"));
     }
     let mut findings: Vec<Finding> = Vec::new();
     let mut unknown = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
     for (method, result) in structure.chain(others) {
         match result {
             Compared::Equal(_) => equal = true,
-            Compared::Unknown(why) => unknown.push(format!("{method}: {why}")),
+            Compared::Unknown(why) => unknown.push(why.clone().behind(format!("{method}: "))),
             Compared::Different(all) => {
                 for (text, nodes) in all {
                     if findings.iter().any(|finding| finding.title == *text) {
@@ -51,7 +51,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
                         evidence
                             .finding(RULE, text.clone())
                             .nodes(evidence, nodes.iter().map(String::as_str))
-                            .however(
+                            .contrast(
                                 "run on the same inputs, the parts give what the joint graph gives",
                                 format!("found in {method}"),
                             ),
@@ -62,11 +62,11 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
     }
     match findings.is_empty() && (!equal || values.excused) {
         true => Checked::Undecided(match unknown.is_empty() {
-            true => "no way to compare values was asked".to_string(),
-            false => unknown.join("; "),
+            true => Code::NotCompared.because("no way to compare values was asked"),
+            false => Reason::joined(&unknown),
         }),
         false => match left_between(evidence).filter(|_| findings.is_empty()) {
-            Some(why) => Checked::Undecided(why),
+            Some(why) => Checked::undecided(Code::LeftBetween, why),
             None => Checked::Findings(findings),
         },
     }
@@ -166,7 +166,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is recomputed as another value"))
                 .nodes(evidence, [name])
-                .however(
+                .contrast(
                     format!("forward computes it from {}", of_a.join(", ")),
                     format!("backward computes it from {}", of_b.join(", ")),
                 ),
@@ -182,12 +182,12 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{} is replayed on other inputs", draw.key))
                     .nodes(evidence, [draw.key.as_str()])
-                    .however("a replay repeats the first draw", "its arguments are others"),
+                    .contrast("a replay repeats the first draw", "its arguments are others"),
             );
         }
     }
     match (findings.is_empty(), doubts.into_iter().next()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt),
+        (true, Some(doubt)) => Checked::undecided(Code::ComputedOtherwise, doubt),
         _ => Checked::Findings(findings),
     }
 }

@@ -47,9 +47,11 @@ pub(crate) use names::parts_named_as;
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};
 pub use terms::Term;
-pub use values::{AskedValues, Compared, PartitionValues};
+pub use values::{Compared, PartitionValues};
 
-use super::{Family, Finding, PassKind, Rule, Severity, Statuses, arrange, check_each, severity_in};
+use super::{
+    Evaluators, Family, Finding, PassKind, Rule, Severity, Statuses, arrange, check_each, severity_in,
+};
 
 const PARTITION: &[PassKind] = &[PassKind::Partition];
 
@@ -357,8 +359,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
 ];
 
 /// Compares values in the ways that are asked, and adds what they say to the evidence.
-pub fn compare_values(evidence: &mut PartitionEvidence, asked: AskedValues) {
-    evidence.values = PartitionValues::gather(evidence, asked);
+pub fn compare_values(evidence: &mut PartitionEvidence, evaluators: Evaluators) {
+    evidence.values = PartitionValues::gather(evidence, evaluators);
 }
 
 /// Applies every rule: all findings, arranged, and the status of each rule.

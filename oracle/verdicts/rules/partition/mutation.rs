@@ -37,16 +37,16 @@ impl Misread {
     }
 
     /// What the joint graph does.
-    pub(super) fn tell_joint(&self) -> String {
-        self.tell("in the joint graph", &self.expected)
+    pub(super) fn describe_joint(&self) -> String {
+        self.describe("in the joint graph", &self.expected)
     }
 
     /// What the parts do.
-    pub(super) fn tell_composed(&self, part: &str) -> String {
-        self.tell(&format!("in {part}"), &self.found)
+    pub(super) fn describe_composed(&self, part: &str) -> String {
+        self.describe(&format!("in {part}"), &self.found)
     }
 
-    fn tell(&self, place: &str, writer: &Option<String>) -> String {
+    fn describe(&self, place: &str, writer: &Option<String>) -> String {
         let Misread { reader, memory, .. } = self;
         match writer {
             Some(writer) => format!("{place}, {reader} reads {memory} as {writer} left it"),
@@ -136,7 +136,7 @@ pub(super) fn no_recompute_after_mutation(evidence: &PartitionEvidence) -> Check
                 format!("{} is recomputed from memory that was written since", misread.reader),
             )
             .nodes(evidence, misread.names())
-            .however(misread.tell_joint(), misread.tell_composed("backward"))
+            .contrast(misread.describe_joint(), misread.describe_composed("backward"))
     });
     Checked::Findings(told.collect())
 }
@@ -152,7 +152,7 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
         evidence
             .finding(RULE, format!("{} reads another version of {}", misread.reader, misread.memory))
             .nodes(evidence, misread.names())
-            .however(misread.tell_joint(), misread.tell_composed("backward"))
+            .contrast(misread.describe_joint(), misread.describe_composed("backward"))
     });
     let mut findings: Vec<_> = told.collect();
     for saved in &evidence.saved {
@@ -164,7 +164,7 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is saved, and the runtime writes it after forward"))
                 .nodes(evidence, [name])
-                .however("backward is to see it as forward did", "it sees what was written since"),
+                .contrast("backward is to see it as forward did", "it sees what was written since"),
         );
     }
     Checked::Findings(findings)

@@ -1,6 +1,6 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::compose::{Origin, Wrapper, added_wrapper, item_of};
 use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
 use super::mutation::misreads;
@@ -33,7 +33,7 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} runs in forward and depends on a tangent"))
                     .nodes(evidence, [name])
-                    .however(format!("{name} needs the gradient of an output"), "forward has none"),
+                    .contrast(format!("{name} needs the gradient of an output"), "forward has none"),
             );
         }
     }
@@ -55,10 +55,10 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
             let name = joint.name(id);
             let stand_in = stand_ins.get_or_insert_with(|| stand_ins_of(evidence))[id.index()];
             if let Some(stand_in) = stand_in.filter(|_| known.is_none()) {
-                let stand_in = tell(evidence.backward.graph, stand_in);
+                let stand_in = describe_node(evidence.backward.graph, stand_in);
                 doubt.get_or_insert_with(|| {
                     format!("backward computes {stand_in} in the place of {}; whether that is the same is not known",
-                        tell(joint, id))
+                        describe_node(joint, id))
                 });
                 continue;
             }
@@ -66,7 +66,7 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} is missing in backward"))
                     .nodes(evidence, [name])
-                    .however(
+                    .contrast(
                         format!("{name} depends on a tangent, and outputs or effects need it"),
                         "backward neither has it nor computes an equal value",
                     ),
@@ -74,7 +74,7 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
         }
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::Undecided(why),
+        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
         None => Checked::Findings(findings),
     }
 }
@@ -114,7 +114,7 @@ fn stand_ins_of(evidence: &PartitionEvidence) -> Vec<Option<NodeId>> {
 }
 
 /// A node and what it calls.
-fn tell(graph: &Graph, id: NodeId) -> String {
+fn describe_node(graph: &Graph, id: NodeId) -> String {
     format!("{} ({})", graph.name(id), graph.target(id))
 }
 
@@ -155,7 +155,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
         let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
         let to_forward = evidence.belongs_to_forward(id);
         let to_backward = (writes && !evidence.belongs_to_forward(id)) || evidence.needs_tangent[id.index()];
-        let (title, then, however) = match (forward, backward) {
+        let (title, expected, observed) = match (forward, backward) {
             (None, None) if is_observable(evidence, id) => {
                 (format!("{name} is lost"), "the joint graph runs it", "neither part does")
             }
@@ -178,8 +178,9 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             _ => continue,
         };
         let target = format!("{name} is {}", joint.target(id));
-        findings
-            .push(evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).however(then, however));
+        findings.push(
+            evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).contrast(expected, observed),
+        );
     }
     let mut unknown = None;
     for (side, part) in evidence.parts() {
@@ -201,7 +202,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
                     .finding(RULE, format!("{part} runs {name}, which the joint graph does not have"))
                     .nodes(evidence, [name])
                     .fact(format!("{name} is {}", side.graph.target(id)))
-                    .however("the parts do what the joint graph does", format!("{name} {what} once more")),
+                    .contrast("the parts do what the joint graph does", format!("{name} {what} once more")),
             );
         }
     }
@@ -225,7 +226,10 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
                     evidence
                         .finding(RULE, format!("{part} runs {b} before {a}"))
                         .nodes(evidence, [b, a])
-                        .however(format!("the joint graph runs {a} first"), format!("{part} runs {b} first")),
+                        .contrast(
+                            format!("the joint graph runs {a} first"),
+                            format!("{part} runs {b} first"),
+                        ),
                 );
             }
         }
@@ -236,12 +240,12 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{} reads another version of its input", misread.reader))
                 .nodes(evidence, misread.names())
-                .however(misread.tell_joint(), misread.tell_composed("forward")),
+                .contrast(misread.describe_joint(), misread.describe_composed("forward")),
         );
     }
     findings.extend(super::draws::strayed_draws(evidence));
     match unknown {
-        Some(why) if findings.is_empty() => Checked::Undecided(why),
+        Some(why) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
         _ => Checked::Findings(findings),
     }
 }
@@ -337,15 +341,15 @@ pub(super) fn random_paired(evidence: &PartitionEvidence) -> Checked {
                 .finding(RULE, format!("{name} is drawn twice"))
                 .nodes(evidence, [name])
                 .fact(format!("{name} is {}, which draws random numbers", joint.target(id)))
-                .however("both parts run it", "nothing makes the second run draw the same numbers"),
+                .contrast("both parts see the same numbers", "nothing makes the second run draw them again"),
         );
     }
     let wrappers = |side: &AnalyzedGraph, kind: Wrapper| -> Vec<NodeId> {
         side.graph.ids().filter(|&id| added_wrapper(joint, side.graph, id) == Some(kind)).collect()
     };
-    let told = |side: &AnalyzedGraph, id: &NodeId, title: &str, then: &str, however: &str| {
+    let told = |side: &AnalyzedGraph, id: &NodeId, title: &str, expected: &str, observed: &str| {
         let name = side.graph.name(*id);
-        evidence.finding(RULE, format!("{name} {title}")).nodes(evidence, [name]).however(then, however)
+        evidence.finding(RULE, format!("{name} {title}")).nodes(evidence, [name]).contrast(expected, observed)
     };
     let (saves, replays) =
         (wrappers(&evidence.forward, Wrapper::Save), wrappers(&evidence.backward, Wrapper::Replay));
@@ -421,7 +425,7 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                     .finding(RULE, format!("{name} draws from the state of another draw"))
                     .nodes(evidence, [name, own])
                     .fact(format!("{name} repeats {own}, from the state {input}"))
-                    .however(
+                    .contrast(
                         format!("it takes the state of {own}"),
                         format!("by its position {input} is {state}"),
                     ),
@@ -437,7 +441,7 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                 .finding(RULE, format!("{second} draws from a generator that another draw uses"))
                 .nodes(evidence, [second])
                 .fact(format!("{input} is given to {first} too"))
-                .however("each draw has a generator of its own", "the second starts where the first ends"),
+                .contrast("each draw has a generator of its own", "the second starts where the first ends"),
         );
     }
     findings
@@ -488,7 +492,8 @@ pub(super) fn no_effect_replay(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("partition/no-effect-replay", format!("{name} runs in both parts"))
                     .nodes(evidence, [name])
-                    .however(format!("{name} has an effect ({})", joint.target(id)), "effects happen once"),
+                    .fact(format!("{name} has an effect ({})", joint.target(id)))
+                    .contrast("effects happen once", "both parts run it"),
             );
         }
     }
@@ -523,7 +528,7 @@ pub(super) fn collective_once(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("comm/collective-once", format!("{name} is sent twice"))
                     .nodes(evidence, [name])
-                    .however("nobody asked to recompute it", "both parts run it"),
+                    .contrast("it runs once, since nobody asked to recompute it", "both parts run it"),
             );
         }
     }
@@ -544,9 +549,9 @@ pub(super) fn no_dead_collective(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding("comm/no-dead-collective", format!("{part} runs {name} for nothing"))
                     .nodes(evidence, [name])
-                    .however(
-                        format!("{part} runs {name}"),
-                        "nothing that it returns or does needs the result",
+                    .contrast(
+                        format!("{part} runs what its results or effects need"),
+                        format!("nothing that it returns or does needs {name}"),
                     ),
             );
         }

@@ -1,6 +1,6 @@
 //! The contract of a replay: the second partition saves what the first one saved, item by item.
 
-use super::super::{Checked, Finding};
+use super::super::{Checked, Code, Finding};
 use super::compose::{item_of, returned_nodes, root_of};
 use super::config::Method;
 use super::evidence::{Earlier, PartitionEvidence, ValueClass, class_of};
@@ -102,7 +102,7 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
         let told = evidence
             .finding(RULE, format!("{name} was saved and is recomputed now"))
             .nodes(evidence, [name, stays]);
-        findings.push(told.however(
+        findings.push(told.contrast(
             "its tag says that the first partition saved it",
             match name == stays {
                 true => "backward computes it again".to_string(),
@@ -123,13 +123,13 @@ pub(super) fn saves_match(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is saved, and no tag asks for it"))
                 .nodes(evidence, [name])
-                .however("no tag says that the first partition saved it", "forward saves it"),
+                .contrast("no tag says that the first partition saved it", "forward saves it"),
         );
     }
     if let Some(earlier) = &evidence.further.earlier {
         match compare_with_earlier(evidence, earlier, &saved) {
             Ok(more) => findings.extend(more),
-            Err(why) if findings.is_empty() => return Checked::Undecided(why),
+            Err(why) if findings.is_empty() => return Checked::undecided(Code::Decomposed, why),
             Err(_) => {}
         }
     }
@@ -229,7 +229,7 @@ fn compare_with_earlier(
                     evidence
                         .finding(RULE, format!("{new} was saved as {name} and is not saved now"))
                         .nodes(evidence, [new])
-                        .however("the first partition saved it", "the second one does not"),
+                        .contrast("the first partition saved it", "the second one does not"),
                 );
             }
         }
@@ -245,7 +245,7 @@ fn compare_with_earlier(
                 evidence
                     .finding(RULE, format!("{name} is saved now and was not"))
                     .nodes(evidence, [name])
-                    .however("the first partition did not save it", "the second one does"),
+                    .contrast("the first partition did not save it", "the second one does"),
             );
         }
         return Ok(findings);
@@ -265,7 +265,7 @@ fn compare_with_earlier(
             let title = format!("{what}: {before} were saved, {now} are saved now");
             let names = second.ids().filter(|id| saved.contains(id) && description(second, *id) == what);
             findings.push(
-                evidence.finding(RULE, title).nodes(evidence, names.map(|id| second.name(id))).however(
+                evidence.finding(RULE, title).nodes(evidence, names.map(|id| second.name(id))).contrast(
                     format!("the first partition saves {before}"),
                     format!("the second saves {now}"),
                 ),
@@ -300,7 +300,7 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             Some(items) => format!("the tag of {} lists the items {items:?}", graph.name(parent)),
             None => format!("the tag of {} means all items", graph.name(parent)),
         };
-        let (title, however) = match (was_saved, is_saved) {
+        let (title, observed) = match (was_saved, is_saved) {
             (true, false) if recomputed && !any_is_to_be_repeated(evidence, id) => {
                 (format!("item {index} was saved and is not: {name}"), "backward computes it again")
             }
@@ -310,7 +310,10 @@ pub(super) fn index_fidelity(evidence: &PartitionEvidence) -> Checked {
             _ => continue,
         };
         findings.push(
-            evidence.finding(RULE, title).nodes(evidence, [name, graph.name(parent)]).however(list, however),
+            evidence
+                .finding(RULE, title)
+                .nodes(evidence, [name, graph.name(parent)])
+                .contrast(list, observed),
         );
     }
     Checked::Findings(findings)
@@ -359,7 +362,7 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding("partition/replay-fixed-point", format!("{name} is {what} in the next round"))
                 .nodes(evidence, [name])
-                .however("a further round repeats the choice", format!("{name} is {what}")),
+                .contrast("a further round repeats the choice", format!("{name} is {what}")),
         );
     }
     Checked::Findings(findings)
@@ -387,7 +390,7 @@ pub(super) fn tag_locality(evidence: &PartitionEvidence) -> Checked {
                             format!("tagging forward changed {name} in {what}"),
                         )
                         .nodes(evidence, [name])
-                        .however(
+                        .contrast(
                             "a tag speaks of the forward graph alone",
                             format!("{what} has other tags now"),
                         ),

@@ -7,7 +7,7 @@ use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
-use crate::rules::AnalyzedGraph;
+use crate::rules::{AnalyzedGraph, Code};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is saved, in bytes of distinct storages.
@@ -206,7 +206,7 @@ pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding("partition/no-dead-saved", format!("{name} is saved for nothing"))
                 .nodes(evidence, [name])
-                .however(format!("{name} is kept for backward"), read),
+                .contrast(format!("{name} is kept for backward"), read),
         );
     }
     Checked::Findings(findings)
@@ -241,7 +241,7 @@ pub(super) fn distinct(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} and {twin} are both saved"))
                     .nodes(evidence, [name, twin])
-                    .however("one of them would do", why),
+                    .contrast("one of them would do", why),
             );
         }
     }
@@ -299,7 +299,9 @@ fn is_computed_instead(evidence: &PartitionEvidence, name: &str) -> bool {
 
 fn unknown_network(evidence: &PartitionEvidence) -> Checked {
     match evidence.config.promises.minimum_cut {
-        true => Checked::Undecided("minimum_cut is promised, and PyTorch's network is not known".into()),
+        true => {
+            Checked::undecided(Code::NoNetwork, "minimum_cut is promised, and PyTorch's network is not known")
+        }
         false => Checked::NotChecked("the network that was cut is not known".into()),
     }
 }
@@ -321,10 +323,10 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
         return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
-        return Checked::Undecided("the network has no finite cut".into());
+        return Checked::undecided(Code::NoNetwork, "the network has no finite cut");
     };
     if let Some(added) = added_to_saved(evidence) {
-        return Checked::Undecided(added);
+        return Checked::undecided(Code::AddedValueSaved, added);
     }
     let saved = saved_values(evidence, &closest);
     let is_taken = |name: &str| {
@@ -343,12 +345,12 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     if without.max_flow(given.source, given.sink).value != Some(0) {
         let title = "what is saved does not separate backward from what cannot be recomputed";
-        findings.push(evidence.finding(RULE, title).however(
+        findings.push(evidence.finding(RULE, title).contrast(
             "a cut leaves no path from the source to the sink",
             "without the saved values a path is left",
         ));
     } else if cost != flow {
-        findings.push(evidence.finding(RULE, format!("the cut costs {cost}, and {flow} would do")).however(
+        findings.push(evidence.finding(RULE, format!("the cut costs {cost}, and {flow} would do")).contrast(
             format!("a flow of {flow} shows that no cut costs less, and one costs that"),
             format!("the saved values weigh {cost}"),
         ));
@@ -363,7 +365,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
         return unknown_network(evidence);
     };
     let Some(closest) = Closest::of(given) else {
-        return Checked::Undecided("the network has no finite cut".into());
+        return Checked::undecided(Code::NoNetwork, "the network has no finite cut");
     };
     let can_be_cut: FxHashSet<&str> = given
         .edges
@@ -379,7 +381,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
                 evidence
                     .finding(RULE, format!("{name} is saved"))
                     .nodes(evidence, [name])
-                    .however("the cut closest to the sink is the choice", "it does not save this value"),
+                    .contrast("the cut closest to the sink is the choice", "it does not save this value"),
             );
         }
     }
@@ -391,7 +393,7 @@ pub(super) fn cut_sink_closest(evidence: &PartitionEvidence) -> Checked {
             evidence
                 .finding(RULE, format!("{name} is not saved"))
                 .nodes(evidence, [name])
-                .however("the cut closest to the sink saves it", "here it is recomputed"),
+                .contrast("the cut closest to the sink saves it", "here it is recomputed"),
         );
     }
     Checked::Findings(findings)
@@ -445,8 +447,8 @@ pub(super) fn budget_respected(evidence: &PartitionEvidence) -> Checked {
         return without_range(evidence, own.map(|(_, bytes)| bytes));
     }
     let overrun = own.and_then(|(budget, bytes)| used.overrun(budget, bytes));
-    let finding = |[title, fact, however]: [String; 3]| {
-        evidence.finding("partition/budget-respected", title).however(fact, however)
+    let finding = |[title, expected, observed]: [String; 3]| {
+        evidence.finding("partition/budget-respected", title).contrast(expected, observed)
     };
     Checked::Findings(used.reversals().into_iter().chain(overrun).map(finding).collect())
 }
@@ -459,21 +461,25 @@ fn without_range(evidence: &PartitionEvidence, bytes: Option<i64>) -> Checked {
     };
     let method = evidence.config.method;
     if method != Method::MinCut {
-        return Checked::Undecided(format!(
-            "budget={budget} is stated, and method={} has no budget",
-            method.name()
-        ));
+        return Checked::undecided(
+            Code::NoBudgetRange,
+            format!("budget={budget} is stated, and method={} has no budget", method.name()),
+        );
     }
     match bytes.zip(evidence.further.budgets.range) {
         // A range of one amount: every budget allows that.
         Some((bytes, (low, high))) if bytes <= low.max(high) => Checked::Findings(Vec::new()),
-        Some((bytes, (low, high))) => Checked::Undecided(format!(
-            "budget={budget} is stated, and is a share of no range: {bytes} bytes are saved, and the reference saves {low} \
+        Some((bytes, (low, high))) => Checked::undecided(
+            Code::NoBudgetRange,
+            format!(
+                "budget={budget} is stated, and is a share of no range: {bytes} bytes are saved, and the reference saves {low} \
              with budget=0 and {high} with budget=1"
-        )),
-        None => Checked::Undecided(format!(
-            "budget={budget} is stated, and what budgets of 0 and 1 save is not known"
-        )),
+            ),
+        ),
+        None => Checked::undecided(
+            Code::NoBudgetRange,
+            format!("budget={budget} is stated, and what budgets of 0 and 1 save is not known"),
+        ),
     }
 }
 

@@ -16,7 +16,7 @@ use super::transcribe::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
-use crate::rules::ValueMethod;
+use crate::rules::{Code, Evaluators, Reason, ValueMethod};
 use crate::semantics::symbolic::{self, Arena, Comparison, Limits, What};
 use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
 use crate::words;
@@ -25,7 +25,7 @@ use crate::words;
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Differences told at most.
-const TOLD: usize = 8;
+const SHOWN: usize = 8;
 
 /// What one evaluator says.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,7 +35,7 @@ pub enum Compared {
     /// What differs: a line for each, with the nodes concerned.
     Different(Vec<(String, Vec<String>)>),
     /// It cannot tell, and why.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 /// What both graphs compute.
@@ -52,29 +52,12 @@ pub struct PartitionValues {
     pub excused: bool,
 }
 
-/// Which ways are asked, beside structure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AskedValues {
-    /// The symbolic evaluator, at full size.
-    pub prove: bool,
-    /// Execution on every rank.
-    pub execute: bool,
-    /// Execution only where the proof cannot tell.
-    pub only_in_doubt: bool,
-    /// Concrete values and provenance, rather than provenance only where concrete values cannot tell.
-    pub both: bool,
-    /// Whether each answer is wanted as it is, so that they can be held against each other.
-    pub agree: bool,
-    /// The most elements that execution may touch, over all ranks.
-    pub element_limit: u64,
-}
-
 impl PartitionValues {
-    /// Asks structure, and the ways that `asked` names.
-    pub fn gather(evidence: &PartitionEvidence, asked: AskedValues) -> PartitionValues {
+    /// Compares by structure, and by these evaluators.
+    pub fn gather(evidence: &PartitionEvidence, evaluators: Evaluators) -> PartitionValues {
         let mut this = PartitionValues { structure: structure(evidence), ..PartitionValues::default() };
         let Ok(composition) = evidence.composition.as_ref() else { return this };
-        if !asked.prove && !asked.execute {
+        if !evaluators.prove && !evaluators.execute {
             return this;
         }
         let (joint, composed);
@@ -86,6 +69,7 @@ impl PartitionValues {
                     (&joint, &composed)
                 }
                 Err(why) => {
+                    let why = Code::DrawInPlace.because(why);
                     this.results.push((ValueMethod::Symbolic, Compared::Unknown(why)));
                     return this;
                 }
@@ -93,17 +77,17 @@ impl PartitionValues {
         };
         let ops = (Ops::of(pair.0), Ops::of(pair.1));
         let mut hazards = Vec::new();
-        if asked.prove {
+        if evaluators.prove {
             let proof;
             (proof, hazards) = prove(pair, (&ops.0, &ops.1));
             this.results.push((ValueMethod::Symbolic, proof));
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
-        if asked.execute && !(asked.only_in_doubt && is_known) {
+        if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
             let open = !matches!(this.proof(), Some(Compared::Equal(_)));
-            let question = Question { open, both: asked.both, agree: asked.agree, reals: false };
-            let (results, clear) = execute(pair, (&ops.0, &ops.1), asked.element_limit, question);
-            this.clear = clear && !asked.agree;
+            let question = Question { open, both: evaluators.both, agree: evaluators.agree, reals: false };
+            let (results, clear) = execute(pair, (&ops.0, &ops.1), evaluators.element_limit, question);
+            this.clear = clear && !evaluators.agree;
             if this.clear {
                 this.excuse_proof(hazards);
             }
@@ -120,7 +104,7 @@ impl PartitionValues {
                 let why = format!("{what}, but the concrete values are equal in all trials");
                 self.excused = true;
                 *result = match hazards.is_empty() {
-                    true => Compared::Unknown(why),
+                    true => Compared::Unknown(Code::ProofAgainstTrials.because(why)),
                     false => Compared::Different(hazards.clone()),
                 };
             }
@@ -164,9 +148,10 @@ impl PartitionValues {
 
 /// Whether every output, and everything written, has equal terms.
 fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
+    let computed_otherwise = |why: String| Some(Compared::Unknown(Code::ComputedOtherwise.because(why)));
     let (joint, composed) = evidence.terms()?;
     if joint.returned.len() != composed.returned.len() {
-        return Some(Compared::Unknown("the numbers of outputs differ".into()));
+        return computed_otherwise("the numbers of outputs differ".into());
     }
     for (index, (a, b)) in joint.returned.iter().zip(&composed.returned).enumerate() {
         let constants = |v: Value, w: Value| match (v, w) {
@@ -174,11 +159,11 @@ fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
             _ => v == w,
         };
         if a.1 != b.1 || a.2 != b.2 || !constants(a.0, b.0) {
-            return Some(Compared::Unknown(format!("output {index} comes about in another way")));
+            return computed_otherwise(format!("output {index} comes about in another way"));
         }
     }
     if joint.written != composed.written {
-        return Some(Compared::Unknown("what is written to inputs comes about in another way".into()));
+        return computed_otherwise("what is written to inputs comes about in another way".into());
     }
     Some(Compared::Equal(format!(
         "equal by structure: {}, {}",
@@ -304,15 +289,15 @@ fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, V
                 (counts.effects, "effect")
             ])
         )),
-        Comparison::Unknown(why) => Compared::Unknown(why),
+        Comparison::Unknown(why) => Compared::Unknown(Code::NotFollowed.because(why)),
         Comparison::Different(differences) => {
             let name = |id: NodeId| pair.1.name(id).to_string();
             let first = differences.first.iter().map(|d| (d.text.clone(), vec![name(d.after)]));
             let certain = differences.all.iter().filter(|difference| difference.certain);
             let tell = |difference: &symbolic::Difference| (difference.text.clone(), Vec::new());
             let is_hazard = |difference: &&symbolic::Difference| matches!(difference.what, What::Hazard(_));
-            hazards = certain.clone().filter(is_hazard).map(tell).take(TOLD).collect();
-            Compared::Different(first.chain(certain.map(tell)).take(TOLD).collect())
+            hazards = certain.clone().filter(is_hazard).map(tell).take(SHOWN).collect();
+            Compared::Different(first.chain(certain.map(tell)).take(SHOWN).collect())
         }
     };
     (compared, hazards)
@@ -325,33 +310,39 @@ fn execute(
     limit: u64,
     question: Question,
 ) -> (Vec<(ValueMethod, Compared)>, bool) {
-    let unknown = |why: String| (vec![(ValueMethod::Concrete, Compared::Unknown(why))], false);
+    let unknown = |why: Reason| (vec![(ValueMethod::Concrete, Compared::Unknown(why))], false);
     let Some(world) = pair.0.world.assume_mesh() else {
-        return unknown("the world has too many ranks".into());
+        return unknown(Code::TooManyRanks.because("the world has too many ranks"));
     };
     let ranks = world.ranks.unwrap_or(1);
     if ranks > MOST_RANKS {
-        return unknown(format!("{ranks} ranks; at most {MOST_RANKS} are executed"));
+        let why = format!("{ranks} ranks; at most {MOST_RANKS} are executed");
+        return unknown(Code::TooManyRanks.because(why));
     }
     let program = |graph, ops| Program::new(graph, ops, &world);
     let (joint, composed) = match (program(pair.0, ops.0), program(pair.1, ops.1)) {
         (Ok(joint), Ok(composed)) => (joint, composed),
-        (Err(failure), _) | (_, Err(failure)) => return unknown(failure.to_string()),
+        (Err(failure), _) | (_, Err(failure)) => {
+            return unknown(Code::from(&failure).because(failure.to_string()));
+        }
     };
     let options = Options { max_elements: limit, ..Options::default() };
     let (before, after) = (std::slice::from_ref(&joint), std::slice::from_ref(&composed));
     let answers = Pair { before, after, world: &world, options: &options }.ask(question);
     let numbers = answer(pair.1, &answers, &answers.numbers);
     let doubt = answers.doubt(place_words).filter(|_| matches!(numbers, Compared::Equal(_)));
-    let mut results = vec![(ValueMethod::Concrete, doubt.map_or(numbers, Compared::Unknown))];
+    let mut results =
+        vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| Compared::Unknown(open.into())))];
     if let Some(runs) = &answers.terms {
         let terms = match answer(pair.1, &answers, runs) {
             Compared::Different(_) if !question.agree && runs.is_ok() => {
-                Compared::Unknown("provenance differs, as it may for equal values".into())
+                let why = "provenance differs, as it may for equal values";
+                Compared::Unknown(Code::ProvenanceDiffers.because(why))
             }
-            Compared::Equal(_) if answers.reserved.is_some() => {
-                Compared::Unknown(answers.reserved.clone().unwrap_or_default())
-            }
+            Compared::Equal(what) => match answers.reserved.clone() {
+                Some(open) => Compared::Unknown(open.into()),
+                None => Compared::Equal(what),
+            },
             terms => terms,
         };
         results.push((ValueMethod::Provenance, terms));
@@ -372,19 +363,21 @@ fn place_words(place: &Place) -> String {
 fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped>) -> Compared {
     let (before, after) = match runs {
         Ok(runs) => runs,
-        Err(Stopped::Before(failure)) => return Compared::Unknown(format!("joint: {failure}")),
+        Err(Stopped::Before(failure)) => {
+            return Compared::Unknown(Code::from(failure).because(format!("joint: {failure}")));
+        }
         Err(Stopped::After(failure)) => return failed(composed, failure),
     };
     let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
     let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
     if let (Some(why), true) = (excused, all.is_empty()) {
-        return Compared::Unknown(why);
+        return Compared::Unknown(why.into());
     }
     if semantics::differ_in_unknown_effects(before, after, &all) {
-        return Compared::Unknown(semantics::UNKNOWN_EFFECTS.to_string());
+        return Compared::Unknown(Code::UnknownEffects.because(semantics::UNKNOWN_EFFECTS));
     }
     for difference in all {
-        if told.len() < TOLD && !told.iter().any(|(place, ..)| *place == difference.place) {
+        if told.len() < SHOWN && !told.iter().any(|(place, ..)| *place == difference.place) {
             let nodes = match &difference.place {
                 Place::Output(path) => {
                     let index = path.last().copied().unwrap_or(0) as usize;
@@ -409,7 +402,9 @@ fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped
 fn failed(graph: &Graph, failure: &Failure) -> Compared {
     let node = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
-            return Compared::Unknown(format!("forward then backward: {failure}"));
+            return Compared::Unknown(
+                Code::from(failure).because(format!("forward then backward: {failure}")),
+            );
         }
         Failure::Raises { node, .. } | Failure::Undefined { node, .. } => Some(*node),
         Failure::Stuck(waiting) => waiting.first().map(|waiting| waiting.node),

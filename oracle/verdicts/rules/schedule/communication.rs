@@ -1,9 +1,10 @@
 //! `comm/*` of one rank: waits, and memory in flight.
 
 use super::super::Checked;
-use super::evidence::{Evidence, Tell};
-use super::order::told_places;
+use super::evidence::{Evidence, Explain};
+use super::order::describe_places;
 use crate::analysis::in_flight::in_flight;
+use crate::rules::Code;
 use std::collections::BTreeSet;
 
 /// Waits stand behind their collectives and before whoever takes the value.
@@ -39,12 +40,12 @@ pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("comm/wait-placement", outcome, title)
                         .with_nodes(evidence, outcome, &[second, first])
-                        .but(
+                        .contrast(
                             format!(
                                 "the value of {} is undefined until it is waited for",
                                 graph.name(call.node)
                             ),
-                            told_places(outcome, first, second, graph),
+                            describe_places(outcome, first, second, graph),
                         ),
                 );
             }
@@ -66,7 +67,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                     let launch = side.collectives.calls[f.launch].node;
                     let key =
                         (side.graph.name(f.node).to_string(), side.graph.name(launch).to_string(), f.what);
-                    (key, f.tell(side.graph, &side.collectives), f.certain)
+                    (key, f.describe(side.graph, &side.collectives), f.certain)
                 })
                 .collect::<Vec<_>>()
         };
@@ -86,7 +87,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 evidence
                     .finding("comm/in-flight-untouched", outcome, told)
                     .with_nodes(evidence, outcome, &nodes)
-                    .but(
+                    .contrast(
                         format!("until {start} is waited for, its memory belongs to it"),
                         format!("before, {node} stood outside the flight of {start}; after, it is inside"),
                     ),
@@ -94,7 +95,7 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
         }
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
         _ => Checked::Findings(findings),
     }
 }

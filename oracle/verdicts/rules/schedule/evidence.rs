@@ -212,13 +212,13 @@ fn same_order(a: &Graph, b: &Graph) -> bool {
 }
 
 /// Filling in a finding.
-pub(super) trait Tell {
+pub(super) trait Explain {
     fn with_nodes(self, evidence: &Evidence, outcome: &Outcome, nodes: &[NodeId]) -> Self;
     fn with_fact(self, fact: impl Into<String>) -> Self;
-    fn but(self, then: impl Into<String>, however: impl Into<String>) -> Self;
+    fn contrast(self, expected: impl Into<String>, observed: impl Into<String>) -> Self;
 }
 
-impl Tell for Finding {
+impl Explain for Finding {
     fn with_nodes(mut self, evidence: &Evidence, outcome: &Outcome, nodes: &[NodeId]) -> Finding {
         self.nodes.extend(nodes.iter().map(|&node| evidence.mention(outcome, node)));
         self
@@ -229,8 +229,8 @@ impl Tell for Finding {
         self
     }
 
-    fn but(mut self, then: impl Into<String>, however: impl Into<String>) -> Finding {
-        (self.then, self.however) = (Some(then.into()), Some(however.into()));
+    fn contrast(mut self, expected: impl Into<String>, observed: impl Into<String>) -> Finding {
+        (self.expected, self.observed) = (Some(expected.into()), Some(observed.into()));
         self
     }
 }

@@ -1,7 +1,7 @@
 //! `schedule/group-contiguous-convex`.
 
 use super::super::Checked;
-use super::evidence::{Evidence, Tell};
+use super::evidence::{Evidence, Explain};
 use crate::graph::NodeId;
 
 /// Groups stand together, and could.
@@ -52,7 +52,7 @@ pub(super) fn contiguous_and_convex(evidence: &Evidence) -> Checked {
                     )
                     .with_nodes(evidence, outcome, &nodes)
                     .with_fact(why)
-                    .but(
+                    .contrast(
                         "the members of a group stand together",
                         format!("{a} is at #{} and {b} at #{}", gap[0].0, gap[1].0),
                     ),

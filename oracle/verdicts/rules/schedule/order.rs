@@ -2,11 +2,12 @@
 
 use super::super::Checked;
 use super::super::correspondence::Calls;
-use super::evidence::{Evidence, Outcome, Tell};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
 use crate::analysis::{Origin, StorageIndex};
 use crate::graph::{Graph, NodeId, Op};
+use crate::rules::Code;
 use std::collections::BTreeMap;
 
 /// The same nodes.
@@ -14,13 +15,13 @@ pub(super) fn permutation(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
         let (before, after) = (evidence.before(outcome).graph, outcome.after.graph);
-        let mut report = |title: String, node: Option<NodeId>, however: String| {
+        let mut report = |title: String, node: Option<NodeId>, observed: String| {
             let finding = evidence.finding("order/permutation", outcome, title);
             let nodes: Vec<NodeId> = node.into_iter().collect();
             findings.push(
                 finding
                     .with_nodes(evidence, outcome, &nodes)
-                    .but("a scheduler changes positions only", however),
+                    .contrast("a scheduler changes positions only", observed),
             );
         };
         let mut count: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -72,8 +73,11 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("order/producer-before-reader", outcome, title)
                         .with_nodes(evidence, outcome, &[id, input])
-                        .with_fact(Origin::Data.tell(before.graph, input, id))
-                        .but(format!("{a} comes first"), told_places(outcome, input, id, before.graph)),
+                        .with_fact(Origin::Data.describe(before.graph, input, id))
+                        .contrast(
+                            format!("{a} comes first"),
+                            describe_places(outcome, input, id, before.graph),
+                        ),
                 );
             }
         }
@@ -87,7 +91,10 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
                     .finding("order/producer-before-reader", outcome, format!("{b} is taken before {a}"))
                     .with_nodes(evidence, outcome, &[second, first])
                     .with_fact("the caller hands inputs over by position")
-                    .but(format!("{a} stays before {b}"), told_places(outcome, first, second, before.graph)),
+                    .contrast(
+                        format!("{a} stays before {b}"),
+                        describe_places(outcome, first, second, before.graph),
+                    ),
             );
         }
         let after = &outcome.after;
@@ -99,7 +106,7 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
             let nodes: Vec<NodeId> = node.into_iter().collect();
             findings.push(
                 evidence
-                    .finding("order/producer-before-reader", outcome, violation.tell(after.graph))
+                    .finding("order/producer-before-reader", outcome, violation.describe(after.graph))
                     .with_nodes(evidence, outcome, &nodes),
             );
         }
@@ -115,7 +122,7 @@ fn is_communication(evidence: &Evidence, outcome: &Outcome, node: NodeId) -> boo
 }
 
 /// Where two nodes stand after.
-pub(super) fn told_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
+pub(super) fn describe_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
     let place =
         |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
     format!(
@@ -139,7 +146,7 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                 if origin == Origin::Data || !outcome.is_reversed(first, after) {
                     continue;
                 }
-                let reason = origin.tell(graph, first, after);
+                let reason = origin.describe(graph, first, after);
                 if !origin.certain() {
                     doubts.push(format!("{reason}; after, their order is reversed"));
                     continue;
@@ -150,7 +157,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                         .finding("order/keep-ordering-edges", outcome, format!("{b} now runs before {a}"))
                         .with_nodes(evidence, outcome, &[after, first])
                         .with_fact(reason)
-                        .but(format!("{a} stays before {b}"), told_places(outcome, first, after, graph)),
+                        .contrast(
+                            format!("{a} stays before {b}"),
+                            describe_places(outcome, first, after, graph),
+                        ),
                 );
             }
         }
@@ -175,12 +185,15 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
                         format!("the ordering edge from {a} to {b} is lost"),
                     )
                     .with_nodes(evidence, outcome, &[edge.before, edge.after])
-                    .but("the graph after has it too", "it has not: the next sort may put them in any order"),
+                    .contrast(
+                        "the graph after has it too",
+                        "it has not: the next sort may put them in any order",
+                    ),
             );
         }
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
         _ => Checked::Findings(findings),
     }
 }
@@ -234,7 +247,10 @@ pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
                 evidence
                     .finding("order/mutation-sequence", outcome, title)
                     .with_nodes(evidence, outcome, &nodes)
-                    .but(format!("before, {}", tell(was.get(at))), format!("after, {}", tell(is.get(at)))),
+                    .contrast(
+                        format!("before, {}", tell(was.get(at))),
+                        format!("after, {}", tell(is.get(at))),
+                    ),
             );
         }
     }

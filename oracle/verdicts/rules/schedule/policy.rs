@@ -1,7 +1,7 @@
 //! Budgets and limits.
 
-use super::super::{AnalyzedGraph, Checked};
-use super::evidence::{Evidence, Outcome, Tell};
+use super::super::{AnalyzedGraph, Checked, Code};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::CollectiveCall;
 use crate::graph::{NodeId, Op};
 use crate::ops::{Collective, Kind, Move};
@@ -31,7 +31,7 @@ pub(super) fn in_flight_limit(evidence: &Evidence) -> Checked {
                     evidence
                         .finding("comm/in-flight-limit", outcome, title)
                         .with_nodes(evidence, outcome, &nodes)
-                        .but(
+                        .contrast(
                             format!("at most {limit} of kind {} are in flight", kind.name()),
                             format!("{} {have} not been waited for", others.join(", ")),
                         ),
@@ -161,14 +161,14 @@ pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
                     before.bytes,
                     name(&was, before.step)
                 ))
-                .but(
+                .contrast(
                     format!("at most {:.1} % more are promised", budget * 100.0),
                     format!("after, it is {} bytes, at {}", after.bytes, name(&is, after.step)),
                 ),
         );
     }
     match doubt.filter(|_| findings.is_empty()) {
-        Some(doubt) => Checked::Undecided(doubt),
+        Some(doubt) => Checked::undecided(Code::SizeNotKnown, doubt),
         None => Checked::Findings(findings),
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
     };
     let Some((_, before, after)) = evidence.reports().first() else { return Checked::Findings(Vec::new()) };
     if before.finishes() != Some(true) || after.finishes() != Some(true) {
-        return Checked::Undecided("exposed time is known of programs that finish only".into());
+        return Checked::undecided(Code::DoesNotFinish, "exposed time is known of programs that finish only");
     }
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
     let (was, is) = (seconds(before.timeline.exposed()), seconds(after.timeline.exposed()));
@@ -208,12 +208,10 @@ pub(super) fn exposed_time(evidence: &Evidence) -> Checked {
             flight.ended as f64 / 1e3,
         ));
     }
-    Checked::Findings(vec![
-        finding.but(
-            format!("at most {:.1} us are promised", limit * 1e6),
-            format!("they are {:.1} us", is * 1e6),
-        ),
-    ])
+    Checked::Findings(vec![finding.contrast(
+        format!("at most {:.1} us are promised", limit * 1e6),
+        format!("they are {:.1} us", is * 1e6),
+    )])
 }
 
 /// All-gathers that are exposed, one by one.
@@ -223,7 +221,7 @@ pub(super) fn no_exposed_gather(evidence: &Evidence) -> Checked {
     };
     let Some((_, _, after)) = evidence.reports().first() else { return Checked::Findings(Vec::new()) };
     if after.finishes() != Some(true) {
-        return Checked::Undecided("exposed time is known of programs that finish only".into());
+        return Checked::undecided(Code::DoesNotFinish, "exposed time is known of programs that finish only");
     }
     let mut findings = Vec::new();
     for outcome in &evidence.outcomes {
@@ -240,7 +238,7 @@ pub(super) fn no_exposed_gather(evidence: &Evidence) -> Checked {
             let hidden = flight.hiding().map_or(0, |hiding| hiding.end - hiding.start) as f64 / 1e3;
             let title = format!("{} is exposed for {microseconds:.1} us", flight.name);
             findings.push(
-                evidence.finding("comm/no-exposed-gather", outcome, title).with_nodes(evidence, outcome, &[node]).but(
+                evidence.finding("comm/no-exposed-gather", outcome, title).with_nodes(evidence, outcome, &[node]).contrast(
                     format!("at most {:.1} us are promised", budget * 1e6),
                     format!("from its launch to its wait the rank has {hidden:.1} us of other work to hide it behind"),
                 ),
@@ -273,7 +271,7 @@ pub(super) fn displacement(evidence: &Evidence) -> Checked {
             continue;
         }
         let title = format!("{moved} of {n} nodes are taken out of their order");
-        findings.push(evidence.finding("schedule/displacement", outcome, title).but(
+        findings.push(evidence.finding("schedule/displacement", outcome, title).contrast(
             format!("at most {:.1} % are promised", budget * 100.0),
             format!("it takes {:.1} %", moved as f64 / n as f64 * 100.0),
         ));
@@ -346,7 +344,7 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
                 )
                 .with_nodes(evidence, outcome, &[wait, next])
                 .with_fact(format!("{:.1} us of {} are not hidden", is * 1e6, graph.name(start)))
-                .but(
+                .contrast(
                     format!(
                         "{c} needs nothing of {w} and takes {:.1} us, and the peak stays within its budget",
                         seconds[next.index()] * 1e6
@@ -362,7 +360,10 @@ pub(super) fn progress(evidence: &Evidence) -> Checked {
 pub(super) fn position_equal_reference(evidence: &Evidence) -> Checked {
     if evidence.expected_orders.is_empty() {
         return match evidence.promises.exact {
-            true => Checked::Undecided("the reference's order is promised, and the reference refuses".into()),
+            true => Checked::undecided(
+                Code::ReferenceRefuses,
+                "the reference's order is promised, and the reference refuses",
+            ),
             false => Checked::NotChecked("the exact order was not asked for".into()),
         };
     }

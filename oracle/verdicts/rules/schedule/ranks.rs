@@ -1,7 +1,7 @@
 //! What ranks do to each other, and what they must decide alike.
 
-use super::super::{Checked, Finding};
-use super::evidence::{Evidence, Outcome, Tell};
+use super::super::{Checked, Code, Finding};
+use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
 use crate::simulate::{Mismatch, Options, Report, Streams};
@@ -34,7 +34,7 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
         let of_one_graph = |m: &Mismatch| m.elsewhere.is_some() && graph_of(m.ranks.0) == graph_of(m.ranks.1);
         for mismatch in after.mismatches.iter().filter(|m| !before.mismatches.contains(m) && !of_one_graph(m))
         {
-            findings.push(told_mismatch(evidence, mismatch));
+            findings.push(mismatch_finding(evidence, mismatch));
         }
     }
     let mut first: Vec<Option<(&Outcome, Vec<(String, Vec<NodeId>)>)>> =
@@ -74,14 +74,14 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
                 )
                 .with_nodes(evidence, outcome, &[a, b])
                 .with_fact(format!("launch {at} on process group {name} (the first is 0)"))
-                .but(
+                .contrast(
                     format!("rank {p} launches {}", graph.name(a)),
                     format!("rank {q} launches {}: the two are taken for one collective", graph.name(b)),
                 ),
         );
     }
     match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::Undecided(doubt.clone()),
+        (true, Some(doubt)) => Checked::undecided(Code::OneRankSeen, doubt),
         _ => Checked::Findings(findings),
     }
 }
@@ -100,9 +100,9 @@ fn of_rank<'e, 'a>(evidence: &'e Evidence<'a>, rank: u32) -> Option<&'e Outcome<
     evidence.outcomes.iter().find(owns).or(evidence.outcomes.first())
 }
 
-fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
+fn mismatch_finding(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     let told = mismatch.to_string();
-    let (then, however) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
+    let (expected, observed) = told.split_once(", however ").unwrap_or((&told, "they do not meet"));
     let (a, b) = mismatch.ranks;
     let title = format!("ranks {a} and {b} disagree on group {}", mismatch.group);
     let Some(outcome) = of_rank(evidence, a) else {
@@ -114,7 +114,7 @@ fn told_mismatch(evidence: &Evidence, mismatch: &Mismatch) -> Finding {
     evidence
         .finding("comm/collective-order-aligned", outcome, title)
         .with_nodes(evidence, outcome, &nodes)
-        .but(then, however)
+        .contrast(expected, observed)
 }
 
 fn blank(rule: &'static str, title: String) -> Finding {
@@ -151,17 +151,17 @@ fn finish(evidence: &Evidence, rule: &'static str, wanted: &dyn Fn(&Options) -> 
         if !findings.is_empty() {
             continue;
         }
-        findings.push(told_deadlock(evidence, rule, options, after, deadlock));
+        findings.push(deadlock_finding(evidence, rule, options, after, deadlock));
     }
     match (findings.is_empty(), undecided, skipped) {
         (false, _, _) => Checked::Findings(findings),
-        (true, Some(why), _) => Checked::Undecided(why),
+        (true, Some(why), _) => Checked::undecided(Code::NotModelled, why),
         (true, None, Some(why)) => Checked::NotChecked(why),
         (true, None, None) => Checked::Findings(findings),
     }
 }
 
-fn told_deadlock(
+fn deadlock_finding(
     evidence: &Evidence,
     rule: &'static str,
     options: &Options,
@@ -201,8 +201,8 @@ fn told_deadlock(
             }
         }
     }
-    let however = if deadlock.chain.len() == 2 { "neither can go on" } else { "none can go on" };
-    finding.but("each goes on when the next one does", however)
+    let observed = if deadlock.chain.len() == 2 { "neither can go on" } else { "none can go on" };
+    finding.contrast("each goes on when the next one does", observed)
 }
 
 /// Again and under other names the same.
@@ -215,7 +215,7 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
     let findings = evidence.again.iter().filter_map(|(how, names)| {
         let at = first_difference(graph, names)?;
         let title = format!("{how}, the order is another");
-        Some(told_order(
+        Some(order_finding(
             evidence,
             outcome,
             "schedule/deterministic",
@@ -247,7 +247,7 @@ pub(super) fn rank_noise(evidence: &Evidence) -> Checked {
                 .finding("schedule/rank-noise", outcome, title)
                 .with_nodes(evidence, outcome, &nodes)
                 .with_fact(format!("launch {at} over all process groups (the first is 0)"))
-                .but(
+                .contrast(
                     format!("the first rank launches {}", name(expected)),
                     format!("rank {rank} launches {}", name(found)),
                 ),
@@ -290,10 +290,13 @@ pub(super) fn rank_order(evidence: &Evidence) -> Checked {
         let given = outcome.ranks.len();
         return match evidence.promises.of_given {
             true if given == evidence.world_ranks() as usize => Checked::Findings(Vec::new()),
-            true => Checked::Undecided(format!(
-                "one order of all nodes on all {} ranks is promised, and the outcomes of {given} were given",
-                evidence.world_ranks()
-            )),
+            true => Checked::undecided(
+                Code::RanksNotGiven,
+                format!(
+                    "one order of all nodes on all {} ranks is promised, and the outcomes of {given} were given",
+                    evidence.world_ranks()
+                ),
+            ),
             false => Checked::NotChecked(NOT_RUN_AS_SEVERAL.into()),
         };
     }
@@ -304,7 +307,7 @@ pub(super) fn rank_order(evidence: &Evidence) -> Checked {
         let at = first_difference(graph, names)?;
         let whose = if evidence.promises.of_given { "" } else { ", which estimates otherwise," };
         let title = format!("rank {rank}{whose} decides on another order");
-        Some(told_order(
+        Some(order_finding(
             evidence,
             outcome,
             "schedule/rank-order",
@@ -326,7 +329,7 @@ fn first_difference(graph: &Graph, names: &[String]) -> Option<usize> {
     })
 }
 
-fn told_order(
+fn order_finding(
     evidence: &Evidence,
     outcome: &Outcome,
     rule: &'static str,
@@ -345,7 +348,7 @@ fn told_order(
         .finding(rule, outcome, title)
         .with_nodes(evidence, outcome, &nodes)
         .with_fact(format!("position {at} of the list"))
-        .but(format!("{whose} {expected} stands there"), format!("here it is {found}"))
+        .contrast(format!("{whose} {expected} stands there"), format!("here it is {found}"))
 }
 
 /// The reference's order, where it is asked for.
@@ -366,6 +369,6 @@ pub(super) fn differs_from(
             .finding(rule, outcome, format!("{found} stands where {expected} belongs"))
             .with_nodes(evidence, outcome, &nodes)
             .with_fact(format!("position {at} of the list"))
-            .but(format!("the reference puts {expected} there"), format!("the list has {found}")),
+            .contrast(format!("the reference puts {expected} there"), format!("the list has {found}")),
     )
 }

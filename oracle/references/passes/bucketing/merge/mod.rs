@@ -186,7 +186,7 @@ impl<'a> Merging<'a> {
         let name = |&id: &NodeId| graph.name(id).to_string();
         let bucket = Bucket {
             kind: first.kind,
-            key: chosen.key.tell(graph),
+            key: chosen.key.describe(graph),
             members: starts.iter().map(name).collect(),
             bytes: chosen.bytes,
             collective: name(&merged.start),

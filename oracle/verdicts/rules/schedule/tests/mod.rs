@@ -30,8 +30,8 @@ fn broken(before: &Graph, after: &Graph, promises: Promises) -> Vec<&'static str
 fn told(finding: &Finding) -> Vec<String> {
     let mut lines = vec![finding.title.clone()];
     lines.extend(finding.facts.clone());
-    lines.extend(finding.then.clone());
-    lines.extend(finding.however.clone());
+    lines.extend(finding.expected.clone());
+    lines.extend(finding.observed.clone());
     lines
 }
 
@@ -114,10 +114,9 @@ fn each_kind_of_order_has_its_rule() {
         statuses.into_iter().find(|(id, _)| *id == "comm/collective-order-aligned").map(|(_, status)| status);
     assert_eq!(
         status,
-        Some(RuleStatus::Undecided(
+        Some(RuleStatus::Undecided(crate::rules::Code::OneRankSeen.because(
             "launch 0 on dp was g and is h; from one rank it cannot be seen whether all ranks decide so"
-                .into()
-        ))
+        )))
     );
 }
 

@@ -2,13 +2,13 @@
 
 /// Things in the order in which they came, by what makes them alike. There are few kinds.
 #[derive(Debug)]
-pub(super) struct Alike<K, T> {
+pub(super) struct ByKind<K, T> {
     kinds: Vec<(K, Vec<T>)>,
 }
 
-impl<K: PartialEq, T> Alike<K, T> {
-    pub fn new() -> Alike<K, T> {
-        Alike { kinds: Vec::new() }
+impl<K: PartialEq, T> ByKind<K, T> {
+    pub fn new() -> ByKind<K, T> {
+        ByKind { kinds: Vec::new() }
     }
 
     pub fn push(&mut self, kind: K, thing: T) {
