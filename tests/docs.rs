@@ -1,5 +1,6 @@
-//! What the documentation lists is what the program has. `GRAPH_ORACLE_BLESS=1 cargo test docs` rewrites it.
+//! What the documentation lists is what the program has. `INSTA_UPDATE=always cargo test docs` rewrites it.
 
+use crate::common::is_blessing;
 use graph_oracle::rules::{Code, PassKind, Severity, statements};
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ fn hold(name: &str, mark: &str, wanted: &str) {
     let (head, rest) = text.split_once(&begin).expect("the beginning of what is written by this test");
     let (_, tail) = rest.split_once(&end).expect("the end of what is written by this test");
     let wanted = format!("{head}{begin}{wanted}{end}{tail}");
-    match std::env::var_os("GRAPH_ORACLE_BLESS").is_some() {
+    match is_blessing() {
         true => std::fs::write(&path, &wanted).unwrap(),
         false => assert!(text == wanted, "{name} is out of date"),
     }

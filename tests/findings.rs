@@ -1,6 +1,7 @@
 //! Findings in other implementations: each is complete, and the table in docs/findings lists them.
-//! `GRAPH_ORACLE_BLESS=1 cargo test findings` rewrites the table.
+//! `INSTA_UPDATE=always cargo test findings` rewrites the table.
 
+use crate::common::is_blessing;
 use graph_oracle::campaign::KnownList;
 use graph_oracle::format::text;
 use graph_oracle::rules::{PassKind, statement};
@@ -107,7 +108,7 @@ fn the_table_lists_the_findings() {
     let (head, rest) = text.split_once(BEGIN).expect("the beginning of the table");
     let (_, tail) = rest.split_once(END).expect("the end of the table");
     let wanted = format!("{head}{BEGIN}{}{END}{tail}", table(&findings));
-    if std::env::var_os("GRAPH_ORACLE_BLESS").is_some() {
+    if is_blessing() {
         std::fs::write(&path, &wanted).unwrap();
         return;
     }

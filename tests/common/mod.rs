@@ -9,6 +9,11 @@ pub mod scale;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+/// Whether tests write what they compare with: INSTA_UPDATE=always, which snapshots obey too.
+pub fn is_blessing() -> bool {
+    std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always")
+}
+
 /// Runs the program in the project's folder.
 pub fn program(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
