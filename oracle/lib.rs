@@ -71,8 +71,8 @@
 pub mod cli;
 pub mod fuzzing;
 
-pub use harness::{campaign, candidates, edits, files, generate, reduce, stop};
-pub use ir::{analysis, case, expression, format, graph, limits, ops};
+pub use harness::{campaign, candidates, edits, files, generate, reduce, stop, trace};
+pub use ir::{analysis, case, expression, format, graph, limits, ops, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;
 pub use smoke::gpu;

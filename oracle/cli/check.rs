@@ -29,7 +29,7 @@ type Outcomes = Vec<(Option<u32>, Outcome)>;
 pub(super) struct Check {
     /// The pass: rewrite, bucketing, repair, partition, schedule or memory.
     pass: String,
-    /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
+    /// The graph before the pass: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     before: PathBuf,
     /// The graph after it; several where the implementation bakes the rank in, in rank order. Of a partition: FORWARD and
     /// BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the candidate

@@ -3,9 +3,11 @@
 use super::{CouldNotRun, is_stdout, print};
 use crate::candidates::Outcome;
 use crate::case::Case;
+use crate::format::fx;
 use crate::format::json::{self, Document};
+use crate::format::torch_trace;
 use crate::format::{Places, Spot, text};
-use crate::graph::Graph;
+use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use std::io::Write;
@@ -84,7 +86,7 @@ pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun
     CouldNotRun::new(format_args!("{}: {error}", path.display()))
 }
 
-/// Reads a file: gzip or JSON by its first bytes, else a text case.
+/// Reads a file: gzip or JSON by its first bytes, a graph that PyTorch printed by its class, else a text case.
 pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
     let name = path.display();
     let bytes = bytes(path, limits)?;
@@ -95,6 +97,9 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     if !is_gzip && !is_json && !is_named_json {
+        if let Some(printed) = printed(path, &bytes)? {
+            return Ok(Input::Graph(Box::new(printed.graph)));
+        }
         let case =
             text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
         return Ok(Input::Case(Box::new(case)));
@@ -115,6 +120,40 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
             }
         },
     }
+}
+
+/// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else.
+fn printed(path: &Path, bytes: &[u8]) -> Result<Option<fx::Printed>, CouldNotRun> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(None) };
+    if torch_trace::is_trace(text) {
+        let why = "a file of TORCH_TRACE, which holds many graphs: graph-oracle trace judges them";
+        return Err(in_file(path, &why));
+    }
+    if !fx::is_printed(text) {
+        return Ok(None);
+    }
+    let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let known = fx::Known { name, ..fx::Known::default() };
+    let at = |error: &fx::FxError| format!("{}:{}:{}", path.display(), error.line, error.column);
+    let mut read = fx::read(text, &known)
+        .map_err(|error| CouldNotRun::new(format_args!("{}: {}", at(&error), error.message)))?;
+    read.add_groups(&fx::groups_of_runnable(text));
+    Ok(Some(read))
+}
+
+/// The ranks and process groups in a file: exchange JSON of which nothing else is read.
+pub(super) fn world(path: &Path, limits: &Limits) -> Result<World, CouldNotRun> {
+    let text = words(path, limits)?;
+    let mut document: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| in_file(path, &error))?;
+    let Some(object) = document.as_object_mut() else {
+        return Err(in_file(path, &"expected an object with \"world\" and \"groups\""));
+    };
+    object.retain(|key, _| matches!(key.as_str(), "world" | "groups"));
+    object.insert("schema_version".into(), json::GRAPH_ORACLE.into());
+    object.insert("nodes".into(), serde_json::Value::Array(Vec::new()));
+    let document = json::read(document.to_string().as_bytes()).map_err(|error| in_file(path, &error))?;
+    Ok(document.into_graph().map(|graph| graph.world).unwrap_or_default())
 }
 
 /// A graph as exchange JSON.

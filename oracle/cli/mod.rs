@@ -19,6 +19,7 @@ mod smoke;
 mod sweep;
 mod terminal;
 mod timing;
+mod trace;
 mod worker;
 
 use crate::judge::CannotJudge;
@@ -63,6 +64,8 @@ enum Command {
     Simulate(simulate::Simulate),
     /// Replay schedules on a device: values, lifetimes and memory, step by step.
     Smoke(smoke::Smoke),
+    /// Judge every pass whose graphs are in a folder of TORCH_TRACE.
+    Trace(trace::Trace),
     /// Judge the events of an executor: allocations, frees, reads, writes.
     Lifecycle(lifecycle::Lifecycle),
     /// Print a graph as text, JSON, DOT or a picture.
@@ -195,6 +198,7 @@ pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write
         Command::Run(run) => run.run(&limits, out),
         Command::Simulate(show) => show.run(&limits, out),
         Command::Smoke(smoke) => smoke.run(&limits, out),
+        Command::Trace(trace) => trace.run(&limits, out),
         Command::Lifecycle(lifecycle) => lifecycle.run(&limits, out),
         Command::Show(show) => show.run(&limits, out),
         Command::Convert(convert) => convert.run(&limits, out),

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub(super) struct Run {
     /// The pass: rewrite, bucketing, repair, partition or schedule.
     pass: String,
-    /// The graph before the pass: exchange JSON (may be gzip) or a .graph case.
+    /// The graph before the pass: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     before: PathBuf,
     /// Where to write the result: .json, .json.gz or .graph; - for JSON on standard output. Of a partition, the folder
     /// for fw.json and bw.json; of a replay with first=METHOD, for first_fw.json, first_bw.json and the second joint

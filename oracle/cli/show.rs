@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Show {
-    /// The graph: exchange JSON (may be gzip) or a .graph case.
+    /// The graph: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     graph: PathBuf,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
@@ -97,7 +97,7 @@ fn render(graph: &Graph, format: ShowFormat) -> Result<String, CouldNotRun> {
 
 #[derive(Args, Debug)]
 pub(super) struct Convert {
-    /// What to read: exchange JSON (may be gzip) or a .graph case.
+    /// What to read: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     from: PathBuf,
     /// What to write: the ending says how (.json, .json.gz, .graph, .dot, .svg).
     to: PathBuf,

@@ -23,6 +23,7 @@ pub mod reduce;
 #[path = "../../tests/common/scale.rs"]
 mod scale;
 pub mod stop;
+pub mod trace;
 
 use ir::{analysis, case, format, graph, limits, ops};
 use models::{config, memory, semantics, simulate};

@@ -3,13 +3,14 @@
 //! # The idea
 //!
 //! A record is a line, `V1122 20:08:47.934000 8363 torch/x.py:1861] {JSON}`, and maybe a payload: the lines that follow
-//! and begin with a tab. The first key of the JSON says what it is. Lines are looked at once; payloads are copied only
-//! when somebody asks for them. A line of another form is skipped, and so is a record whose JSON cannot be read: the rest
-//! of a damaged file is still worth reading.
+//! and begin with a tab. The first key of the JSON says what it is. Records are read one after the other, from a stream, so
+//! that a file may be of any length; payloads are kept of records that somebody may ask for. A line of another form is
+//! skipped, and so is a record whose JSON cannot be read: the rest of a damaged file is still worth reading.
 //!
 //! Source: `torch/_logging/_internal.py` (`TorchLogsFormatter`, `trace_structured`) of PyTorch 2.15.
 
 use serde_json::{Map, Value};
+use std::io::{self, BufRead};
 
 /// What a record is about: one compilation of one frame.
 ///
@@ -48,18 +49,21 @@ impl std::fmt::Display for CompileId {
 
 /// A record.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Record<'t> {
+pub struct Record {
     /// Its line in the file, from 1.
     pub line: usize,
     /// Its first key: `aot_joint_graph`, `artifact`, `create_symbol`.
     pub kind: String,
     /// All keys.
     pub fields: Map<String, Value>,
-    /// Its payload, as it stands in the file: each line with its tab.
-    raw: Option<&'t str>,
+    /// Its payload, without the tabs. Of records that are of no use to us it is passed over: `None`.
+    pub payload: Option<String>,
 }
 
-impl<'t> Record<'t> {
+/// Kinds whose payloads are passed over: most of a file, and nothing about graphs.
+const PASSED_OVER: [&str; 4] = ["chromium_event", "dump_file", "inductor_output_code", "compilation_metrics"];
+
+impl Record {
     /// The name of an artifact or a dumped graph; else the kind.
     pub fn name(&self) -> &str {
         self.field("name").and_then(Value::as_str).unwrap_or(&self.kind)
@@ -91,105 +95,106 @@ impl<'t> Record<'t> {
         self.fields.get("has_payload").and_then(Value::as_str)
     }
 
-    /// Whether it has a payload.
-    pub fn has_payload(&self) -> bool {
-        self.raw.is_some()
-    }
-
-    /// Its payload, without the tabs.
-    pub fn payload(&self) -> Option<String> {
-        let raw = self.raw?;
-        let mut text = String::with_capacity(raw.len());
-        for line in raw.split_inclusive('\n') {
-            text.push_str(line.strip_prefix('\t').unwrap_or(line));
-        }
-        // The end of its last line is the record's.
-        if text.ends_with('\n') {
-            text.pop();
-        }
-        Some(text)
-    }
-
     /// Whether the payload seems to be a printed graph.
     pub fn is_graph(&self) -> bool {
-        let Some(raw) = self.raw else { return false };
-        let first = raw.lines().next().unwrap_or("");
-        self.kind != "dump_file" && first.starts_with("\tclass ") && first.ends_with("(torch.nn.Module):")
+        let Some(payload) = &self.payload else { return false };
+        let first = payload.lines().next().unwrap_or("");
+        first.starts_with("class ") && first.ends_with("(torch.nn.Module):")
     }
 }
 
 /// The records of a file.
-#[derive(Clone, Debug)]
-pub struct Records<'t> {
-    rest: &'t str,
+#[derive(Debug)]
+pub struct Records<R> {
+    input: R,
+    /// The number of the line that was read last.
     line: usize,
+    /// A line that was read and is not looked at yet.
+    ahead: Option<Vec<u8>>,
     /// Lines that begin like a record and are none.
     pub unreadable: Vec<usize>,
 }
 
-impl<'t> Records<'t> {
-    /// The records of the text of a file.
-    pub fn new(text: &'t str) -> Records<'t> {
-        Records { rest: text, line: 0, unreadable: Vec::new() }
+impl<R: BufRead> Records<R> {
+    /// The records of a file.
+    pub fn new(input: R) -> Records<R> {
+        Records { input, line: 0, ahead: None, unreadable: Vec::new() }
     }
 
-    fn next_line(&mut self) -> Option<&'t str> {
-        if self.rest.is_empty() {
-            return None;
+    /// The next line, with its end; `None` behind the last.
+    fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(line) = self.ahead.take() {
+            self.line += 1;
+            return Ok(Some(line));
         }
-        let (line, rest) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
-            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
-            None => (self.rest, ""),
-        };
-        self.rest = rest;
-        self.line += 1;
-        Some(line)
+        let mut line = Vec::new();
+        let length = self.input.read_until(b'\n', &mut line)?;
+        self.line += usize::from(length > 0);
+        Ok((length > 0).then_some(line))
     }
 
-    /// The payload that comes next.
-    fn payload(&mut self) -> &'t str {
-        let from = self.rest;
-        while self.rest.starts_with('\t') {
-            self.next_line();
+    /// The payload that comes next. An empty one where it is not `wanted`.
+    fn payload(&mut self, wanted: bool) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        while let Some(line) = self.next_line()? {
+            match line.strip_prefix(b"\t") {
+                Some(text) if wanted => bytes.extend_from_slice(text),
+                Some(_) => {}
+                None => {
+                    self.line -= 1;
+                    self.ahead = Some(line);
+                    break;
+                }
+            }
         }
-        &from[..from.len() - self.rest.len()]
+        // The end of its last line is the record's.
+        bytes.pop_if(|&mut byte| byte == b'\n');
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
-}
 
-impl<'t> Iterator for Records<'t> {
-    type Item = Record<'t>;
-
-    fn next(&mut self) -> Option<Record<'t>> {
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read on.
+    pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
-            let line = self.next_line()?;
-            let Some(json) = head(line) else { continue };
+            let Some(line) = self.next_line()? else { return Ok(None) };
+            let Some(json) = head(&line) else { continue };
             let at = self.line;
-            let Ok(Value::Object(fields)) = serde_json::from_str(json) else {
+            let (Ok(Value::Object(fields)), Some(kind)) = (serde_json::from_slice(json), first_key(json))
+            else {
                 self.unreadable.push(at);
                 continue;
             };
-            let Some(kind) = first_key(json) else { continue };
-            let raw = fields.contains_key("has_payload").then(|| self.payload());
-            return Some(Record { line: at, kind, fields, raw });
+            let wanted = !PASSED_OVER.contains(&kind.as_str());
+            let payload = match fields.contains_key("has_payload") {
+                true => Some(self.payload(wanted)?).filter(|_| wanted),
+                false => None,
+            };
+            return Ok(Some(Record { line: at, kind, fields, payload }));
         }
     }
 }
 
+/// Whether a text is that of a TORCH_TRACE file: its first line that is not empty is the head of a record.
+pub fn is_trace(text: &str) -> bool {
+    text.lines().find(|line| !line.is_empty()).is_some_and(|line| head(line.as_bytes()).is_some())
+}
+
 /// The JSON of a line that is the head of a record: `V1122 20:08:47.934000 8363 path:line] {...}`.
-fn head(line: &str) -> Option<&str> {
-    let bytes = line.as_bytes();
-    let is_head = bytes.len() > 6
-        && matches!(bytes[0], b'V' | b'I' | b'W' | b'E' | b'C')
-        && bytes[1..5].iter().all(u8::is_ascii_digit)
-        && bytes[5] == b' ';
-    let at = line.find("] {").filter(|_| is_head)?;
+fn head(line: &[u8]) -> Option<&[u8]> {
+    let is_head = line.len() > 6
+        && matches!(line[0], b'V' | b'I' | b'W' | b'E' | b'C')
+        && line[1..5].iter().all(u8::is_ascii_digit)
+        && line[5] == b' ';
+    let at = memchr::memmem::find(line, b"] {").filter(|_| is_head)?;
     Some(&line[at + 2..])
 }
 
 /// The first key of an object. The map of its fields is sorted.
-fn first_key(json: &str) -> Option<String> {
-    let mut keys = serde_json::Deserializer::from_str(json.get(1..)?).into_iter::<String>();
-    keys.next()?.ok()
+fn first_key(json: &[u8]) -> Option<String> {
+    serde_json::Deserializer::from_slice(json.get(1..)?).into_iter::<String>().next()?.ok()
 }
 
 #[cfg(test)]
@@ -204,19 +209,20 @@ mod tests {
 
     #[test]
     fn records_are_read_with_their_payloads() {
-        let mut records = Records::new(FILE);
-        let joint = records.next().unwrap();
+        let mut records = Records::new(FILE.as_bytes());
+        let mut next = || records.next_record().unwrap();
+        let joint = next().unwrap();
         assert_eq!((joint.line, joint.name(), joint.rank()), (1, "aot_joint_graph", Some(1)));
         assert_eq!((joint.id().to_string(), joint.digest()), ("0/2_1".to_string(), Some("73f4")));
-        assert_eq!(joint.payload().as_deref(), Some("class G(torch.nn.Module):\n\n    b"));
+        assert_eq!(joint.payload.as_deref(), Some("class G(torch.nn.Module):\n\n    b"));
         assert!(joint.is_graph());
-        let symbol = records.next().unwrap();
-        assert_eq!((symbol.kind.as_str(), symbol.payload()), ("create_symbol", None));
+        let symbol = next().unwrap();
+        assert_eq!((symbol.kind.as_str(), symbol.payload.as_deref()), ("create_symbol", None));
         assert_eq!(symbol.field("val").and_then(Value::as_str), Some("4"));
-        let artifact = records.next().unwrap();
+        let artifact = next().unwrap();
         assert_eq!((artifact.line, artifact.name()), (10, "before_a"));
-        assert_eq!(artifact.payload().as_deref(), Some("x"));
-        assert_eq!(records.next(), None);
+        assert_eq!(artifact.payload.as_deref(), Some("x"));
+        assert_eq!(next(), None);
         assert_eq!(records.unreadable, [8]);
     }
 }

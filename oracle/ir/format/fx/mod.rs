@@ -23,12 +23,15 @@ mod module;
 mod python;
 mod results;
 mod symbols;
+#[cfg(test)]
+mod tests;
 
 use crate::analysis::collectives::{Collectives, GroupName};
 use crate::graph::{Graph, Group, Symbol, World};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::words::count;
+use python::{Py, Reader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -54,8 +57,23 @@ pub struct Printed {
     pub graph: Graph,
     /// Descriptors of what it returns, in order; empty where the text has none.
     pub descriptors: Vec<String>,
-    /// What the text does not say, a line each.
+    /// Process groups that it names, and of which nobody says how many ranks they have.
+    pub unknown_groups: Vec<String>,
+    /// What else the text does not say, a line each.
     pub notes: Vec<String>,
+}
+
+impl Printed {
+    /// Adds what is known of process groups of which nothing was known when the text was read.
+    pub fn add_groups(&mut self, known: &[Group]) {
+        self.unknown_groups.retain(|name| match known.iter().find(|group| group.name == *name) {
+            Some(group) => {
+                self.graph.world.groups.push(group.clone());
+                false
+            }
+            None => true,
+        });
+    }
 }
 
 /// What is wrong with a text, and where.
@@ -117,7 +135,8 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
     let results::Completed { mut graph, guessed, unknown } = results::complete(built, known.like.as_ref());
     graph.symbols = symbols_of(&graph, &known.symbols);
     let mut notes = Vec::new();
-    graph.world = world_of(&graph, &known.world, &mut notes);
+    let unknown_groups;
+    (graph.world, unknown_groups) = world_of(&graph, &known.world);
     let names = |nodes: &[crate::graph::NodeId]| -> String {
         let shown: Vec<&str> = nodes.iter().take(3).map(|&id| graph.name(id)).collect();
         let more = if nodes.len() > shown.len() { ", ..." } else { "" };
@@ -135,7 +154,7 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
         notes.push(format!("nothing is known of what {nodes} returns ({})", names(&unknown)));
     }
     let descriptors = class.descriptors.iter().map(|text| (*text).to_string()).collect();
-    Ok(Printed { graph, descriptors, notes })
+    Ok(Printed { graph, descriptors, unknown_groups, notes })
 }
 
 /// The symbols that a graph uses, with what is known of them.
@@ -155,8 +174,9 @@ fn symbols_of(graph: &Graph, known: &[Symbol]) -> Vec<Symbol> {
         .collect()
 }
 
-/// The world of a graph: what is known of it, and the process groups that its collectives name.
-fn world_of(graph: &Graph, known: &World, notes: &mut Vec<String>) -> World {
+/// The world of a graph: what is known of it, and the process groups that its collectives name; and those of which it is
+/// not known how many ranks they have.
+fn world_of(graph: &Graph, known: &World) -> (World, Vec<String>) {
     let ops = Ops::of(graph);
     let mut stated: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     let collectives = Collectives::new(graph, &ops);
@@ -176,14 +196,28 @@ fn world_of(graph: &Graph, known: &World, notes: &mut Vec<String>) -> World {
             let name = name.to_string();
             world.groups.push(Group { name, size, recorded_rank: None, instances: Vec::new() });
         } else {
-            unknown.push(name);
+            unknown.push(name.to_string());
         }
     }
-    if !unknown.is_empty() {
-        notes.push(format!(
-            "how many ranks process group {} has is not in the text: --groups FILE says it",
-            unknown.join(", ")
-        ));
-    }
-    world
+    (world, unknown)
+}
+
+/// The process groups at the end of a `fx_graph_runnable`: `setup_fake_process_groups({'0': {'size': 4, 'rank': 0}})`.
+pub fn groups_of_runnable(text: &str) -> Vec<Group> {
+    const CALL: &str = "setup_fake_process_groups(";
+    // What is imported has the name too.
+    let Some(at) = text.find(&format!("{CALL}{{")) else { return Vec::new() };
+    let Ok(Py::Dict(groups)) = Reader::new(&text[at + CALL.len()..]).expression() else { return Vec::new() };
+    let group = |(name, fields): &(Py<'_>, Py<'_>)| {
+        let (Py::Str(name), Py::Dict(fields)) = (name, fields) else { return None };
+        let field = |key: &str| {
+            fields.iter().find_map(|(name, value)| match (name, value) {
+                (Py::Str(name), Py::Int(n)) if name == key => u32::try_from(*n).ok(),
+                _ => None,
+            })
+        };
+        let (name, size) = (name.clone(), field("size").filter(|&size| size > 0)?);
+        Some(Group { name, size, recorded_rank: field("rank"), instances: Vec::new() })
+    };
+    groups.iter().filter_map(group).collect()
 }

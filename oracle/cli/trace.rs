@@ -1,0 +1,230 @@
+//! `graph-oracle trace`: judge what PyTorch wrote with TORCH_TRACE.
+
+use super::{CouldNotRun, ReportFormat, Status, files, print};
+use crate::candidates::judging;
+use crate::graph::World;
+use crate::judge::{self, Verdict};
+use crate::limits::{Limit, Limits};
+use crate::rules::Reason;
+use crate::trace::{Cost, Options, Outcome, Row, TraceReport, judge_folder};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(super) struct Trace {
+    /// The folder that TORCH_TRACE named, or one file of it (may be gzip).
+    folder: PathBuf,
+    /// Ranks and process groups: exchange JSON with `world` and `groups`.
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// List pairs that the pass did not change, and what is to be said of how each was read.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Trace {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let world = match &self.groups {
+            Some(path) => files::world(path, limits)?,
+            None => World::default(),
+        };
+        let judge = judge::Options { element_limit: limits.get(Limit::Elements), ..judging() };
+        let report = judge_folder(&self.folder, &Options { judge, world })
+            .map_err(|error| files::in_file(&self.folder, &error))?;
+        let text = match self.format {
+            ReportFormat::Text => self.text(&report),
+            ReportFormat::Json => {
+                serde_json::to_string_pretty(&json(&report)).map_err(CouldNotRun::new)? + "\n"
+            }
+        };
+        print(out, &text)?;
+        let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
+        Ok(match () {
+            () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
+            () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
+            () if report.rows.is_empty() => Status::Undecided,
+            () => Status::Sound,
+        })
+    }
+
+    fn text(&self, report: &TraceReport) -> String {
+        let shown: Vec<&Row> =
+            report.rows.iter().filter(|row| self.verbose || row.outcome != Outcome::Unchanged).collect();
+        let mut table = vec![HEAD.map(String::from)];
+        table.extend(shown.iter().map(|row| cells(row)));
+        let mut text = String::new();
+        let width =
+            |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+        for (number, cells) in table.iter().enumerate() {
+            let line: Vec<String> = cells
+                .iter()
+                .enumerate()
+                .map(|(column, cell)| match column < FIRST_NUMBER {
+                    true => format!("{cell:width$}", width = widths[column]),
+                    false => format!("{cell:>width$}", width = widths[column]),
+                })
+                .collect();
+            let _ = writeln!(text, "{}", line.join("  ").trim_end());
+            if let Some(row) = number.checked_sub(1).and_then(|number| shown.get(number)) {
+                self.details(row, &mut text);
+            }
+        }
+        let count = |word: &str| report.rows.iter().filter(|row| verdict(&row.outcome) == word).count();
+        let words = ["sound", "unchanged", "violated", "undecided", "refused", "not judged"];
+        let counts: Vec<String> = words
+            .iter()
+            .map(|word| (count(word), word))
+            .filter(|&(count, _)| count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        let pairs = crate::words::count(report.rows.len(), "pair");
+        let files = crate::words::count(report.files, "file");
+        let _ = writeln!(text, "\n{pairs} in {files}: {}", counts.join(", "));
+        for line in &report.rank_findings {
+            let _ = writeln!(text, "RANKS DIFFER: {line}");
+        }
+        let assumed = assumed(report).map(str::to_string);
+        for note in report.notes.iter().cloned().chain(assumed) {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+
+    /// What is to be said below a row.
+    fn details(&self, row: &Row, text: &mut String) {
+        let place = match row.lines {
+            (before, Some(after)) => format!("{}:{before} and :{after}", row.file),
+            (before, None) => format!("{}:{before}", row.file),
+        };
+        let mut lines = why(row);
+        if self.verbose {
+            lines.extend(row.notes.iter().cloned());
+        }
+        if !lines.is_empty() {
+            lines.insert(0, place);
+        }
+        for line in lines {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+}
+
+/// What verdicts rest on that the texts do not say.
+fn assumed(report: &TraceReport) -> impl Iterator<Item = &'static str> + use<> {
+    let is_judged = report.count(|outcome| matches!(outcome, Outcome::Judged(_))) > 0;
+    let all = [
+        "texts do not say which inputs share memory, nor what constants hold: inputs are taken to be distinct, and \
+         constants of one name to be one",
+        "each rank's graph is judged as one that all ranks run; that ranks launch the same collectives is compared, and \
+         nothing else between them",
+    ];
+    all.into_iter().filter(move |_| is_judged)
+}
+
+/// The columns of the table.
+const HEAD: [&str; 9] =
+    ["pass", "frame", "rank", "verdict", "time", "collectives", "peak MB", "exposed us", "nodes"];
+
+/// The columns before it hold words.
+const FIRST_NUMBER: usize = 4;
+
+/// The verdict in a word.
+fn verdict(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Unchanged => "unchanged",
+        Outcome::NotJudged(_) => "not judged",
+        Outcome::Judged(judgement) => match judgement.verdict {
+            Verdict::Sound => "sound",
+            Verdict::Violated(_) => "violated",
+            Verdict::Refused(_) => "refused",
+            Verdict::Undecided(_) => "undecided",
+        },
+    }
+}
+
+/// Why a pair is not sound, a line each.
+fn why(row: &Row) -> Vec<String> {
+    let reason = |reason: &Reason| format!("{reason}");
+    match &row.outcome {
+        Outcome::Unchanged => Vec::new(),
+        Outcome::NotJudged(why) => vec![why.clone()],
+        Outcome::Judged(judgement) => match &judgement.verdict {
+            Verdict::Sound => Vec::new(),
+            Verdict::Violated(findings) => {
+                findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.title)).collect()
+            }
+            Verdict::Refused(why) => vec![reason(why)],
+            Verdict::Undecided(why) => why.iter().map(reason).collect(),
+        },
+    }
+}
+
+fn cells(row: &Row) -> [String; 9] {
+    let change = |of: &dyn Fn(&Cost) -> Option<String>| match &row.cost {
+        None => String::new(),
+        Some((before, after)) => {
+            let (before, after) = (of(before), of(after));
+            let words = |value: Option<String>| value.unwrap_or_else(|| "?".to_string());
+            match before == after {
+                true => words(before),
+                false => format!("{} > {}", words(before), words(after)),
+            }
+        }
+    };
+    [
+        row.pass.clone(),
+        row.id.to_string(),
+        row.rank.map_or("?".to_string(), |rank| rank.to_string()),
+        verdict(&row.outcome).to_string(),
+        format!("{:.0} ms", row.time.as_secs_f64() * 1e3),
+        change(&|cost| Some(cost.collectives.to_string())),
+        change(&|cost| cost.peak.map(|bytes| format!("{:.2}", bytes as f64 / 1e6))),
+        change(&|cost| cost.exposed.map(|nanoseconds| format!("{:.1}", nanoseconds as f64 / 1e3))),
+        change(&|cost| Some(cost.nodes.to_string())),
+    ]
+}
+
+/// The report for machines (docs/report.md).
+fn json(report: &TraceReport) -> Value {
+    let cost = |cost: &Cost| {
+        json!({
+            "nodes": cost.nodes,
+            "collectives": cost.collectives,
+            "peak_bytes": cost.peak,
+            "exposed_nanoseconds": cost.exposed,
+        })
+    };
+    let rows: Vec<Value> = report
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "pass": row.pass,
+                "id": row.id.to_string(),
+                "rank": row.rank,
+                "file": row.file,
+                "lines": { "before": row.lines.0, "after": row.lines.1 },
+                "verdict": verdict(&row.outcome),
+                "why": why(row),
+                "seconds": row.time.as_secs_f64(),
+                "before": row.cost.as_ref().map(|(before, _)| cost(before)),
+                "after": row.cost.as_ref().map(|(_, after)| cost(after)),
+                "notes": row.notes,
+            })
+        })
+        .collect();
+    json!({
+        "report_version": "graph-oracle-trace/1",
+        "files": report.files,
+        "pairs": rows,
+        "ranks_differ": report.rank_findings,
+        "notes": report.notes.iter().cloned().chain(assumed(report).map(str::to_string)).collect::<Vec<String>>(),
+    })
+}

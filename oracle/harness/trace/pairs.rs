@@ -1,0 +1,421 @@
+//! The graphs of one file, paired.
+//!
+//! # Which graphs are a pair
+//!
+//! - `before_X` and the next `after_X` of the same compilation, whatever X is: TorchTitan's passes, the joint-graph passes;
+//! - `overlap_scheduling_graph_before` and `..._after`, `pre_decomp_comms` and `post_decomp_comms`;
+//! - `before_post_grad_graph` and the `inductor_post_grad_graph` with the same inputs;
+//! - `aot_forward_graph` or `aot_backward_graph` and the `before_post_grad_graph` with the same inputs, and
+//!   `aot_inference_graph` and `before_joint_graph`: between them Inductor changes views into reshapes.
+//!
+//! A graph before without one after means that the pass raised, or that the log ends; it is a row with that reason.
+
+use super::Options;
+use super::row::{Cost, Outcome, Row};
+use crate::analysis::collectives::Collectives;
+use crate::case::PassConfig;
+use crate::graph::{Graph, Group, Op, Symbol, World};
+use crate::judge::candidate::Outcome as PassOutcome;
+use crate::judge::judge_outcomes;
+use crate::ops::Ops;
+use crate::passes::repair::stable_topological_sort;
+use crate::simulate::{Buffers, Estimates, Programs, simulate};
+use ir::format::fx;
+use ir::format::torch_trace::{CompileId, Record, Records};
+use md5::{Digest, Md5};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use std::io::{self, BufRead};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a file came to.
+#[derive(Default)]
+pub(super) struct FileReport {
+    pub(super) rows: Vec<Row>,
+    pub(super) notes: Vec<String>,
+}
+
+impl FileReport {
+    pub(super) fn unreadable(file: &Path, error: &io::Error) -> FileReport {
+        FileReport { rows: Vec::new(), notes: vec![format!("{}: {error}", file.display())] }
+    }
+}
+
+/// A graph that was read.
+#[derive(Clone)]
+struct Shown {
+    line: usize,
+    /// The MD5 of its text.
+    digest: [u8; 16],
+    rank: Option<u32>,
+    graph: Result<Arc<fx::Printed>, String>,
+}
+
+impl Shown {
+    /// The names of its inputs, in order.
+    fn inputs(&self) -> Option<Vec<&str>> {
+        let graph = &self.graph.as_ref().ok()?.graph;
+        let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
+        Some(inputs.map(|id| graph.name(id)).collect())
+    }
+}
+
+/// What is waiting for its partner in one compilation, by what it is waiting as.
+type Waiting = Vec<(String, Shown)>;
+
+/// How a graph is paired.
+enum Part {
+    /// The graph before this pass.
+    Before(String),
+    /// The graph after this pass.
+    After(String),
+    /// Not paired: why not, where somebody might have expected it.
+    Alone(Option<&'static str>),
+}
+
+/// Why graphs of Python operators are not judged.
+const PYTHON: &str = "a graph of Python operators";
+
+fn part(record: &Record) -> Part {
+    let name = record.name();
+    match name {
+        "overlap_scheduling_graph_before" => Part::Before("overlap_scheduling".into()),
+        "overlap_scheduling_graph_after" => Part::After("overlap_scheduling".into()),
+        "pre_decomp_comms" => Part::Before("decomp_comms".into()),
+        "post_decomp_comms" => Part::After("decomp_comms".into()),
+        "before_post_grad_graph" => Part::Before("post_grad".into()),
+        "inductor_post_grad_graph" | "after_post_grad_graph" => Part::After("post_grad".into()),
+        "before_pre_grad_graph"
+        | "after_pre_grad_graph"
+        | "dynamo_output_graph"
+        | "compiled_autograd_graph"
+        | "compiled_autograd_graph_pre_reordering"
+        | "optimize_ddp_split_graph" => Part::Alone(Some(PYTHON)),
+        _ => match (name.strip_prefix("before_"), name.strip_prefix("after_")) {
+            (Some(pass), _) => Part::Before(pass.to_string()),
+            (_, Some(pass)) => Part::After(pass.to_string()),
+            _ => Part::Alone(None),
+        },
+    }
+}
+
+struct FileJudge<'o> {
+    options: &'o Options,
+    file: String,
+    rank: Option<u32>,
+    symbols: FxHashMap<CompileId, Vec<Symbol>>,
+    waiting: FxHashMap<CompileId, Waiting>,
+    /// Graphs of AOTAutograd that what Inductor begins with is compared with.
+    origins: FxHashMap<CompileId, Waiting>,
+    /// What is known of process groups so far.
+    groups: Vec<Group>,
+    report: FileReport,
+    python: usize,
+    cached: usize,
+}
+
+/// Judges the pairs of one file.
+pub(super) fn judge_file<R: BufRead>(
+    path: &Path,
+    mut records: Records<R>,
+    rank: Option<u32>,
+    options: &Options,
+) -> FileReport {
+    let file = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let mut judge = FileJudge {
+        options,
+        file,
+        rank,
+        symbols: FxHashMap::default(),
+        waiting: FxHashMap::default(),
+        origins: FxHashMap::default(),
+        groups: options.world.groups.clone(),
+        report: FileReport::default(),
+        python: 0,
+        cached: 0,
+    };
+    loop {
+        match records.next_record() {
+            Ok(Some(record)) => judge.record(record),
+            Ok(None) => break,
+            Err(error) => {
+                judge.note(format!("cannot be read to its end: {error}"));
+                break;
+            }
+        }
+    }
+    if let [first, ..] = records.unreadable[..] {
+        let count = ir::words::count(records.unreadable.len(), "record");
+        judge.note(format!("{count} cannot be read, the first in line {first}"));
+    }
+    judge.finish()
+}
+
+impl FileJudge<'_> {
+    fn note(&mut self, text: String) {
+        self.report.notes.push(format!("{}: {text}", self.file));
+    }
+
+    fn record(&mut self, record: Record) {
+        match record.kind.as_str() {
+            "create_symbol" | "create_unbacked_symbol" => {
+                let symbol = symbol(&record);
+                self.symbols.entry(record.id()).or_default().extend(symbol);
+            }
+            _ if record.name() == "fx_graph_runnable" => {
+                let text = record.payload.as_deref().unwrap_or("");
+                self.learn(&fx::groups_of_runnable(text));
+            }
+            _ if record.is_graph() => self.graph(&record),
+            _ => {}
+        }
+    }
+
+    /// Keeps what is known of process groups of which nothing was known.
+    fn learn(&mut self, groups: &[Group]) {
+        for group in groups {
+            if !self.groups.iter().any(|known| known.name == group.name) {
+                self.groups.push(group.clone());
+            }
+        }
+    }
+
+    fn graph(&mut self, record: &Record) {
+        let id = record.id();
+        let part = part(record);
+        if let Part::Alone(Some(_)) = part {
+            self.python += 1;
+            return;
+        }
+        let like = match record.name().starts_with("overlap_scheduling") {
+            true => self.waiting_as(&id, "post_grad").and_then(|shown| shown.graph.clone().ok()),
+            false => None,
+        };
+        let shown = self.shown(record, like.as_deref());
+        if let Ok(printed) = &shown.graph {
+            self.learn(&printed.graph.world.groups);
+        }
+        let mut origins = Vec::new();
+        match record.name() {
+            "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph" => {
+                self.origins.entry(id.clone()).or_default().push((record.name().to_string(), shown.clone()));
+            }
+            "before_post_grad_graph" => origins.extend(["aot_forward_graph", "aot_backward_graph"]),
+            "before_joint_graph" => origins.push("aot_inference_graph"),
+            _ => {}
+        }
+        if let Some((name, origin)) = self.origin(&id, &origins, &shown) {
+            self.pair(&format!("{name} to {}", record.name()), &id, &origin, &shown);
+        }
+        match part {
+            Part::Before(pass) => self.waiting.entry(id).or_default().push((pass, shown)),
+            Part::After(pass) => match self.partner(&id, &pass, &shown) {
+                Some(before) => self.pair(&pass, &id, &before, &shown),
+                None if pass == "post_grad" => self.cached += 1,
+                None => self.alone(&pass, &id, &shown, "there is no graph before it"),
+            },
+            Part::Alone(_) => {}
+        }
+    }
+
+    /// The last graph that waits as `pass`.
+    fn waiting_as(&self, id: &CompileId, pass: &str) -> Option<&Shown> {
+        self.waiting.get(id)?.iter().rev().find(|(waiting, _)| waiting == pass).map(|(_, shown)| shown)
+    }
+
+    /// The graph of AOTAutograd that Inductor begins with: the one with the same inputs.
+    fn origin(&mut self, id: &CompileId, names: &[&str], shown: &Shown) -> Option<(String, Shown)> {
+        let origins = self.origins.get_mut(id)?;
+        let is_it = |(name, origin): &(String, Shown)| {
+            names.contains(&name.as_str()) && origin.inputs().is_some() && origin.inputs() == shown.inputs()
+        };
+        origins.iter().position(is_it).map(|at| origins.remove(at))
+    }
+
+    /// The graph before, which no longer waits.
+    fn partner(&mut self, id: &CompileId, pass: &str, after: &Shown) -> Option<Shown> {
+        let waiting = self.waiting.get_mut(id)?;
+        let of_pass = |(waiting, _): &(String, Shown)| waiting == pass;
+        // Forward and backward of one compilation wait at the same time: inputs tell them apart.
+        let inputs = after.inputs();
+        let same = waiting.iter().position(|entry| of_pass(entry) && entry.1.inputs() == inputs);
+        let at = same.or_else(|| waiting.iter().position(of_pass).filter(|_| pass != "post_grad"))?;
+        Some(waiting.remove(at).1)
+    }
+
+    fn shown(&self, record: &Record, like: Option<&fx::Printed>) -> Shown {
+        let known = fx::Known {
+            name: record.name().to_string(),
+            kind: String::new(),
+            symbols: self.symbols.get(&record.id()).cloned().unwrap_or_default(),
+            world: World { ranks: self.options.world.ranks, groups: self.groups.clone() },
+            like: like.map(|printed| printed.graph.clone()),
+        };
+        let text = record.payload.as_deref().unwrap_or("");
+        let graph = fx::read(text, &known).map(Arc::new).map_err(|error| {
+            let line = record.line + error.line;
+            format!("line {line}, column {}: {}", error.column, error.message)
+        });
+        let rank = record.rank().or(self.rank);
+        let digest: [u8; 16] = Md5::digest(text).into();
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        // Lines that were lost, or that another process wrote between them.
+        let graph = match record.digest() {
+            Some(stated) if stated != hex => {
+                Err(format!("line {}: the text is damaged: its MD5 is another", record.line))
+            }
+            _ => graph,
+        };
+        Shown { line: record.line, digest, rank, graph }
+    }
+
+    fn alone(&mut self, pass: &str, id: &CompileId, shown: &Shown, why: &str) {
+        let outcome = Outcome::NotJudged(why.to_string());
+        let row = self.row(pass, id, (shown, None), outcome);
+        self.report.rows.push(row);
+    }
+
+    fn row(&self, pass: &str, id: &CompileId, of: (&Shown, Option<&Shown>), outcome: Outcome) -> Row {
+        Row {
+            pass: pass.to_string(),
+            id: id.clone(),
+            rank: of.0.rank,
+            file: self.file.clone(),
+            lines: (of.0.line, of.1.map(|after| after.line)),
+            outcome,
+            time: Duration::ZERO,
+            cost: None,
+            launches: None,
+            notes: Vec::new(),
+        }
+    }
+
+    fn pair(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
+        let mut row = self.row(pass, id, (before, Some(after)), Outcome::Unchanged);
+        let started = Instant::now();
+        // Groups may have become known since a text was read.
+        let completed = |shown: &Shown| {
+            let mut printed = shown.graph.clone()?;
+            if !printed.unknown_groups.is_empty() {
+                Arc::make_mut(&mut printed).add_groups(&self.groups);
+            }
+            match &printed.unknown_groups[..] {
+                [] => Ok(printed),
+                names => Err(format!(
+                    "how many ranks process group {} has is not in the text: --groups FILE says it",
+                    names.join(", ")
+                )),
+            }
+        };
+        match (&completed(before), &completed(after)) {
+            (Err(why), _) => row.outcome = Outcome::NotJudged(format!("before: {why}")),
+            (_, Err(why)) => row.outcome = Outcome::NotJudged(format!("after: {why}")),
+            (Ok(old), Ok(new)) => {
+                row.notes.extend(old.notes.iter().map(|note| format!("before: {note}")));
+                row.notes.extend(new.notes.iter().map(|note| format!("after: {note}")));
+                row.cost = Some((cost(&old.graph), cost(&new.graph)));
+                row.launches = Some((launches(&old.graph), launches(&new.graph)));
+                if before.digest != after.digest {
+                    row.outcome = self.judged(&old.graph, &new.graph, &mut row.notes);
+                }
+            }
+        }
+        row.time = started.elapsed();
+        self.report.rows.push(row);
+    }
+
+    fn judged(&self, before: &Graph, after: &Graph, notes: &mut Vec<String>) -> Outcome {
+        // Overlap scheduling prints the graph before it is sorted.
+        let sorted = match crate::passes::repair::first_violation(before) {
+            None => None,
+            Some(_) => match stable_topological_sort(before) {
+                Ok(sorted) => {
+                    notes.push(
+                        "before: the text uses nodes before they are defined, and is judged sorted".into(),
+                    );
+                    Some(sorted)
+                }
+                Err(_) => return Outcome::NotJudged("before: nodes depend on one another in a cycle".into()),
+            },
+        };
+        let outcome = PassOutcome { unrepaired: None, repaired: after.clone() };
+        let before = sorted.as_ref().unwrap_or(before);
+        match judge_outcomes(before, &PassConfig::new("rewrite"), &[(None, outcome)], &self.options.judge) {
+            Ok(judgement) => Outcome::Judged(Box::new(judgement)),
+            Err(why) => Outcome::NotJudged(format!("before: {}", why.to_string().replace('\n', "; "))),
+        }
+    }
+
+    fn finish(mut self) -> FileReport {
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut waiting: Vec<(CompileId, Waiting)> = waiting.into_iter().collect();
+        waiting.sort_by(|a, b| a.0.cmp(&b.0));
+        for (id, entries) in waiting {
+            for (pass, shown) in entries {
+                self.alone(
+                    &pass,
+                    &id,
+                    &shown,
+                    "there is no graph after it: the pass raised, or the log ends",
+                );
+            }
+        }
+        if self.python > 0 {
+            let count = ir::words::count(self.python, "graph");
+            self.note(format!("{count} of Python operators not judged"));
+        }
+        if self.cached > 0 {
+            let count = ir::words::count(self.cached, "graph");
+            self.note(format!("{count} from a cache not judged: there is no graph before"));
+        }
+        self.report
+    }
+}
+
+/// `create_symbol {symbol, val, vr}`; of an unbacked one there is no `val`.
+fn symbol(record: &Record) -> Option<Symbol> {
+    let text = |key: &str| record.field(key).and_then(Value::as_str);
+    let range = text("vr").and_then(|range| {
+        let (low, high) = range.strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+        Some((low.trim().to_string(), high.trim().to_string()))
+    });
+    Some(Symbol {
+        name: text("symbol")?.to_string(),
+        hint: text("val").and_then(|value| value.parse().ok()),
+        range: range.unwrap_or_else(|| ("-int_oo".to_string(), "int_oo".to_string())),
+        unbacked: record.kind == "create_unbacked_symbol",
+    })
+}
+
+fn cost(graph: &Graph) -> Cost {
+    let order: Vec<_> = graph.ids().collect();
+    let peak = Buffers::of(graph).peak_of_order(&order).bytes;
+    let programs = Programs::spmd(graph, &Estimates::default());
+    let report = simulate(&programs, crate::simulate::Options::default());
+    let finishes = report.finishes() == Some(true);
+    let exposed = report.timeline.tracks.iter().map(|track| track.exposed()).max().unwrap_or(0);
+    let collectives = Collectives::new(graph, &Ops::of(graph)).calls.len();
+    Cost { nodes: graph.len(), collectives, peak: Some(peak), exposed: finishes.then_some(exposed) }
+}
+
+/// What a graph launches, in order: the operator, the reduction, the size of the group, what is sent.
+fn launches(graph: &Graph) -> Vec<String> {
+    let ops = Ops::of(graph);
+    let collectives = Collectives::new(graph, &ops);
+    let words = collectives.calls.iter().map(|call| {
+        let sent: Vec<String> = call
+            .inputs
+            .iter()
+            .map(|&input| match graph.tensor_of(input).map(|tensor| (tensor.dtype, graph.numel(tensor))) {
+                Some((dtype, Some(numel))) => format!("{numel} {}", dtype.short()),
+                _ => "?".to_string(),
+            })
+            .collect();
+        let size = call.group_size.map_or(String::new(), |size| format!(" over {size} ranks"));
+        let reduction = call.reduce_op.map_or(String::new(), |op| format!(" {op}"));
+        format!("{}{reduction}{size} of {}", call.kind.name(), sent.join(" + "))
+    });
+    words.collect()
+}

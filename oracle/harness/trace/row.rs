@@ -1,0 +1,54 @@
+//! One row of the report: a pass on one graph of one rank, and what became of it.
+
+use crate::judge::Judgement;
+use ir::format::torch_trace::CompileId;
+use std::time::Duration;
+
+/// What became of a pair.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// The pass changed nothing: both texts are the same.
+    Unchanged,
+    /// It was judged.
+    Judged(Box<Judgement>),
+    /// It was not judged; why.
+    NotJudged(String),
+}
+
+/// Figures of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Nodes.
+    pub nodes: usize,
+    /// Launches of collectives.
+    pub collectives: usize,
+    /// The most bytes that live at one time, without those of the caller; `None` where sizes are not known.
+    pub peak: Option<i64>,
+    /// Nanoseconds of communication that no computation hides, by the default estimates; `None` where that is not known.
+    pub exposed: Option<u64>,
+}
+
+/// A row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The pass.
+    pub pass: String,
+    /// The compilation.
+    pub id: CompileId,
+    /// The rank; `None` where nobody knows.
+    pub rank: Option<u32>,
+    /// The name of the file.
+    pub file: String,
+    /// The lines at which the records of both graphs begin.
+    pub lines: (usize, Option<usize>),
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How long judging took.
+    pub time: Duration,
+    /// Figures before and after.
+    pub cost: Option<(Cost, Cost)>,
+    /// The launches of the graph before and of the one after, in order, in words.
+    pub launches: Option<(Vec<String>, Vec<String>)>,
+    /// What is to be said of how the texts were read.
+    pub notes: Vec<String>,
+}
