@@ -3,7 +3,7 @@
 //! # The idea
 //!
 //! Each process wrote one file (`ir::format::torch_trace`). A file is read as a stream, files at the same time; a graph is
-//! kept until its partner has been read ([`pairs`]), and the pair is judged as a rewrite, since a pass of any name must
+//! kept until its partner has been read (`pairs`), and the pair is judged as a rewrite, since a pass of any name must
 //! mean what it was given. What cannot be judged is a row too, with its reason: nothing is left out silently. In the end
 //! the ranks are compared: for one pass of one compilation they must launch the same collectives in one order.
 //!
