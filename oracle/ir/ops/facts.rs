@@ -8,7 +8,7 @@
 //! the other fields of the facts complete it. Their format is `ops[target]` of fxjson/1.
 
 use super::schema::{Param, Schema};
-use super::{Collective, Kind, OpInfo, Random, by_target};
+use super::{Collective, Kind, OpInfo, Random, by_target, schemas};
 use crate::graph::Graph;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -56,11 +56,20 @@ impl<'a> FactsOf<'a> {
         FactsOf(graph.facts.iter().map(|(target, text)| (target.as_str(), text.as_str())).collect())
     }
 
-    /// What the facts say about `target`: unknown where there are none, or none that can be read.
+    /// What the facts say about `target`, else PyTorch's own schema of it: unknown where there is neither.
     pub(super) fn info(&self, target: &str) -> OpInfo {
         let facts = self.0.get(target).and_then(|text| serde_json::from_str::<Facts>(text).ok());
-        facts.and_then(|facts| facts.info(target)).unwrap_or_else(|| OpInfo::unknown(target))
+        facts
+            .and_then(|facts| facts.info(target))
+            .or_else(|| schemas::by_target(target))
+            .unwrap_or_else(|| OpInfo::unknown(target))
     }
+}
+
+/// What follows from a schema, and from whether the operator draws random numbers.
+pub(super) fn info_of_schema(target: &str, schema: &str, draws: bool) -> Option<OpInfo> {
+    let tags = if draws { vec!["nondeterministic_seeded".to_string()] } else { Vec::new() };
+    Facts { schema: Some(schema.to_string()), tags, ..Facts::default() }.info(target)
 }
 
 impl Facts {

@@ -14,6 +14,7 @@
 mod facts;
 mod kind;
 mod schema;
+mod schemas;
 pub mod shape;
 mod spelling;
 mod table;
