@@ -66,6 +66,8 @@ enum Command {
     Smoke(smoke::Smoke),
     /// Judge every pass whose graphs are in a folder of TORCH_TRACE.
     Trace(trace::Trace),
+    /// The same of a folder that still grows: a row as soon as a pass has written its graphs.
+    Watch(trace::Watch),
     /// Judge the events of an executor: allocations, frees, reads, writes.
     Lifecycle(lifecycle::Lifecycle),
     /// Print a graph as text, JSON, DOT or a picture.
@@ -199,6 +201,7 @@ pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write
         Command::Simulate(show) => show.run(&limits, out),
         Command::Smoke(smoke) => smoke.run(&limits, out),
         Command::Trace(trace) => trace.run(&limits, out),
+        Command::Watch(watch) => watch.run(&limits, out),
         Command::Lifecycle(lifecycle) => lifecycle.run(&limits, out),
         Command::Show(show) => show.run(&limits, out),
         Command::Convert(convert) => convert.run(&limits, out),

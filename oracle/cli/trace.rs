@@ -1,28 +1,71 @@
-//! `graph-oracle trace`: judge what PyTorch wrote with TORCH_TRACE.
+//! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE, or is still writing.
 
-use super::{CouldNotRun, ReportFormat, Status, files, print};
+use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
 use crate::candidates::judging;
 use crate::graph::World;
 use crate::judge::{self, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::rules::Reason;
-use crate::trace::{Cost, Options, Outcome, Row, TraceReport, judge_folder};
+use crate::trace::{Cost, Follow, Options, Outcome, Row, TraceReport, judge_folder, watch_folder};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct Trace {
     /// The folder that TORCH_TRACE named, or one file of it (may be gzip).
     folder: PathBuf,
-    /// Ranks and process groups: exchange JSON with `world` and `groups`.
-    #[arg(long, value_name = "FILE")]
-    groups: Option<PathBuf>,
+    #[command(flatten)]
+    known: Known,
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    #[command(flatten)]
+    listing: Listing,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Watch {
+    /// The folder that TORCH_TRACE names, or one file of it.
+    folder: PathBuf,
+    #[command(flatten)]
+    known: Known,
+    /// Seconds between two looks at the folder.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    every: f64,
+    /// Ends when nothing was written for so many seconds; else Ctrl-C does.
+    #[arg(long, value_name = "SECONDS")]
+    until_idle: Option<f64>,
+    #[command(flatten)]
+    listing: Listing,
+}
+
+/// What texts do not say.
+#[derive(Args, Debug)]
+struct Known {
+    /// Ranks and process groups: exchange JSON with `world` and `groups`.
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+}
+
+impl Known {
+    fn options(&self, limits: &Limits) -> Result<Options, CouldNotRun> {
+        let world = match &self.groups {
+            Some(path) => files::world(path, limits)?,
+            None => World::default(),
+        };
+        // A proof is enough; what it leaves open is executed.
+        let values = judge::Values::ProofFirst;
+        let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
+        Ok(Options { judge, world })
+    }
+}
+
+#[derive(Args, Debug)]
+struct Listing {
     /// List pairs that the pass did not change, and what is to be said of how each was read.
     #[arg(long, short)]
     verbose: bool,
@@ -30,32 +73,92 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let world = match &self.groups {
-            Some(path) => files::world(path, limits)?,
-            None => World::default(),
-        };
-        let judge = judge::Options { element_limit: limits.get(Limit::Elements), ..judging() };
-        let report = judge_folder(&self.folder, &Options { judge, world })
+        let report = judge_folder(&self.folder, &self.known.options(limits)?)
             .map_err(|error| files::in_file(&self.folder, &error))?;
         let text = match self.format {
-            ReportFormat::Text => self.text(&report),
+            ReportFormat::Text => self.listing.table(&report) + "\n" + &summary(&report),
             ReportFormat::Json => {
                 serde_json::to_string_pretty(&json(&report)).map_err(CouldNotRun::new)? + "\n"
             }
         };
         print(out, &text)?;
-        let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
-        Ok(match () {
-            () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
-            () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
-            () if report.rows.is_empty() => Status::Undecided,
-            () => Status::Sound,
-        })
+        Ok(status(&report))
+    }
+}
+
+impl Watch {
+    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        let seconds = |flag: &str, seconds: f64| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| CouldNotRun::new(format_args!("--{flag} {seconds}: no number of seconds")))
+        };
+        let stop = signals::stop_on_signals()?;
+        let follow = Follow {
+            every: seconds("every", self.every)?,
+            until_idle: self.until_idle.map(|idle| seconds("until-idle", idle)).transpose()?,
+            stop,
+        };
+        let options = self.known.options(limits)?;
+        let mut show = |row: &Row| -> io::Result<()> {
+            if self.listing.shows(row) {
+                let [pass, frame, rank, verdict, ..] = cells(row);
+                let mut text = format!("{verdict:<10}  rank {rank:<3} {frame:<8} {pass}\n");
+                self.listing.details(row, &mut text);
+                print(out, &text).map_err(|error| io::Error::other(error.to_string()))?;
+            }
+            Ok(())
+        };
+        let report = watch_folder(&self.folder, &options, &follow, &mut show)
+            .map_err(|error| files::in_file(&self.folder, &error))?;
+        print(out, &summary(&report))?;
+        Ok(status(&report))
+    }
+}
+
+/// The exit status that a report asks for.
+fn status(report: &TraceReport) -> Status {
+    let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
+    match () {
+        () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
+        () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
+        () if report.rows.is_empty() => Status::Undecided,
+        () => Status::Sound,
+    }
+}
+
+/// How many pairs there are of each verdict, and what is to be said of the whole.
+fn summary(report: &TraceReport) -> String {
+    let mut text = String::new();
+    let count = |word: &str| report.rows.iter().filter(|row| verdict(&row.outcome) == word).count();
+    let words = ["sound", "unchanged", "violated", "undecided", "refused", "not judged"];
+    let counts: Vec<String> = words
+        .iter()
+        .map(|word| (count(word), word))
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let pairs = crate::words::count(report.rows.len(), "pair");
+    let files = crate::words::count(report.files, "file");
+    let counts = if counts.is_empty() { "nothing to judge".to_string() } else { counts.join(", ") };
+    let _ = writeln!(text, "{pairs} in {files}: {counts}");
+    for line in &report.rank_findings {
+        let _ = writeln!(text, "RANKS DIFFER: {line}");
+    }
+    let assumed = assumed(report).map(str::to_string);
+    for note in report.notes.iter().cloned().chain(assumed) {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+impl Listing {
+    /// Whether a row is listed.
+    fn shows(&self, row: &Row) -> bool {
+        self.verbose || row.outcome != Outcome::Unchanged
     }
 
-    fn text(&self, report: &TraceReport) -> String {
-        let shown: Vec<&Row> =
-            report.rows.iter().filter(|row| self.verbose || row.outcome != Outcome::Unchanged).collect();
+    fn table(&self, report: &TraceReport) -> String {
+        let shown: Vec<&Row> = report.rows.iter().filter(|row| self.shows(row)).collect();
         let mut table = vec![HEAD.map(String::from)];
         table.extend(shown.iter().map(|row| cells(row)));
         let mut text = String::new();
@@ -75,24 +178,6 @@ impl Trace {
             if let Some(row) = number.checked_sub(1).and_then(|number| shown.get(number)) {
                 self.details(row, &mut text);
             }
-        }
-        let count = |word: &str| report.rows.iter().filter(|row| verdict(&row.outcome) == word).count();
-        let words = ["sound", "unchanged", "violated", "undecided", "refused", "not judged"];
-        let counts: Vec<String> = words
-            .iter()
-            .map(|word| (count(word), word))
-            .filter(|&(count, _)| count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
-        let pairs = crate::words::count(report.rows.len(), "pair");
-        let files = crate::words::count(report.files, "file");
-        let _ = writeln!(text, "\n{pairs} in {files}: {}", counts.join(", "));
-        for line in &report.rank_findings {
-            let _ = writeln!(text, "RANKS DIFFER: {line}");
-        }
-        let assumed = assumed(report).map(str::to_string);
-        for note in report.notes.iter().cloned().chain(assumed) {
-            let _ = writeln!(text, "note: {note}");
         }
         text
     }

@@ -52,6 +52,8 @@ limits! {
         "Objects and lists inside others in exchange JSON, for the same reason.";
     Expression "expression" 64, 64, "levels",
         "Parentheses inside others in a symbolic size, for the same reason.";
+    Bodies "bodies" 32, 32, "levels",
+        "Higher-order operators inside the bodies of others. The reader and the judge call themselves at each.";
     Ranks "ranks" 1 << 20, 1 << 20, "ranks",
         "Ranks of a world. Nobody trains on a million.";
     Groups "groups" 1 << 14, 1 << 14, "names",

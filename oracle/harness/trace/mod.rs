@@ -9,14 +9,20 @@
 //!
 //! # What it does not do
 //!
-//! Graphs of Python operators (Dynamo's, and those before decomposition) are counted and not judged. Nor are the triples of
-//! AOTAutograd: passes of Inductor lie between the joint graph and the parts, so that these are no partition of it.
+//! Graphs of Python operators (Dynamo's, and those before decomposition) are counted and not judged. Of a joint graph with
+//! its parts the meaning is judged, not which values are saved.
 
+mod cache;
 mod pairs;
 mod ranks;
 mod row;
+mod triples;
+mod watch;
 
+use cache::Cache;
+use pairs::{FileJudge, FileReport};
 pub use row::{Cost, Outcome, Row};
+pub use watch::{Follow, watch_folder};
 
 use crate::graph::World;
 use crate::judge;
@@ -70,12 +76,17 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
     let ranks: Vec<Option<u32>> = files.iter().map(|file| rank_of(file)).collect();
     // One process of unknown rank is rank 0; of several nobody knows.
     let alone = (files.len() == 1).then_some(0);
-    let read: Vec<pairs::FileReport> = files
+    let cache = Cache::default();
+    let read: Vec<FileReport> = files
         .par_iter()
         .zip(ranks)
         .map(|(file, rank)| match open(file) {
-            Ok(input) => pairs::judge_file(file, Records::new(input), rank.or(alone), options),
-            Err(error) => pairs::FileReport::unreadable(file, &error),
+            Ok(input) => {
+                let mut judge = FileJudge::new(file, rank.or(alone), options, &cache);
+                judge.read(&mut Records::new(input));
+                judge.finish()
+            }
+            Err(error) => FileReport::unreadable(file, &error),
         })
         .collect();
     let mut report = TraceReport { files: files.len(), ..TraceReport::default() };

@@ -6,12 +6,15 @@
 //! - `overlap_scheduling_graph_before` and `..._after`, `pre_decomp_comms` and `post_decomp_comms`;
 //! - `before_post_grad_graph` and the `inductor_post_grad_graph` with the same inputs;
 //! - `aot_forward_graph` or `aot_backward_graph` and the `before_post_grad_graph` with the same inputs, and
-//!   `aot_inference_graph` and `before_joint_graph`: between them Inductor changes views into reshapes.
+//!   `aot_inference_graph` and `before_joint_graph`: between them Inductor changes views into reshapes;
+//! - `aot_joint_graph`, and its forward and its backward put together again ([`super::triples`]).
 //!
 //! A graph before without one after means that the pass raised, or that the log ends; it is a row with that reason.
 
 use super::Options;
+use super::cache::{Cache, Judged, Key, key};
 use super::row::{Cost, Outcome, Row};
+use super::triples::{Triple, Triples, joined};
 use crate::analysis::collectives::Collectives;
 use crate::case::PassConfig;
 use crate::graph::{Graph, Group, Op, Symbol, World};
@@ -45,10 +48,12 @@ impl FileReport {
 
 /// A graph that was read.
 #[derive(Clone)]
-struct Shown {
+pub(super) struct Shown {
     line: usize,
     /// The MD5 of its text.
-    digest: [u8; 16],
+    digest: Key,
+    /// Of its text, and of all that was known when it was read.
+    key: Key,
     rank: Option<u32>,
     graph: Result<Arc<fx::Printed>, String>,
 }
@@ -101,56 +106,73 @@ fn part(record: &Record) -> Part {
     }
 }
 
-struct FileJudge<'o> {
+/// What has been read of a file so far.
+pub(super) struct FileJudge<'o> {
     options: &'o Options,
+    cache: &'o Cache,
     file: String,
     rank: Option<u32>,
     symbols: FxHashMap<CompileId, Vec<Symbol>>,
     waiting: FxHashMap<CompileId, Waiting>,
     /// Graphs of AOTAutograd that what Inductor begins with is compared with.
     origins: FxHashMap<CompileId, Waiting>,
+    triples: Triples,
+    /// The last graph that each compilation's passes gave, and the pass.
+    results: FxHashMap<CompileId, (String, Shown)>,
     /// What is known of process groups so far.
     groups: Vec<Group>,
     report: FileReport,
+    /// The lines of records that cannot be read.
+    unreadable: Vec<usize>,
     python: usize,
     cached: usize,
 }
 
-/// Judges the pairs of one file.
-pub(super) fn judge_file<R: BufRead>(
-    path: &Path,
-    mut records: Records<R>,
-    rank: Option<u32>,
-    options: &Options,
-) -> FileReport {
-    let file = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let mut judge = FileJudge {
-        options,
-        file,
-        rank,
-        symbols: FxHashMap::default(),
-        waiting: FxHashMap::default(),
-        origins: FxHashMap::default(),
-        groups: options.world.groups.clone(),
-        report: FileReport::default(),
-        python: 0,
-        cached: 0,
-    };
-    loop {
-        match records.next_record() {
-            Ok(Some(record)) => judge.record(record),
-            Ok(None) => break,
-            Err(error) => {
-                judge.note(format!("cannot be read to its end: {error}"));
-                break;
-            }
+impl<'o> FileJudge<'o> {
+    /// Of a file of which nothing has been read. `rank`: whose it is, where records do not say it.
+    pub(super) fn new(
+        path: &Path,
+        rank: Option<u32>,
+        options: &'o Options,
+        cache: &'o Cache,
+    ) -> FileJudge<'o> {
+        FileJudge {
+            options,
+            cache,
+            file: path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
+            rank,
+            symbols: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            origins: FxHashMap::default(),
+            triples: Triples::default(),
+            results: FxHashMap::default(),
+            groups: options.world.groups.clone(),
+            report: FileReport::default(),
+            unreadable: Vec::new(),
+            python: 0,
+            cached: 0,
         }
     }
-    if let [first, ..] = records.unreadable[..] {
-        let count = ir::words::count(records.unreadable.len(), "record");
-        judge.note(format!("{count} cannot be read, the first in line {first}"));
+
+    /// Judges all that these records complete.
+    pub(super) fn read<R: BufRead>(&mut self, records: &mut Records<R>) {
+        loop {
+            match records.next_record() {
+                Ok(Some(record)) => self.record(record),
+                Ok(None) => break,
+                Err(error) => {
+                    self.note(format!("cannot be read to its end: {error}"));
+                    break;
+                }
+            }
+        }
+        self.unreadable.append(&mut records.unreadable);
     }
-    judge.finish()
+
+    /// The rows that were added since this was asked last.
+    pub(super) fn new_rows(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.report.rows)
+    }
 }
 
 impl FileJudge<'_> {
@@ -190,10 +212,10 @@ impl FileJudge<'_> {
             return;
         }
         let like = match record.name().starts_with("overlap_scheduling") {
-            true => self.waiting_as(&id, "post_grad").and_then(|shown| shown.graph.clone().ok()),
+            true => self.waiting_as(&id, "post_grad").cloned(),
             false => None,
         };
-        let shown = self.shown(record, like.as_deref());
+        let shown = self.shown(record, like.as_ref());
         if let Ok(printed) = &shown.graph {
             self.learn(&printed.graph.world.groups);
         }
@@ -209,13 +231,28 @@ impl FileJudge<'_> {
         if let Some((name, origin)) = self.origin(&id, &origins, &shown) {
             self.pair(&format!("{name} to {}", record.name()), &id, &origin, &shown);
         }
+        if let Some(triple) = self.triples.add(&id, record.name(), &shown) {
+            self.triple(&id, &triple);
+        }
         match part {
-            Part::Before(pass) => self.waiting.entry(id).or_default().push((pass, shown)),
-            Part::After(pass) => match self.partner(&id, &pass, &shown) {
-                Some(before) => self.pair(&pass, &id, &before, &shown),
-                None if pass == "post_grad" => self.cached += 1,
-                None => self.alone(&pass, &id, &shown, "there is no graph before it"),
-            },
+            Part::Before(pass) => {
+                if let Some((last, result)) = self.results.remove(&id)
+                    && result.digest != shown.digest
+                    && result.inputs().is_some()
+                    && result.inputs() == shown.inputs()
+                {
+                    self.pair(&format!("between {last} and {pass}"), &id, &result, &shown);
+                }
+                self.waiting.entry(id).or_default().push((pass, shown));
+            }
+            Part::After(pass) => {
+                match self.partner(&id, &pass, &shown) {
+                    Some(before) => self.pair(&pass, &id, &before, &shown),
+                    None if pass == "post_grad" => self.cached += 1,
+                    None => self.alone(&pass, &id, &shown, "there is no graph before it"),
+                }
+                self.results.insert(id, (pass, shown));
+            }
             Part::Alone(_) => {}
         }
     }
@@ -245,30 +282,33 @@ impl FileJudge<'_> {
         Some(waiting.remove(at).1)
     }
 
-    fn shown(&self, record: &Record, like: Option<&fx::Printed>) -> Shown {
-        let known = fx::Known {
+    fn shown(&self, record: &Record, like: Option<&Shown>) -> Shown {
+        let text = record.payload.as_deref().unwrap_or("");
+        let digest: Key = Md5::digest(text).into();
+        let mut known = fx::Known {
             name: record.name().to_string(),
             kind: String::new(),
             symbols: self.symbols.get(&record.id()).cloned().unwrap_or_default(),
             world: World { ranks: self.options.world.ranks, groups: self.groups.clone() },
-            like: like.map(|printed| printed.graph.clone()),
+            like: None,
         };
-        let text = record.payload.as_deref().unwrap_or("");
-        let graph = fx::read(text, &known).map(Arc::new).map_err(|error| {
-            let line = record.line + error.line;
-            format!("line {line}, column {}: {}", error.column, error.message)
-        });
-        let rank = record.rank().or(self.rank);
-        let digest: [u8; 16] = Md5::digest(text).into();
+        let like_key = like.map_or(&[][..], |like| &like.key[..]);
+        let key = key(&[&digest, format!("{known:?}").as_bytes(), like_key]);
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        // Lines that were lost, or that another process wrote between them.
         let graph = match record.digest() {
+            // Lines that were lost, or that another process wrote between them.
             Some(stated) if stated != hex => {
                 Err(format!("line {}: the text is damaged: its MD5 is another", record.line))
             }
-            _ => graph,
+            _ => {
+                known.like = like.and_then(|like| Some(like.graph.as_ref().ok()?.graph.clone()));
+                self.cache.text(key, text.len(), || fx::read(text, &known)).map_err(|error| {
+                    let line = record.line + error.line;
+                    format!("line {line}, column {}: {}", error.column, error.message)
+                })
+            }
         };
-        Shown { line: record.line, digest, rank, graph }
+        Shown { line: record.line, digest, key, rank: record.rank().or(self.rank), graph }
     }
 
     fn alone(&mut self, pass: &str, id: &CompileId, shown: &Shown, why: &str) {
@@ -292,41 +332,78 @@ impl FileJudge<'_> {
         }
     }
 
+    /// What is known of a graph now: groups may have become known since its text was read.
+    fn completed(&self, shown: &Shown) -> Result<Arc<fx::Printed>, String> {
+        let mut printed = shown.graph.clone()?;
+        if !printed.unknown_groups.is_empty() {
+            Arc::make_mut(&mut printed).add_groups(&self.groups);
+        }
+        match &printed.unknown_groups[..] {
+            [] => Ok(printed),
+            names => Err(format!(
+                "how many ranks process group {} has is not in the text: --groups FILE says it",
+                names.join(", ")
+            )),
+        }
+    }
+
     fn pair(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
         let mut row = self.row(pass, id, (before, Some(after)), Outcome::Unchanged);
         let started = Instant::now();
-        // Groups may have become known since a text was read.
-        let completed = |shown: &Shown| {
-            let mut printed = shown.graph.clone()?;
-            if !printed.unknown_groups.is_empty() {
-                Arc::make_mut(&mut printed).add_groups(&self.groups);
-            }
-            match &printed.unknown_groups[..] {
-                [] => Ok(printed),
-                names => Err(format!(
-                    "how many ranks process group {} has is not in the text: --groups FILE says it",
-                    names.join(", ")
-                )),
-            }
-        };
-        match (&completed(before), &completed(after)) {
+        match (&self.completed(before), &self.completed(after)) {
             (Err(why), _) => row.outcome = Outcome::NotJudged(format!("before: {why}")),
             (_, Err(why)) => row.outcome = Outcome::NotJudged(format!("after: {why}")),
             (Ok(old), Ok(new)) => {
-                row.notes.extend(old.notes.iter().map(|note| format!("before: {note}")));
-                row.notes.extend(new.notes.iter().map(|note| format!("after: {note}")));
-                row.cost = Some((cost(&old.graph), cost(&new.graph)));
-                row.launches = Some((launches(&old.graph), launches(&new.graph)));
-                if before.digest != after.digest {
-                    row.outcome = self.judged(&old.graph, &new.graph, &mut row.notes);
-                }
+                let key = self.key(&[before, after], &[&old.graph, &new.graph]);
+                let judged = || {
+                    let before_notes = old.notes.iter().map(|note| format!("before: {note}"));
+                    let after_notes = new.notes.iter().map(|note| format!("after: {note}"));
+                    let notes: Vec<String> = before_notes.chain(after_notes).collect();
+                    match before.digest == after.digest {
+                        true => with_figures(&old.graph, &new.graph, Outcome::Unchanged, notes),
+                        false => self.judged(&old.graph, &new.graph, notes),
+                    }
+                };
+                fill(&mut row, self.cache.judged(key, judged));
             }
         }
         row.time = started.elapsed();
         self.report.rows.push(row);
     }
 
-    fn judged(&self, before: &Graph, after: &Graph, notes: &mut Vec<String>) -> Outcome {
+    /// What a verdict on these graphs rests on.
+    fn key(&self, shown: &[&Shown], graphs: &[&Graph]) -> Key {
+        let worlds: Vec<&World> = graphs.iter().map(|graph| &graph.world).collect();
+        let worlds = format!("{worlds:?}");
+        let mut parts: Vec<&[u8]> = shown.iter().map(|shown| &shown.key[..]).collect();
+        parts.push(worlds.as_bytes());
+        key(&parts)
+    }
+
+    /// A joint graph, and what it was cut into.
+    fn triple(&mut self, id: &CompileId, triple: &Triple) {
+        let Triple { joint, forward, backward } = triple;
+        let mut row = self.row("partition", id, (joint, Some(forward)), Outcome::Unchanged);
+        let started = Instant::now();
+        match (&self.completed(joint), &self.completed(forward), &self.completed(backward)) {
+            (Err(why), _, _) => row.outcome = Outcome::NotJudged(format!("joint: {why}")),
+            (_, Err(why), _) => row.outcome = Outcome::NotJudged(format!("forward: {why}")),
+            (_, _, Err(why)) => row.outcome = Outcome::NotJudged(format!("backward: {why}")),
+            (Ok(joint), Ok(forward), Ok(backward)) => match joined(joint, forward, backward) {
+                Err(why) => row.outcome = Outcome::NotJudged(why),
+                Ok(joined) => {
+                    let shown = [&triple.joint, &triple.forward, &triple.backward];
+                    let key = self.key(&shown, &[&joint.graph, &joined]);
+                    let judged = || self.judged(&joint.graph, &joined, Vec::new());
+                    fill(&mut row, self.cache.judged(key, judged));
+                }
+            },
+        }
+        row.time = started.elapsed();
+        self.report.rows.push(row);
+    }
+
+    fn judged(&self, before: &Graph, after: &Graph, mut notes: Vec<String>) -> Judged {
         // Overlap scheduling prints the graph before it is sorted.
         let sorted = match crate::passes::repair::first_violation(before) {
             None => None,
@@ -337,18 +414,28 @@ impl FileJudge<'_> {
                     );
                     Some(sorted)
                 }
-                Err(_) => return Outcome::NotJudged("before: nodes depend on one another in a cycle".into()),
+                Err(_) => {
+                    let outcome = Outcome::NotJudged("before: nodes depend on one another in a cycle".into());
+                    return with_figures(before, after, outcome, notes);
+                }
             },
         };
         let outcome = PassOutcome { unrepaired: None, repaired: after.clone() };
         let before = sorted.as_ref().unwrap_or(before);
-        match judge_outcomes(before, &PassConfig::new("rewrite"), &[(None, outcome)], &self.options.judge) {
-            Ok(judgement) => Outcome::Judged(Box::new(judgement)),
+        let config = PassConfig::new("rewrite");
+        let outcome = match judge_outcomes(before, &config, &[(None, outcome)], &self.options.judge) {
+            Ok(judgement) => Outcome::Judged(Arc::new(judgement)),
             Err(why) => Outcome::NotJudged(format!("before: {}", why.to_string().replace('\n', "; "))),
-        }
+        };
+        with_figures(before, after, outcome, notes)
     }
 
-    fn finish(mut self) -> FileReport {
+    /// What is left at the end of the file.
+    pub(super) fn finish(mut self) -> FileReport {
+        if let [first, ..] = self.unreadable[..] {
+            let count = ir::words::count(self.unreadable.len(), "record");
+            self.note(format!("{count} cannot be read, the first in line {first}"));
+        }
         let waiting = std::mem::take(&mut self.waiting);
         let mut waiting: Vec<(CompileId, Waiting)> = waiting.into_iter().collect();
         waiting.sort_by(|a, b| a.0.cmp(&b.0));
@@ -387,6 +474,19 @@ fn symbol(record: &Record) -> Option<Symbol> {
         range: range.unwrap_or_else(|| ("-int_oo".to_string(), "int_oo".to_string())),
         unbacked: record.kind == "create_unbacked_symbol",
     })
+}
+
+/// An outcome with the figures of both graphs.
+fn with_figures(before: &Graph, after: &Graph, outcome: Outcome, notes: Vec<String>) -> Judged {
+    let launches = (launches(before), launches(after));
+    Judged { outcome, cost: (cost(before), cost(after)), launches, notes }
+}
+
+fn fill(row: &mut Row, judged: Judged) {
+    row.outcome = judged.outcome;
+    row.cost = Some(judged.cost);
+    row.launches = Some(judged.launches);
+    row.notes = judged.notes;
 }
 
 fn cost(graph: &Graph) -> Cost {

@@ -2,6 +2,7 @@
 
 use crate::judge::Judgement;
 use ir::format::torch_trace::CompileId;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What became of a pair.
@@ -10,7 +11,7 @@ pub enum Outcome {
     /// The pass changed nothing: both texts are the same.
     Unchanged,
     /// It was judged.
-    Judged(Box<Judgement>),
+    Judged(Arc<Judgement>),
     /// It was not judged; why.
     NotJudged(String),
 }

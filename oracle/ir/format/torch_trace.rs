@@ -121,6 +121,11 @@ impl<R: BufRead> Records<R> {
         Records { input, line: 0, ahead: None, unreadable: Vec::new() }
     }
 
+    /// The records of what stands in a file behind this many lines.
+    pub fn from_line(input: R, lines: usize) -> Records<R> {
+        Records { line: lines, ..Records::new(input) }
+    }
+
     /// The next line, with its end; `None` behind the last.
     fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         if let Some(line) = self.ahead.take() {
@@ -177,6 +182,18 @@ impl<R: BufRead> Records<R> {
     }
 }
 
+/// Where the last record of a text begins: the records before it are complete. 0 if there is no second one.
+pub fn last_head(text: &[u8]) -> usize {
+    let mut end = text.len();
+    while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
+        if head(&text[at + 1..]).is_some() {
+            return at + 1;
+        }
+        end = at;
+    }
+    0
+}
+
 /// Whether a text is that of a TORCH_TRACE file: its first line that is not empty is the head of a record.
 pub fn is_trace(text: &str) -> bool {
     text.lines().find(|line| !line.is_empty()).is_some_and(|line| head(line.as_bytes()).is_some())
@@ -188,8 +205,10 @@ fn head(line: &[u8]) -> Option<&[u8]> {
         && matches!(line[0], b'V' | b'I' | b'W' | b'E' | b'C')
         && line[1..5].iter().all(u8::is_ascii_digit)
         && line[5] == b' ';
-    let at = memchr::memmem::find(line, b"] {").filter(|_| is_head)?;
-    Some(&line[at + 2..])
+    // A text may have further lines.
+    let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
+    let at = memchr::memmem::find(&line[..end], b"] {").filter(|_| is_head)?;
+    Some(&line[at + 2..end])
 }
 
 /// The first key of an object. The map of its fields is sorted.
@@ -224,5 +243,10 @@ mod tests {
         assert_eq!(artifact.payload.as_deref(), Some("x"));
         assert_eq!(next(), None);
         assert_eq!(records.unreadable, [8]);
+        let tail = last_head(FILE.as_bytes());
+        assert!(FILE[tail..].starts_with("V1122") && FILE[tail..].contains("before_a"));
+        let mut rest = Records::from_line(FILE[tail..].as_bytes(), 9);
+        assert_eq!(rest.next_record().unwrap().map(|record| record.line), Some(10));
+        assert_eq!((last_head(b"V1122 20:08:4"), last_head(b"a\nb\n")), (0, 0));
     }
 }

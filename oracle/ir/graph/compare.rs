@@ -63,6 +63,15 @@ impl Graph {
             .or_else(|| differ("ordering edges", &sorted_ordering(self), &sorted_ordering(other)))
             .or_else(|| differ("renames", &sorted_renames(self), &sorted_renames(other)))
             .or_else(|| differ("clusters", &self.clusters, &other.clusters))
+            .or_else(|| self.difference_in_bodies(other))
+    }
+
+    /// In which body of a higher-order operator both graphs differ; bodies that one of them does not record do not count.
+    fn difference_in_bodies(&self, other: &Graph) -> Option<String> {
+        self.subgraphs.iter().find_map(|(name, body)| {
+            let difference = body.difference(other.subgraph(name)?)?;
+            Some(format!("sub-graph {name}: {difference}"))
+        })
     }
 }
 
@@ -79,6 +88,8 @@ impl Graph {
             && self.ordering == other.ordering
             && self.renames == other.renames
             && self.clusters == other.clusters
+            && self.subgraphs.len() == other.subgraphs.len()
+            && self.subgraphs.iter().zip(&other.subgraphs).all(|(a, b)| a.0 == b.0 && a.1.is_identical(&b.1))
             && self.facts == other.facts
             && self.extra == other.extra
             && self.target_of == other.target_of

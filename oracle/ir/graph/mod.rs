@@ -25,6 +25,7 @@ mod compare;
 mod edit;
 mod strings;
 mod tensor;
+mod transcribe;
 mod unknown;
 mod value;
 mod world;
@@ -32,6 +33,7 @@ mod world;
 pub use edit::Editor;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
+pub use transcribe::Transcriber;
 pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
 pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
@@ -39,6 +41,7 @@ pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -206,6 +209,9 @@ pub struct Graph {
     pub renames: Vec<Rename>,
     /// Grouped nodes.
     pub clusters: Vec<Cluster>,
+    /// The bodies of higher-order operators, by the attribute of the module that holds each. An attribute that is not here
+    /// has a body that nobody recorded.
+    pub subgraphs: Vec<(String, Arc<Graph>)>,
     /// Schema facts that a file states about its targets: JSON text by target name.
     pub facts: Vec<(String, String)>,
     /// Top-level fields of a file that the passes do not read: JSON text by key.
@@ -669,6 +675,11 @@ impl Graph {
         !self.exprs.is_empty()
     }
 
+    /// The body that an attribute of the module holds.
+    pub fn subgraph(&self, attribute: &str) -> Option<&Arc<Graph>> {
+        self.subgraphs.iter().find(|(name, _)| name == attribute).map(|(_, body)| body)
+    }
+
     /// The output node: the last node that is one.
     pub fn output(&self) -> Option<NodeId> {
         self.ids().rev().find(|&id| self.node(id).op == Op::Output)
@@ -690,6 +701,7 @@ impl Graph {
             + self.by_name.capacity() * size_of::<Option<NodeId>>()
             + self.target_of.capacity() * size_of::<Option<TargetId>>()
             + self.ordering.capacity() * size_of::<OrderingEdge>()
+            + self.subgraphs.iter().map(|(name, body)| name.capacity() + body.memory()).sum::<usize>()
             + text
             + raw
     }

@@ -3,6 +3,7 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+pub mod bodies;
 pub mod candidate;
 mod execute;
 mod memory;
@@ -263,6 +264,11 @@ fn judge_pair(
         each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()
     });
     let outcomes = completed.as_deref().unwrap_or(outcomes);
+    let seen_through = seen_through(pass, before, outcomes, options);
+    let (before, outcomes) = match &seen_through {
+        Some((before, outcomes)) => (before, &outcomes[..]),
+        None => (before, outcomes),
+    };
     match (pass, outcomes) {
         (PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair, _) => {}
         (PassKind::Partition, [(_, forward), (_, backward), others @ ..]) if others.len() % 2 == 0 => {
@@ -312,6 +318,38 @@ fn judge_pair(
     check_ranks(&before.graph.world, &outcomes)?;
     let policies = policies(config, false)?;
     Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
+}
+
+/// The graphs with the bodies of higher-order operators in their places, and told apart; `None` where there are none.
+fn seen_through(
+    pass: PassKind,
+    before: &Graph,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Option<(Graph, Vec<(Option<u32>, Outcome)>)> {
+    let is_rewrite = matches!(pass, PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair);
+    let any = bodies::has_bodies(before) || outcomes.iter().any(|(_, o)| bodies::has_bodies(&o.repaired));
+    if !is_rewrite || !any {
+        return None;
+    }
+    let inlined = |graph: &Graph| bodies::inlined(graph).unwrap_or_else(|| graph.clone());
+    let mut graphs = vec![inlined(before)];
+    graphs.extend(outcomes.iter().map(|(_, outcome)| inlined(&outcome.repaired)));
+    bodies::named(&mut graphs, &|one, other| {
+        let other = Outcome { unrepaired: None, repaired: other.clone() };
+        let config = PassConfig::new(PassKind::Rewrite.name());
+        let judged = judge_pair(one, &config, &[(None, other)], options);
+        judged.is_ok_and(|judgement| judgement.verdict == Verdict::Sound)
+    });
+    let mut graphs = graphs.into_iter();
+    let before = graphs.next()?;
+    let outcomes = outcomes.iter().zip(graphs).map(|((rank, outcome), repaired)| {
+        // What was not yet repaired is compared with the result, so it is left out where bodies took places.
+        let unrepaired = outcome.unrepaired.clone().filter(|_| repaired.len() == outcome.repaired.len());
+        (*rank, Outcome { unrepaired, repaired })
+    });
+    let outcomes = outcomes.collect();
+    Some((before, outcomes))
 }
 
 /// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records of

@@ -10,28 +10,30 @@ use crate::graph::{Dtype, Graph, Node, NodeId, Op, OrderingEdge, Out, Tensor, Va
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A graph whose results are as far recorded as the text says.
-pub(super) struct Built {
+pub(super) struct Built<'t, 'c> {
     pub(super) graph: Graph,
     /// By node what its annotation says, where it is a tensor's.
     pub(super) annotations: Vec<Option<Annotation>>,
     /// Calls of sub-modules with what these say of their results.
     pub(super) returned: FxHashMap<NodeId, Vec<Option<Annotation>>>,
+    /// The sub-modules that nodes get, by attribute.
+    pub(super) bodies: Vec<(&'t str, &'c Class<'t>)>,
 }
 
 /// The device of tensors of which none is printed.
 const DEVICE: &str = "cpu";
 
-/// Builds the graph of a class. `classes` are all of the text.
-pub(super) fn build<'t>(
+/// Builds the graph of a class. `classes` are those that its attributes may name: of two with one name the first one.
+pub(super) fn build<'t, 'c>(
     text: &'t str,
-    class: &Class<'t>,
-    classes: &[Class<'t>],
+    class: &'c Class<'t>,
+    classes: impl DoubleEndedIterator<Item = &'c Class<'t>>,
     known: &Known,
-) -> Result<Built, FxError> {
+) -> Result<Built<'t, 'c>, FxError> {
     let mut graph = Graph::with_capacity(class.inputs.len() + class.statements.len() + 1);
     graph.name.clone_from(&known.name);
     graph.kind.clone_from(&known.kind);
-    let modules = classes.iter().map(|class| (class.name, class)).collect();
+    let modules = classes.rev().map(|class| (class.name, class)).collect();
     let mut builder = Builder {
         text,
         graph,
@@ -43,6 +45,7 @@ pub(super) fn build<'t>(
         freed: FxHashSet::default(),
         after: Vec::new(),
         returned: FxHashMap::default(),
+        bodies: Vec::new(),
         at: class.at,
     };
     builder.inputs(class)?;
@@ -73,6 +76,7 @@ struct Builder<'t, 'c> {
     /// Nodes with the names of those that an ordering edge puts before them.
     after: Vec<(NodeId, &'t str)>,
     returned: FxHashMap<NodeId, Vec<Option<Annotation>>>,
+    bodies: Vec<(&'t str, &'c Class<'t>)>,
     /// Where what is built stands.
     at: usize,
 }
@@ -159,6 +163,9 @@ impl<'t, 'c> Builder<'t, 'c> {
             self.attributes.insert(statement.name, (path, class));
             if is_carrier(class) {
                 return Ok(());
+            }
+            if !self.bodies.iter().any(|&(attribute, _)| attribute == path) {
+                self.bodies.push((path, class));
             }
         }
         let (name, target) = (self.graph.intern(statement.name), self.graph.intern_target(path));
@@ -379,7 +386,7 @@ impl<'t, 'c> Builder<'t, 'c> {
         })
     }
 
-    fn finish(mut self) -> Built {
+    fn finish(mut self) -> Built<'t, 'c> {
         self.graph.resolve_references();
         for (after, name) in self.after {
             // A name that no node has is a sub-module's, or nothing's: there is nothing to wait for.
@@ -387,7 +394,12 @@ impl<'t, 'c> Builder<'t, 'c> {
                 self.graph.ordering.push(OrderingEdge { before, after });
             }
         }
-        Built { graph: self.graph, annotations: self.annotations, returned: self.returned }
+        Built {
+            graph: self.graph,
+            annotations: self.annotations,
+            returned: self.returned,
+            bodies: self.bodies,
+        }
     }
 }
 

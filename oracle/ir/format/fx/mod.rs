@@ -32,8 +32,10 @@ use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::words::count;
 use python::{Py, Reader};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// What is known of a graph besides its text.
 #[derive(Clone, Debug, Default)]
@@ -131,8 +133,8 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
             "there is no class of torch.nn.Module here: this is no printed graph",
         ));
     };
-    let built = build::build(text, class, &classes, known)?;
-    let results::Completed { mut graph, guessed, unknown } = results::complete(built, known.like.as_ref());
+    let results::Completed { mut graph, guessed, unknown } =
+        Modules::new(text, &classes).completed(class, known, 0)?;
     graph.symbols = symbols_of(&graph, &known.symbols);
     let mut notes = Vec::new();
     let unknown_groups;
@@ -155,6 +157,51 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
     }
     let descriptors = class.descriptors.iter().map(|text| (*text).to_string()).collect();
     Ok(Printed { graph, descriptors, unknown_groups, notes })
+}
+
+/// The classes of a text, each of which is read once.
+struct Modules<'t, 'c> {
+    text: &'t str,
+    classes: &'c [module::Class<'t>],
+    /// The graphs of sub-modules, by the place of their classes.
+    read: FxHashMap<usize, Arc<Graph>>,
+}
+
+impl<'t, 'c> Modules<'t, 'c> {
+    fn new(text: &'t str, classes: &'c [module::Class<'t>]) -> Modules<'t, 'c> {
+        Modules { text, classes, read: FxHashMap::default() }
+    }
+
+    /// The graph of a class, with the bodies of its higher-order operators; it stands inside `depth` other ones.
+    fn completed(
+        &mut self,
+        class: &'c module::Class<'t>,
+        known: &Known,
+        depth: u64,
+    ) -> Result<results::Completed, FxError> {
+        if depth > Limit::Bodies.standard() {
+            let message = format!("sub-modules inside one another: the limit is {}", Limit::Bodies);
+            return Err(FxError::at(self.text, class.at, message));
+        }
+        // Names of sub-modules are those of one class: others may have the same.
+        let own = module::inside(self.classes, class).iter().chain(self.classes);
+        let mut built = build::build(self.text, class, own, known)?;
+        let bodies = std::mem::take(&mut built.bodies);
+        let mut completed = results::complete(built, known.like.as_ref());
+        let known = Known { name: String::new(), kind: String::new(), like: None, ..known.clone() };
+        for (attribute, body) in bodies {
+            let graph = match self.read.get(&body.at) {
+                Some(graph) => graph.clone(),
+                None => {
+                    let graph = Arc::new(self.completed(body, &known, depth + 1)?.graph);
+                    self.read.insert(body.at, graph.clone());
+                    graph
+                }
+            };
+            completed.graph.subgraphs.push((attribute.to_string(), graph));
+        }
+        Ok(completed)
+    }
 }
 
 /// The symbols that a graph uses, with what is known of them.

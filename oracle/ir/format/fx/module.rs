@@ -102,6 +102,13 @@ pub(super) fn classes(text: &str) -> Result<Vec<Class<'_>>, FxError> {
     Ok(classes)
 }
 
+/// The classes inside a class: those that follow it and are indented further.
+pub(super) fn inside<'c, 't>(classes: &'c [Class<'t>], class: &Class<'t>) -> &'c [Class<'t>] {
+    let from = classes.partition_point(|other| other.at <= class.at);
+    let length = classes[from..].iter().take_while(|other| other.indent > class.indent).count();
+    &classes[from..from + length]
+}
+
 /// The name of the class that a line begins.
 fn class_name(line: &str) -> Option<&str> {
     let line = line.split('\n').next()?;

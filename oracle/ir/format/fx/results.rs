@@ -38,8 +38,8 @@ pub(super) fn row_major(shape: &[Dim]) -> Option<Vec<Dim>> {
 
 /// Records what nodes return. What the text does not say of strides and devices is taken from nodes of `like` that have
 /// the name, the dtype and the sizes, before it is guessed.
-pub(super) fn complete(built: Built, like: Option<&Graph>) -> Completed {
-    let Built { graph, annotations, returned } = built;
+pub(super) fn complete(built: Built<'_, '_>, like: Option<&Graph>) -> Completed {
+    let Built { graph, annotations, returned, .. } = built;
     let ops = Ops::of(&graph);
     let items = items(&graph, &ops);
     let mut this = Completing {

@@ -11,9 +11,10 @@ use crate::graph::{
     Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, Value,
 };
 use rustc_hash::FxHashSet;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Bytes of JSON that one node takes in recorded graphs, about; only used to reserve room.
 pub(super) const BYTES_PER_NODE: usize = 260;
@@ -182,9 +183,44 @@ impl<'i> Builder<'i> {
                 members.iter().map(|&member| self.resolve(member, &place)).collect::<Result<_, E>>()?;
             self.graph.clusters.push(Cluster { name: name.clone(), members });
         }
+        for (_, text) in extra.iter().filter(|(key, _)| key == SUBGRAPHS) {
+            let bodies: Bodies = serde_json::from_str(text).map_err(E::custom)?;
+            self.graph.subgraphs.extend(bodies.0);
+        }
         self.graph.extra = extra;
         self.graph.shrink_to_fit();
         Ok(self.graph)
+    }
+}
+
+/// The key of the bodies of higher-order operators: a list of nodes for each attribute. Its text is kept too, and written
+/// again as it was.
+const SUBGRAPHS: &str = "subgraphs";
+
+struct Bodies(Vec<(String, Arc<Graph>)>);
+
+impl<'de> Deserialize<'de> for Bodies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bodies, D::Error> {
+        struct Of;
+        impl<'de> Visitor<'de> for Of {
+            type Value = Bodies;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object that holds a list of nodes for each sub-graph")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bodies, A::Error> {
+                let mut bodies = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let mut builder = Builder::new(&[], 0);
+                    map.next_value_seed(NodesSeed(&mut builder))
+                        .map_err(|error| A::Error::custom(format_args!("sub-graph {name:?}: {error}")))?;
+                    bodies.push((name, Arc::new(builder.finish(Vec::new())?)));
+                }
+                Ok(Bodies(bodies))
+            }
+        }
+        deserializer.deserialize_map(Of)
     }
 }
 

@@ -202,7 +202,9 @@ impl<W: Write> Json<W> {
         self.extra_lines(graph.extra.iter().filter(|(key, _)| !is_in(&FIRST, key) && !is_in(&LAST, key)))?;
         self.renames_and_clusters(graph)?;
         self.facts(graph)?;
+        self.raw("\"nodes\":");
         self.nodes(graph)?;
+        self.subgraphs(graph)?;
         for (key, value) in graph.extra.iter().filter(|(key, _)| is_in(&LAST, key)) {
             self.raw(",\n");
             self.text(key)?;
@@ -321,7 +323,7 @@ impl<W: Write> Json<W> {
             graph.ordering.iter().map(|e| (e.after, e.before)).collect();
         ordering.sort_by_key(|&(after, _)| after);
         let mut rest = ordering.as_slice();
-        self.raw("\"nodes\":[\n");
+        self.raw("[\n");
         for id in graph.ids() {
             let count = rest.partition_point(|&(after, _)| after <= id);
             let (after, later) = rest.split_at(count);
@@ -331,6 +333,21 @@ impl<W: Write> Json<W> {
             self.hand_on()?;
         }
         self.raw("]");
+        Ok(())
+    }
+
+    /// The bodies of higher-order operators, where no file was kept word for word.
+    fn subgraphs(&mut self, graph: &Graph) -> io::Result<()> {
+        if graph.subgraphs.is_empty() || graph.extra.iter().any(|(key, _)| LAST.contains(&key.as_str())) {
+            return Ok(());
+        }
+        self.raw(",\n\"subgraphs\":{\n");
+        let mut first = true;
+        for (name, body) in &graph.subgraphs {
+            self.key(name, &mut first)?;
+            self.nodes(body)?;
+        }
+        self.raw("}");
         Ok(())
     }
 

@@ -87,6 +87,14 @@ pub(super) const ROWS: &[Row] = &[
     ("flex_attention",                   Kind::Opaque,                    "higher_order.flex_attention"),
     ("flex_attention_backward",          Kind::Opaque,                    "higher_order.flex_attention_backward"),
     ("triton_kernel",                    Kind::Opaque,                    "higher_order.triton_kernel_wrapper_functional"),
+    // The judge gives these other names where their bodies are not functions.
+    ("",                                 Kind::Opaque,                    "higher_order.invoke_subgraph"),
+    ("",                                 Kind::Opaque,                    "higher_order.control_deps"),
+    ("",                                 Kind::Opaque,                    "higher_order.cond"),
+    ("",                                 Kind::Opaque,                    "higher_order.while_loop"),
+    ("",                                 Kind::Opaque,                    "higher_order.scan"),
+    ("",                                 Kind::Opaque,                    "higher_order.associative_scan"),
+    ("",                                 Kind::Opaque,                    "higher_order.map_impl"),
     // Higher-order operators that draw.
     ("",                                 Kind::Random(Random::Opaque),    "higher_order.run_and_save_rng_state"),
     ("",                                 Kind::Random(Random::Opaque),    "higher_order.graphsafe_run_with_rng_state"),

@@ -12,7 +12,7 @@
 //!   `run_with_rng_state`): the operator itself stands in their place, and both executions are marked as one [`Draw`].
 //!   Wrappers that the joint graph itself has, since an earlier partition put them there, are copied like other calls.
 
-use super::transcribe::Transcriber;
+use crate::graph::Transcriber;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::{Kind, Ops};
 use rustc_hash::FxHashSet;
@@ -248,6 +248,11 @@ impl<'a> Composer<'a> {
             for symbol in &part.symbols {
                 if !graph.symbols.iter().any(|known| known.name == symbol.name) {
                     graph.symbols.push(symbol.clone());
+                }
+            }
+            for body in &part.subgraphs {
+                if graph.subgraph(&body.0).is_none() {
+                    graph.subgraphs.push(body.clone());
                 }
             }
             for fact in &part.facts {

@@ -32,12 +32,10 @@ mod replay;
 mod saved;
 mod tags;
 mod terms;
-mod transcribe;
 mod values;
 
 pub use again::returned_names;
-pub(in crate::rules) use compose::returned;
-pub use compose::{Composition, Draw, Origin, compose, returned_keys, with_flat_output};
+pub use compose::{Composition, Draw, Origin, compose, returned, returned_keys, with_flat_output};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,

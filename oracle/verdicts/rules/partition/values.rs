@@ -12,7 +12,7 @@
 
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
-use super::transcribe::Transcriber;
+use crate::graph::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;

@@ -1,19 +1,21 @@
 //! Copying nodes of one graph into another: strings, shapes, expressions and tags are interned anew, references follow
 //! a map.
 
-use crate::graph::{Dim, DimsId, Expr, ExprId, Graph, Node, NodeId, Op, Out, Span, Str, Tags, Tensor, Value};
+use super::{Dim, DimsId, Expr, ExprId, Graph, Node, NodeId, Op, Out, Span, Str, Tags, Tensor, Value};
 
 /// Copies nodes of `from` into `to`.
-pub(super) struct Transcriber<'a, 'g> {
-    pub(super) from: &'a Graph,
-    pub(super) to: &'g mut Graph,
+pub struct Transcriber<'a, 'g> {
+    /// The graph that is copied from.
+    pub from: &'a Graph,
+    /// The graph that is copied to.
+    pub to: &'g mut Graph,
     /// What stands for each node of `from`.
-    pub(super) map: &'a mut [Option<NodeId>],
+    pub map: &'a mut [Option<NodeId>],
 }
 
 impl Transcriber<'_, '_> {
     /// Appends a copy of `id` under `name`.
-    pub(super) fn node(&mut self, id: NodeId, name: &str) -> NodeId {
+    pub fn node(&mut self, id: NodeId, name: &str) -> NodeId {
         let old = *self.from.node(id);
         let name = self.to.intern(name);
         let target = self.to.intern_target(self.from.target(id));
@@ -28,13 +30,13 @@ impl Transcriber<'_, '_> {
     }
 
     /// Stores copies of several values.
-    pub(super) fn values(&mut self, span: Span) -> Span {
+    pub fn values(&mut self, span: Span) -> Span {
         let copies: Vec<Value> = self.from.values(span).iter().map(|&value| self.value(value)).collect();
         self.to.push_values(&copies)
     }
 
     /// A copy of a value. A reference to what has no counterpart becomes a dangling one.
-    pub(super) fn value(&mut self, value: Value) -> Value {
+    pub fn value(&mut self, value: Value) -> Value {
         match value {
             Value::Node(node) => match self.map.get(node.index()).copied().flatten() {
                 Some(new) => Value::Node(new),
@@ -82,7 +84,7 @@ impl Transcriber<'_, '_> {
 
     /// A copy of a result. Recorded storages are kept for inputs only: the numbers of two graphs have nothing to do
     /// with each other.
-    pub(super) fn out(&mut self, out: Out, is_input: bool) -> Out {
+    pub fn out(&mut self, out: Out, is_input: bool) -> Out {
         match out {
             Out::Tensor(id) => {
                 let old = *self.from.tensor(id);
@@ -111,7 +113,7 @@ impl Transcriber<'_, '_> {
         self.to.push_outs(&copies)
     }
 
-    fn tags(&mut self, id: NodeId) -> Option<crate::graph::TagsId> {
+    fn tags(&mut self, id: NodeId) -> Option<super::TagsId> {
         let old = self.from.tags(id)?.clone();
         let tags = Tags {
             recompute: old.recompute.map(|text| self.text(text)),

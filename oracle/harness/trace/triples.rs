@@ -1,0 +1,73 @@
+//! Joint graphs with what they were cut into: forward and backward, put together again.
+//!
+//! Inductor's passes over the joint graph run between the joint graph that is written and its partition, and write
+//! nothing. So the triple is no partition of that graph, and the rules of partitions do not apply; but both mean the same,
+//! which is what a rewrite keeps: the two parts are put together again and compared with the joint graph.
+//!
+//! What is not judged: which values are saved.
+
+use super::pairs::Shown;
+use crate::judge::bodies::inlined;
+use crate::rules::partition::{compose, returned};
+use ir::format::fx::Printed;
+use ir::format::torch_trace::CompileId;
+use rustc_hash::FxHashMap;
+
+/// A joint graph with its parts.
+pub(super) struct Triple {
+    pub(super) joint: Shown,
+    pub(super) forward: Shown,
+    pub(super) backward: Shown,
+}
+
+/// The joint and forward graphs of each compilation that wait for the rest.
+#[derive(Default)]
+pub(super) struct Triples(FxHashMap<CompileId, (Option<Shown>, Option<Shown>)>);
+
+impl Triples {
+    /// Takes a graph; the triple that it completes. A compilation that is cut at graph breaks has several, one after the
+    /// other.
+    pub(super) fn add(&mut self, id: &CompileId, name: &str, shown: &Shown) -> Option<Triple> {
+        match name {
+            "aot_joint_graph" => {
+                self.0.insert(id.clone(), (Some(shown.clone()), None));
+            }
+            "aot_forward_graph" => self.0.entry(id.clone()).or_default().1 = Some(shown.clone()),
+            "aot_backward_graph" => {
+                if let (Some(joint), Some(forward)) = self.0.remove(id)? {
+                    return Some(Triple { joint, forward, backward: shown.clone() });
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// Forward and backward as one graph.
+///
+/// # Errors
+/// Why they do not fit together.
+pub(super) fn joined(
+    joint: &Printed,
+    forward: &Printed,
+    backward: &Printed,
+) -> Result<crate::graph::Graph, String> {
+    let (all, of_backward) = (returned(&joint.graph).len(), returned(&backward.graph).len());
+    let Some(of_forward) = all.checked_sub(of_backward) else {
+        return Err(format!("backward returns {of_backward} values, and the joint graph {all}"));
+    };
+    let is_saved = |text: &&String| text.starts_with("SavedForBackwards");
+    if !forward.descriptors.is_empty() {
+        let own = forward.descriptors.iter().take_while(|text| !is_saved(text)).count();
+        if own != of_forward {
+            return Err(format!(
+                "forward says of {own} of its results that they are the joint graph's own, and {of_forward} are expected"
+            ));
+        }
+    }
+    // Both parts may have bodies of one name.
+    let inlined = |printed: &Printed| inlined(&printed.graph).unwrap_or_else(|| printed.graph.clone());
+    compose(&joint.graph, &inlined(forward), &inlined(backward), of_forward)
+        .map(|composition| composition.graph)
+}

@@ -1,0 +1,371 @@
+//! Bodies of higher-order operators, seen through before graphs are compared.
+//!
+//! # The idea
+//!
+//! `invoke_subgraph` runs its body once and `control_deps` only orders, so both are replaced by what their bodies do
+//! ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their bodies
+//! are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones ([`named`]),
+//! whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one is judged a
+//! sound rewrite of the other.
+//!
+//! A call whose bodies neither write nor draw nor act is a function of its arguments. Where a body does, or where nobody
+//! recorded it, the call is an operator of which nothing is known.
+//!
+//! # What it does not do
+//!
+//! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart in
+//! the same way, and count as functions where they are not recorded.
+
+use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Transcriber, Value};
+use crate::ops::{Kind, Ops};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Runs its body once: the body, its name, what it is given.
+const INVOKE: &str = "higher_order.invoke_subgraph";
+
+/// Runs its body after other nodes: these, the body, what it is given.
+const ORDERED: &str = "higher_order.control_deps";
+
+/// Operators that are functions of their arguments if their bodies are.
+const FUNCTIONS: [&str; 7] = [
+    INVOKE,
+    "higher_order.cond",
+    "higher_order.while_loop",
+    "higher_order.scan",
+    "higher_order.associative_scan",
+    "higher_order.map_impl",
+    ORDERED,
+];
+
+/// Whether a graph has anything to be seen through.
+pub fn has_bodies(graph: &Graph) -> bool {
+    let is_higher =
+        |id: NodeId| graph.node(id).op == Op::Call && graph.target(id).starts_with("higher_order.");
+    !graph.subgraphs.is_empty() || graph.ids().any(is_higher)
+}
+
+/// A call that is replaced by its body.
+struct Expansion {
+    body: Graph,
+    given: Vec<NodeId>,
+    /// Nodes that come before all of the body.
+    after: Vec<NodeId>,
+    /// What the body returns, and whether that is a list.
+    returned: Vec<Option<NodeId>>,
+    is_list: bool,
+}
+
+/// The node of a value, if it is one of the graph.
+fn node(graph: &Graph, value: Value) -> Option<NodeId> {
+    match value {
+        Value::Node(id) if id.index() < graph.len() => Some(id),
+        _ => None,
+    }
+}
+
+/// The body that a value holds.
+fn body(graph: &Graph, value: Value) -> Option<&Arc<Graph>> {
+    let attribute = node(graph, value).filter(|&id| graph.node(id).op == Op::GetAttr)?;
+    graph.subgraph(graph.target(attribute))
+}
+
+/// How a call is replaced by its body; `None` where it has to stay.
+fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
+    let (body, given, after) = match (graph.target(id), graph.args(id)) {
+        (INVOKE, [module, _, given @ ..]) => (body(graph, *module)?, given, Vec::new()),
+        (ORDERED, [Value::List(after), module, given @ ..]) => {
+            let after = graph.values(*after).iter().map(|&value| node(graph, value));
+            (body(graph, *module)?, given, after.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    // Older versions hand over one tuple.
+    let given = match given {
+        [Value::List(span)] => graph.values(*span),
+        given => given,
+    };
+    let given: Vec<NodeId> = given.iter().map(|&value| node(graph, value)).collect::<Option<_>>()?;
+    let body = inlined(body).unwrap_or_else(|| Graph::clone(body));
+    let inputs = body.ids().filter(|&id| body.node(id).op == Op::Placeholder).count();
+    let [result] = *body.args(body.output()?) else { return None };
+    let returned = |value: Value| match value {
+        Value::None => Some(None),
+        value => node(&body, value).map(Some),
+    };
+    let (returned, is_list) = match result {
+        Value::List(span) => {
+            (body.values(span).iter().map(|&value| returned(value)).collect::<Option<Vec<_>>>()?, true)
+        }
+        value => (vec![returned(value)?], false),
+    };
+    let has_order = body.ordering.is_empty() && body.renames.is_empty() && body.clusters.is_empty();
+    (inputs == given.len() && has_order).then_some(Expansion { body, given, after, returned, is_list })
+}
+
+/// The index that a node takes out of another one.
+fn item(graph: &Graph, id: NodeId) -> Option<(NodeId, usize)> {
+    match (graph.target(id), graph.args(id)) {
+        ("operator.getitem", &[Value::Node(of), Value::Int(index)]) => {
+            Some((of, usize::try_from(index).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The graph with bodies in the place of `invoke_subgraph` and `control_deps`; `None` where nothing changes.
+pub fn inlined(graph: &Graph) -> Option<Graph> {
+    if graph.subgraphs.is_empty() {
+        return None;
+    }
+    let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+    let mut expansions: FxHashMap<NodeId, Expansion> =
+        calls.filter_map(|id| Some((id, expansion(graph, id)?))).collect();
+    // A result that is used as a whole has no node in the body.
+    for id in graph.ids() {
+        for input in graph.inputs(id) {
+            let Some(expansion) = expansions.get(&input) else { continue };
+            let taken = match item(graph, id) {
+                Some((of, index)) if of == input && expansion.is_list => {
+                    expansion.returned.get(index).copied().flatten()
+                }
+                _ if !expansion.is_list => expansion.returned[0],
+                _ => None,
+            };
+            if taken.is_none() || input >= id {
+                expansions.remove(&input);
+            }
+        }
+    }
+    if expansions.is_empty() {
+        return None;
+    }
+    Some(Inliner::new(graph, expansions).run())
+}
+
+struct Inliner<'g> {
+    graph: &'g Graph,
+    expansions: FxHashMap<NodeId, Expansion>,
+    to: Graph,
+    map: Vec<Option<NodeId>>,
+    /// The nodes that stand for each call that was replaced.
+    images: FxHashMap<NodeId, Vec<NodeId>>,
+    results: FxHashMap<NodeId, Vec<Option<NodeId>>>,
+    names: FxHashSet<String>,
+}
+
+impl<'g> Inliner<'g> {
+    fn new(graph: &'g Graph, expansions: FxHashMap<NodeId, Expansion>) -> Inliner<'g> {
+        let mut to = Graph::with_capacity(graph.len());
+        to.name.clone_from(&graph.name);
+        to.kind.clone_from(&graph.kind);
+        to.world = graph.world.clone();
+        to.symbols.clone_from(&graph.symbols);
+        to.facts.clone_from(&graph.facts);
+        to.subgraphs.clone_from(&graph.subgraphs);
+        Inliner {
+            graph,
+            expansions,
+            to,
+            map: vec![None; graph.len()],
+            images: FxHashMap::default(),
+            results: FxHashMap::default(),
+            names: graph.ids().map(|id| graph.name(id).to_string()).collect(),
+        }
+    }
+
+    fn run(mut self) -> Graph {
+        let graph = self.graph;
+        for id in graph.ids() {
+            if let Some(expansion) = self.expansions.remove(&id) {
+                self.expand(id, &expansion);
+                continue;
+            }
+            let taken = item(graph, id).and_then(|(of, index)| self.results.get(&of)?.get(index).copied());
+            match taken {
+                Some(result) => self.map[id.index()] = result,
+                None => {
+                    let mut copier = Transcriber { from: graph, to: &mut self.to, map: &mut self.map };
+                    let new = copier.node(id, graph.name(id));
+                    self.to.node_mut(new).desc = None;
+                    self.map[id.index()] = Some(new);
+                }
+            }
+        }
+        self.to.resolve_references();
+        let image = |id: NodeId| match self.images.get(&id) {
+            Some(nodes) => nodes.clone(),
+            None => self.map[id.index()].into_iter().collect(),
+        };
+        for edge in &graph.ordering {
+            for before in image(edge.before) {
+                self.to
+                    .ordering
+                    .extend(image(edge.after).into_iter().map(|after| OrderingEdge { before, after }));
+            }
+        }
+        without_unused_attributes(self.to)
+    }
+
+    fn expand(&mut self, id: NodeId, expansion: &Expansion) {
+        let (graph, body) = (self.graph, &expansion.body);
+        let mut map = vec![None; body.len()];
+        let mut given = expansion.given.iter();
+        let mut nodes = Vec::new();
+        for inner in body.ids() {
+            match body.node(inner).op {
+                Op::Placeholder => {
+                    map[inner.index()] = given.next().and_then(|&outer| self.map[outer.index()]);
+                }
+                Op::Output => {}
+                Op::Call | Op::GetAttr => {
+                    let name = self.fresh_name(&format!("{}_{}", graph.name(id), body.name(inner)));
+                    let new = Transcriber { from: body, to: &mut self.to, map: &mut map }.node(inner, &name);
+                    self.rename_attribute(new, body, inner, graph.name(id));
+                    map[inner.index()] = Some(new);
+                    nodes.push(new);
+                }
+            }
+        }
+        let result = |inner: &Option<NodeId>| inner.and_then(|inner| map[inner.index()]);
+        let results: Vec<Option<NodeId>> = expansion.returned.iter().map(result).collect();
+        for &before in &expansion.after {
+            let Some(before) = self.map[before.index()] else { continue };
+            self.to.ordering.extend(nodes.iter().map(|&after| OrderingEdge { before, after }));
+        }
+        self.images.insert(id, nodes);
+        match expansion.is_list {
+            true => _ = self.results.insert(id, results),
+            false => self.map[id.index()] = results[0],
+        }
+    }
+
+    /// An attribute of a body is another one than that of the graph around it.
+    fn rename_attribute(&mut self, new: NodeId, body: &Graph, inner: NodeId, call: &str) {
+        if body.node(inner).op != Op::GetAttr {
+            return;
+        }
+        let Some(of_body) = body.subgraph(body.target(inner)) else { return };
+        let name = format!("{call}.{}", body.target(inner));
+        if self.to.subgraph(&name).is_none() {
+            self.to.subgraphs.push((name.clone(), of_body.clone()));
+        }
+        self.to.node_mut(new).target = self.to.intern_target(&name);
+    }
+
+    fn fresh_name(&mut self, name: &str) -> String {
+        let mut fresh = name.to_string();
+        let mut count = 1;
+        while !self.names.insert(fresh.clone()) {
+            count += 1;
+            fresh = format!("{name}_{count}");
+        }
+        fresh
+    }
+}
+
+/// The graph without bodies that nothing takes any more.
+fn without_unused_attributes(graph: Graph) -> Graph {
+    let used: FxHashSet<NodeId> = graph.ids().flat_map(|id| graph.inputs(id)).collect();
+    let is_unused = |&id: &NodeId| {
+        graph.node(id).op == Op::GetAttr && !used.contains(&id) && graph.subgraph(graph.target(id)).is_some()
+    };
+    let unused: Vec<NodeId> = graph.ids().filter(is_unused).collect();
+    if unused.is_empty() {
+        return graph;
+    }
+    let mut editor = Editor::from_owned(graph);
+    for id in unused {
+        editor.erase(id);
+    }
+    editor.finish()
+}
+
+/// Whether what a body does is seen in what it returns, and nowhere else.
+fn is_function(body: &Graph) -> bool {
+    let ops = Ops::of(body);
+    body.ids().filter(|&id| body.node(id).op == Op::Call).all(|id| {
+        let info = ops.get(body, id);
+        let acts = info.effect || info.mutated().next().is_some() || info.collective().is_some();
+        !acts && info.kind != Kind::Unknown && !ops.draws(body, id) && are_functions(body, id)
+    })
+}
+
+/// Whether all bodies that a call takes are recorded, and are functions; also where it takes none.
+fn are_functions(graph: &Graph, id: NodeId) -> bool {
+    let mut attributes = graph.inputs(id).into_iter().filter(|&input| is_module(graph, input));
+    attributes.all(|input| graph.subgraph(graph.target(input)).is_some_and(|body| is_function(body)))
+}
+
+/// Whether a node gets a sub-module, as far as is known.
+fn is_module(graph: &Graph, id: NodeId) -> bool {
+    graph.node(id).op == Op::GetAttr && graph.tensor_of(id).is_none()
+}
+
+/// Gives equal bodies of all `graphs` one name, and different ones different names. `is_same` says of two bodies that are
+/// not equal node for node whether they do the same.
+pub fn named(graphs: &mut [Graph], is_same: &dyn Fn(&Graph, &Graph) -> bool) {
+    let mut known: Vec<(String, Option<Graph>)> = Vec::new();
+    for graph in graphs {
+        let ids: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::GetAttr).collect();
+        let recorded: Vec<(NodeId, String, Option<Graph>)> = ids
+            .into_iter()
+            .filter(|&id| is_module(graph, id))
+            .map(|id| {
+                let attribute = graph.target(id).to_string();
+                let body = graph.subgraph(&attribute).map(|body| canonical(body, graph));
+                (id, attribute, body)
+            })
+            .collect();
+        for (id, attribute, body) in recorded {
+            let name = name_of(&mut known, &attribute, body, is_same);
+            graph.node_mut(id).target = graph.intern_target(&name);
+            if let Some(body) = graph.subgraph(&attribute).cloned()
+                && graph.subgraph(&name).is_none()
+            {
+                graph.subgraphs.push((name, body));
+            }
+        }
+        for id in graph.ids() {
+            let is_one = graph.node(id).op == Op::Call && FUNCTIONS.contains(&graph.target(id));
+            if is_one && !are_functions(graph, id) {
+                let target = format!("{} of an unknown body, or one that acts", graph.target(id));
+                graph.node_mut(id).target = graph.intern_target(&target);
+            }
+        }
+    }
+}
+
+/// A body with the names and the world that bodies are compared under.
+fn canonical(body: &Graph, of: &Graph) -> Graph {
+    let mut body = inlined(body).unwrap_or_else(|| body.clone()).with_names(|id| format!("n{}", id.0));
+    body.world = of.world.clone();
+    body.symbols.clone_from(&of.symbols);
+    body
+}
+
+/// The name of a body: that of the same one, else a new one.
+fn name_of(
+    known: &mut Vec<(String, Option<Graph>)>,
+    attribute: &str,
+    body: Option<Graph>,
+    is_same: &dyn Fn(&Graph, &Graph) -> bool,
+) -> String {
+    let same = |(name, other): &&(String, Option<Graph>)| match (other, &body) {
+        (Some(other), Some(body)) => other.difference(body).is_none() || is_same(other, body),
+        // Of bodies that nobody recorded those of one name are taken to be one.
+        (None, None) => name == attribute,
+        _ => false,
+    };
+    if let Some((name, _)) = known.iter().find(same) {
+        return name.clone();
+    }
+    let mut name = attribute.to_string();
+    let mut count = 1;
+    while known.iter().any(|(taken, _)| *taken == name) {
+        count += 1;
+        name = format!("{attribute} ({count})");
+    }
+    known.push((name.clone(), body));
+    name
+}
