@@ -1,4 +1,4 @@
-//! `graph-oracle trace`: judge what PyTorch wrote with TORCH_TRACE.
+//! `graph-oracle trace`: judge what PyTorch wrote with TORCH_TRACE or TORCH_LOGS.
 
 use super::{CouldNotRun, ReportFormat, Status, files, print};
 use crate::candidates::judging;
@@ -12,14 +12,22 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Args, Debug)]
 pub(super) struct Trace {
-    /// The folder that TORCH_TRACE named, or one file of it (may be gzip).
+    /// The folder that TORCH_TRACE named, or one file of it; or what TORCH_LOGS wrote to stderr. All may be gzip.
     folder: PathBuf,
     /// Ranks and process groups: exchange JSON with `world` and `groups`.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
+    /// How many ranks the world has: among them the members of groups are looked for whose names are hashes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Option<u32>,
+    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes graphs whose inputs
+    /// have its names.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
@@ -30,12 +38,22 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let world = match &self.groups {
+        let mut world = match &self.groups {
             Some(path) => files::world(path, limits)?,
             None => World::default(),
         };
+        if let (Some(given), Some(stated)) = (self.ranks, world.ranks)
+            && given != stated
+        {
+            return Err(CouldNotRun::new(format_args!(
+                "--ranks says {given}, and --groups {stated}: give one of them"
+            )));
+        }
+        world.ranks = world.ranks.or(self.ranks);
         let judge = judge::Options { element_limit: limits.get(Limit::Elements), ..judging() };
-        let report = judge_folder(&self.folder, &Options { judge, world })
+        let runnable =
+            self.from.as_ref().map(|from| files::runnable(from, limits)).transpose()?.map(Arc::new);
+        let report = judge_folder(&self.folder, &Options { judge, world, runnable })
             .map_err(|error| files::in_file(&self.folder, &error))?;
         let text = match self.format {
             ReportFormat::Text => self.text(&report),
@@ -86,7 +104,8 @@ impl Trace {
             .collect();
         let pairs = crate::words::count(report.rows.len(), "pair");
         let files = crate::words::count(report.files, "file");
-        let _ = writeln!(text, "\n{pairs} in {files}: {}", counts.join(", "));
+        let colon = if counts.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "\n{pairs} in {files}{colon}{}", counts.join(", "));
         for line in &report.rank_findings {
             let _ = writeln!(text, "RANKS DIFFER: {line}");
         }
@@ -120,8 +139,8 @@ impl Trace {
 fn assumed(report: &TraceReport) -> impl Iterator<Item = &'static str> + use<> {
     let is_judged = report.count(|outcome| matches!(outcome, Outcome::Judged(_))) > 0;
     let all = [
-        "texts do not say which inputs share memory, nor what constants hold: inputs are taken to be distinct, and \
-         constants of one name to be one",
+        "texts do not say which inputs share memory, nor what constants hold: without an fx_graph_runnable inputs are taken \
+         to be distinct, and constants of one name to be one",
         "each rank's graph is judged as one that all ranks run; that ranks launch the same collectives is compared, and \
          nothing else between them",
     ];

@@ -12,6 +12,7 @@
 
 use super::Options;
 use super::row::{Cost, Outcome, Row};
+use super::runnables::Runnables;
 use crate::analysis::collectives::Collectives;
 use crate::case::PassConfig;
 use crate::graph::{Graph, Group, Op, Symbol, World};
@@ -21,11 +22,12 @@ use crate::ops::Ops;
 use crate::passes::repair::stable_topological_sort;
 use crate::simulate::{Buffers, Estimates, Programs, simulate};
 use ir::format::fx;
-use ir::format::torch_trace::{CompileId, Record, Records};
+use ir::format::torch_logs;
+use ir::format::torch_trace::{CompileId, Record, Source};
 use md5::{Digest, Md5};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,6 +53,8 @@ struct Shown {
     digest: [u8; 16],
     rank: Option<u32>,
     graph: Result<Arc<fx::Printed>, String>,
+    /// What it was read from, where it may be read again.
+    record: Option<Arc<Record>>,
 }
 
 impl Shown {
@@ -111,15 +115,19 @@ struct FileJudge<'o> {
     origins: FxHashMap<CompileId, Waiting>,
     /// What is known of process groups so far.
     groups: Vec<Group>,
+    runnables: Runnables,
+    members: fx::Members,
+    /// Pairs with process groups of which nothing is known yet: a runnable may come that says it.
+    later: Vec<(String, CompileId, Shown, Shown)>,
     report: FileReport,
     python: usize,
     cached: usize,
 }
 
 /// Judges the pairs of one file.
-pub(super) fn judge_file<R: BufRead>(
+pub(super) fn judge_file(
     path: &Path,
-    mut records: Records<R>,
+    mut records: impl Source,
     rank: Option<u32>,
     options: &Options,
 ) -> FileReport {
@@ -132,10 +140,16 @@ pub(super) fn judge_file<R: BufRead>(
         waiting: FxHashMap::default(),
         origins: FxHashMap::default(),
         groups: options.world.groups.clone(),
+        runnables: Runnables::new(options.runnable.clone()),
+        members: fx::Members::new(options.world.ranks),
+        later: Vec::new(),
         report: FileReport::default(),
         python: 0,
         cached: 0,
     };
+    if let Some(runnable) = &options.runnable {
+        judge.learn(&runnable.groups);
+    }
     loop {
         match records.next_record() {
             Ok(Some(record)) => judge.record(record),
@@ -146,8 +160,8 @@ pub(super) fn judge_file<R: BufRead>(
             }
         }
     }
-    if let [first, ..] = records.unreadable[..] {
-        let count = ir::words::count(records.unreadable.len(), "record");
+    if let [first, ..] = *records.unreadable() {
+        let count = ir::words::count(records.unreadable().len(), "record");
         judge.note(format!("{count} cannot be read, the first in line {first}"));
     }
     judge.finish()
@@ -164,10 +178,7 @@ impl FileJudge<'_> {
                 let symbol = symbol(&record);
                 self.symbols.entry(record.id()).or_default().extend(symbol);
             }
-            _ if record.name() == "fx_graph_runnable" => {
-                let text = record.payload.as_deref().unwrap_or("");
-                self.learn(&fx::groups_of_runnable(text));
-            }
+            _ if record.name() == "fx_graph_runnable" => self.runnable(&record),
             _ if record.is_graph() => self.graph(&record),
             _ => {}
         }
@@ -180,6 +191,22 @@ impl FileJudge<'_> {
                 self.groups.push(group.clone());
             }
         }
+    }
+
+    /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came before.
+    fn runnable(&mut self, record: &Record) {
+        let id = record.id();
+        match self.runnables.add(record) {
+            Ok(groups) => self.learn(&groups),
+            Err(why) => self.note(why),
+        }
+        let origins = self.origins.remove(&id).unwrap_or_default();
+        let again = origins.into_iter().map(|(name, shown)| match shown.record.clone() {
+            Some(record) => (name, Shown { record: Some(record.clone()), ..self.shown(&record, None) }),
+            None => (name, shown),
+        });
+        let again: Waiting = again.collect();
+        self.origins.insert(id, again);
     }
 
     fn graph(&mut self, record: &Record) {
@@ -200,9 +227,13 @@ impl FileJudge<'_> {
         let mut origins = Vec::new();
         match record.name() {
             "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph" => {
-                self.origins.entry(id.clone()).or_default().push((record.name().to_string(), shown.clone()));
+                let origin = Shown { record: Some(Arc::new(record.clone())), ..shown.clone() };
+                self.origins.entry(id.clone()).or_default().push((record.name().to_string(), origin));
             }
-            "before_post_grad_graph" => origins.extend(["aot_forward_graph", "aot_backward_graph"]),
+            "before_post_grad_graph" => {
+                // In PyTorch 2.8 the joint-graph passes of inference write nothing.
+                origins.extend(["aot_forward_graph", "aot_backward_graph", "aot_inference_graph"]);
+            }
             "before_joint_graph" => origins.push("aot_inference_graph"),
             _ => {}
         }
@@ -213,10 +244,21 @@ impl FileJudge<'_> {
             Part::Before(pass) => self.waiting.entry(id).or_default().push((pass, shown)),
             Part::After(pass) => match self.partner(&id, &pass, &shown) {
                 Some(before) => self.pair(&pass, &id, &before, &shown),
+                None if record.kind == torch_logs::KIND => self.logged(&id, &pass, &shown),
                 None if pass == "post_grad" => self.cached += 1,
                 None => self.alone(&pass, &id, &shown, "there is no graph before it"),
             },
             Part::Alone(_) => {}
+        }
+    }
+
+    /// A graph of TORCH_LOGS, which has none before the passes: it is judged against that of AOTAutograd.
+    fn logged(&mut self, id: &CompileId, pass: &str, shown: &Shown) {
+        match self.origin(id, &["aot_forward_graph", "aot_backward_graph"], shown) {
+            Some((name, origin)) => self.pair(&format!("{name} to after {pass}"), id, &origin, shown),
+            None => {
+                self.alone(pass, id, shown, "there is no graph before it: TORCH_LOGS=+aot_graphs prints it")
+            }
         }
     }
 
@@ -245,17 +287,22 @@ impl FileJudge<'_> {
         Some(waiting.remove(at).1)
     }
 
-    fn shown(&self, record: &Record, like: Option<&fx::Printed>) -> Shown {
+    fn shown(&mut self, record: &Record, like: Option<&fx::Printed>) -> Shown {
         let known = fx::Known {
             name: record.name().to_string(),
             kind: String::new(),
             symbols: self.symbols.get(&record.id()).cloned().unwrap_or_default(),
             world: World { ranks: self.options.world.ranks, groups: self.groups.clone() },
             like: like.map(|printed| printed.graph.clone()),
+            runnables: self.runnables.of(&record.id()),
         };
         let text = record.payload.as_deref().unwrap_or("");
-        let graph = fx::read(text, &known).map(Arc::new).map_err(|error| {
-            let line = record.line + error.line;
+        let completed = |mut printed: fx::Printed| {
+            printed.find_members(&mut self.members);
+            Arc::new(printed)
+        };
+        let graph = fx::read(text, &known).map(completed).map_err(|error| {
+            let line = record.line_of(error.line);
             format!("line {line}, column {}: {}", error.column, error.message)
         });
         let rank = record.rank().or(self.rank);
@@ -268,7 +315,7 @@ impl FileJudge<'_> {
             }
             _ => graph,
         };
-        Shown { line: record.line, digest, rank, graph }
+        Shown { line: record.line, digest, rank, graph, record: None }
     }
 
     fn alone(&mut self, pass: &str, id: &CompileId, shown: &Shown, why: &str) {
@@ -293,6 +340,16 @@ impl FileJudge<'_> {
     }
 
     fn pair(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
+        let is_known = |name: &String| self.groups.iter().any(|group| group.name == *name);
+        let graphs = [before, after].into_iter().filter_map(|shown| shown.graph.as_ref().ok());
+        if graphs.flat_map(|printed| &printed.unknown_groups).all(is_known) {
+            self.judge(pass, id, before, after);
+        } else {
+            self.later.push((pass.to_string(), id.clone(), before.clone(), after.clone()));
+        }
+    }
+
+    fn judge(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
         let mut row = self.row(pass, id, (before, Some(after)), Outcome::Unchanged);
         let started = Instant::now();
         // Groups may have become known since a text was read.
@@ -349,6 +406,9 @@ impl FileJudge<'_> {
     }
 
     fn finish(mut self) -> FileReport {
+        for (pass, id, before, after) in std::mem::take(&mut self.later) {
+            self.judge(&pass, &id, &before, &after);
+        }
         let waiting = std::mem::take(&mut self.waiting);
         let mut waiting: Vec<(CompileId, Waiting)> = waiting.into_iter().collect();
         waiting.sort_by(|a, b| a.0.cmp(&b.0));
