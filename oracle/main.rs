@@ -8,7 +8,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr().lock());
+    // Notes are written while files are read on other threads: standard error is not locked.
+    let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr());
     let status = graph_oracle::cli::run(&arguments, &mut out, &mut complain);
     ExitCode::from(status as u8)
 }

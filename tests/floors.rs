@@ -21,6 +21,7 @@ const HARMLESS: &[&str] = &[
     "rustc-hash",
     "serde",
     "serde_json",
+    "sha1",
     "string-interner",
     "thiserror",
 ];

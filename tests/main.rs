@@ -36,5 +36,6 @@ mod sweep;
 mod symbolic;
 mod terminal;
 mod text_format;
+mod texts;
 mod traces;
 mod worker;

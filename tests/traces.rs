@@ -4,6 +4,7 @@ use crate::common::recorded::project;
 use crate::common::{Scratch, program, text as common_text};
 use graph_oracle::candidates::judging;
 use graph_oracle::expression::normal_form;
+use graph_oracle::format::torch_trace::Source as _;
 use graph_oracle::format::{fx, json, torch_trace};
 use graph_oracle::graph::{Dim, Graph, NodeId, Op, Out, Value, World};
 use graph_oracle::judge::Verdict;
@@ -75,7 +76,8 @@ fn all() -> Vec<Sample> {
 fn known(sample: &Sample) -> fx::Known {
     let truth = &sample.truth;
     let (symbols, world) = (truth.symbols.clone(), truth.world.clone());
-    let plain = fx::Known { name: truth.name.clone(), kind: truth.kind.clone(), symbols, world, like: None };
+    let (name, kind) = (truth.name.clone(), truth.kind.clone());
+    let plain = fx::Known { name, kind, symbols, world, ..fx::Known::default() };
     let like = sample.like.as_ref().map(|text| fx::read(text, &plain).unwrap().graph);
     fx::Known { like, ..plain }
 }
@@ -206,7 +208,7 @@ fn differences(read: &Graph, truth: &Graph) -> Vec<String> {
 fn no_pass_of_the_samples_is_convicted() {
     let (mut sound, mut others) = (0, Vec::new());
     for folder in samples() {
-        let options = Options { judge: judging(), world: World::default() };
+        let options = Options { judge: judging(), world: World::default(), runnable: None };
         let report = judge_folder(&folder, &options).unwrap();
         assert_eq!(report.rank_findings, Vec::<String>::new(), "{}", folder.display());
         for row in &report.rows {

@@ -5,13 +5,14 @@ use crate::candidates::Outcome;
 use crate::case::Case;
 use crate::format::fx;
 use crate::format::json::{self, Document};
-use crate::format::torch_trace;
 use crate::format::{Places, Spot, text};
+use crate::format::{torch_logs, torch_trace};
 use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a file holds.
 pub(super) enum Input {
@@ -88,6 +89,11 @@ pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun
 
 /// Reads a file: gzip or JSON by its first bytes, a graph that PyTorch printed by its class, else a text case.
 pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
+    read_from(path, None, limits)
+}
+
+/// Reads a file. A graph that PyTorch printed is completed by the runnable in the file `from`.
+pub(super) fn read_from(path: &Path, from: Option<&Path>, limits: &Limits) -> Result<Input, CouldNotRun> {
     let name = path.display();
     let bytes = bytes(path, limits)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -96,10 +102,15 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
     let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
+    let printed =
+        if is_gzip || is_json || is_named_json { None } else { printed(path, &bytes, from, limits)? };
+    if let Some(printed) = printed {
+        return Ok(Input::Graph(Box::new(printed.graph)));
+    }
+    if from.is_some() {
+        return Err(in_file(path, &"--from completes graphs as PyTorch prints them, and this is none"));
+    }
     if !is_gzip && !is_json && !is_named_json {
-        if let Some(printed) = printed(path, &bytes)? {
-            return Ok(Input::Graph(Box::new(printed.graph)));
-        }
         let case =
             text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
         return Ok(Input::Case(Box::new(case)));
@@ -122,23 +133,55 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
     }
 }
 
-/// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else.
-fn printed(path: &Path, bytes: &[u8]) -> Result<Option<fx::Printed>, CouldNotRun> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(None) };
-    if torch_trace::is_trace(text) {
+/// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else. What is missing in the
+/// text is told on standard error.
+fn printed(
+    path: &Path,
+    bytes: &[u8],
+    from: Option<&Path>,
+    limits: &Limits,
+) -> Result<Option<fx::Printed>, CouldNotRun> {
+    if torch_trace::is_trace(bytes) {
         let why = "a file of TORCH_TRACE, which holds many graphs: graph-oracle trace judges them";
         return Err(in_file(path, &why));
     }
+    if torch_logs::is_log(bytes) {
+        let why = "a log of TORCH_LOGS, which holds many graphs: graph-oracle trace judges them";
+        return Err(in_file(path, &why));
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(None) };
     if !fx::is_printed(text) {
         return Ok(None);
     }
+    let runnables = match from {
+        Some(from) => vec![Arc::new(runnable(from, limits)?)],
+        None => Vec::new(),
+    };
     let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let known = fx::Known { name, ..fx::Known::default() };
-    let at = |error: &fx::FxError| format!("{}:{}:{}", path.display(), error.line, error.column);
-    let mut read = fx::read(text, &known)
-        .map_err(|error| CouldNotRun::new(format_args!("{}: {}", at(&error), error.message)))?;
-    read.add_groups(&fx::groups_of_runnable(text));
+    let known = fx::Known { name, runnables, ..fx::Known::default() };
+    let mut read = fx::read(text, &known).map_err(|error| at_place(path, &error))?;
+    read.find_members(&mut fx::Members::default());
+    if let Some(from) = from.filter(|_| !read.is_completed) {
+        let why =
+            format!("its inputs are not those of {}: that is the runnable of another graph", from.display());
+        return Err(in_file(path, &why));
+    }
+    for note in &read.notes {
+        eprintln!("note: {}: {note}", path.display());
+    }
     Ok(Some(read))
+}
+
+/// What an `fx_graph_runnable.py` says besides its graph.
+pub(super) fn runnable(path: &Path, limits: &Limits) -> Result<fx::Runnable, CouldNotRun> {
+    let text = words(path, limits)?;
+    let read = fx::Runnable::read(&text).map_err(|error| at_place(path, &error))?;
+    read.ok_or_else(|| in_file(path, &"is no fx_graph_runnable.py: it has no load_args"))
+}
+
+fn at_place(path: &Path, error: &fx::FxError) -> CouldNotRun {
+    let (line, column) = (error.line, error.column);
+    CouldNotRun::new(format_args!("{}:{line}:{column}: {}", path.display(), error.message))
 }
 
 /// The ranks and process groups in a file: exchange JSON of which nothing else is read.

@@ -1,4 +1,5 @@
-//! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE, or is still writing.
+//! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE or TORCH_LOGS, or is still
+//! writing.
 
 use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
 use crate::candidates::judging;
@@ -12,11 +13,12 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct Trace {
-    /// The folder that TORCH_TRACE named, or one file of it (may be gzip).
+    /// The folder that TORCH_TRACE named, or one file of it; or what TORCH_LOGS wrote to stderr. All may be gzip.
     folder: PathBuf,
     #[command(flatten)]
     known: Known,
@@ -49,18 +51,35 @@ struct Known {
     /// Ranks and process groups: exchange JSON with `world` and `groups`.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
+    /// How many ranks the world has: among them the members of groups are looked for whose names are hashes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Option<u32>,
+    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes graphs whose inputs
+    /// have its names.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
 }
 
 impl Known {
     fn options(&self, limits: &Limits) -> Result<Options, CouldNotRun> {
-        let world = match &self.groups {
+        let mut world = match &self.groups {
             Some(path) => files::world(path, limits)?,
             None => World::default(),
         };
+        if let (Some(given), Some(stated)) = (self.ranks, world.ranks)
+            && given != stated
+        {
+            return Err(CouldNotRun::new(format_args!(
+                "--ranks says {given}, and --groups {stated}: give one of them"
+            )));
+        }
+        world.ranks = world.ranks.or(self.ranks);
+        let runnable =
+            self.from.as_ref().map(|from| files::runnable(from, limits)).transpose()?.map(Arc::new);
         // A proof is enough; what it leaves open is executed.
         let values = judge::Values::ProofFirst;
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
-        Ok(Options { judge, world })
+        Ok(Options { judge, world, runnable })
     }
 }
 
@@ -205,8 +224,8 @@ impl Listing {
 fn assumed(report: &TraceReport) -> impl Iterator<Item = &'static str> + use<> {
     let is_judged = report.count(|outcome| matches!(outcome, Outcome::Judged(_))) > 0;
     let all = [
-        "texts do not say which inputs share memory, nor what constants hold: inputs are taken to be distinct, and \
-         constants of one name to be one",
+        "texts do not say which inputs share memory, nor what constants hold: without an fx_graph_runnable inputs are taken \
+         to be distinct, and constants of one name to be one",
         "each rank's graph is judged as one that all ranks run; that ranks launch the same collectives is compared, and \
          nothing else between them",
     ];

@@ -14,6 +14,7 @@ pub mod memory_estimate;
 pub mod memory_orders;
 pub mod mutate;
 pub mod partition;
+pub mod printed_graphs;
 pub mod reducer;
 pub mod repair;
 pub mod schedule;
@@ -66,6 +67,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("cse", partition::check_cse),
     ("cse_choices", partition::check_cse_choices),
     ("huge_numbers", huge_numbers::check),
+    ("printed_graphs", printed_graphs::check),
 ];
 
 /// The body of a target.

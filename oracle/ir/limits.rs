@@ -46,6 +46,8 @@ const MIB: u64 = 1 << 20;
 limits! {
     Text "text" 512 * MIB, 3072 * MIB, "bytes",
         "A file, and what it holds when it is decompressed. A graph of a million nodes takes 200 MB; places in a text are counted in 32 bits.";
+    Line "line" 64 * MIB, 64 * MIB, "bytes",
+        "A line of a log, which is held as a whole. The longest that PyTorch prints, a signature of some thousand inputs, has less than a megabyte.";
     Brackets "brackets" 256, 256, "levels",
         "Brackets inside brackets in a text case. The reader calls itself at each, and its stack has an end.";
     Json "json" 100, 100, "levels",

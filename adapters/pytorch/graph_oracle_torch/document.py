@@ -94,12 +94,9 @@ def groups_of(graph):
     """The process groups that the calls of a graph name, with their ranks."""
     if not dist.is_initialized():
         return {}
-    names = dict.fromkeys(
-        value
-        for node in graph.nodes
-        if node.op == "call_function"
-        for value in _strings([*node.args, *node.kwargs.values()])
-    )
+    # An ordering edge hides the call that it is of, and what that call names, in a sub-graph.
+    calls = [ordering.carried(node) or node for node in graph.nodes if node.op == "call_function"]
+    names = dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()]))
     meshes, found = None, {}
     for name in names:
         try:

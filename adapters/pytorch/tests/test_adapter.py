@@ -13,7 +13,8 @@ import unittest.mock
 
 import torch
 
-from graph_oracle_torch import fakes, ordering, passes, worker
+from graph_oracle_torch import fakes, groups, ordering, passes, worker
+from graph_oracle_torch.document import groups_of
 from graph_oracle_torch.errors import Refused
 from graph_oracle_torch.passes import bucketing
 from graph_oracle_torch.rebuild import evaluate, rebuild
@@ -202,6 +203,18 @@ class Ordering(unittest.TestCase):
         after = rebuilt.export()
         shown = [[(n["name"], n["op"], n["target"], n.get("args"), n.get("after")) for n in d["nodes"]] for d in (document, after)]
         self.assertEqual(*shown)
+
+    def test_a_group_that_only_carriers_name_is_written(self):
+        document = graphs.two_gathers()
+        for entry in document["nodes"]:
+            if "all_gather" in entry["target"]:
+                entry["after"] = ["x"]
+        rebuilt = rebuild(document, after="carried")
+        groups.enter(document, 0)
+        try:
+            self.assertEqual(list(groups_of(rebuilt.graph)), list(document["groups"]))
+        finally:
+            groups.leave()
 
     def test_bucketing_keeps_them_and_heeds_them(self):
         answer = ask("bucketing", self.gathers(c=["w0"]), {"kind": "all_gather"})

@@ -129,6 +129,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["check"],
+        flags: &["from"],
+        idle: |given| given.has("replay"),
+        why: "it completes one graph, and there are several: give the graphs as exchange JSON",
+    },
+    Row {
+        commands: &["check"],
         flags: &["verbose"],
         idle: |given| given.is_json(),
         why: "JSON tells everything: leave it out",

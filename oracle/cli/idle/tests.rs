@@ -40,6 +40,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("check bucketing B --unrepaired U", "check bucketing B A --unrepaired U"),
     ("check bucketing B A A --unrepaired U", "check bucketing B A --unrepaired U"),
     ("check repair B --order O", "check memory B --order O"),
+    ("check rewrite --replay B A --from R", "check rewrite B A --from R"),
     ("check repair B --verbose --format json", "check repair B --verbose"),
     ("run schedule B -o A --unrepaired U", "run bucketing B -o A --unrepaired U"),
     ("run partition B -o A --rank 1", "run schedule B -o A --rank 1"),

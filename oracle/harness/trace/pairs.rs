@@ -14,7 +14,8 @@
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
 use super::row::{Cost, Outcome, Row};
-use super::triples::{Triple, Triples, joined};
+use super::runnables::Runnables;
+use super::triples::{Triples, joined};
 use crate::analysis::collectives::Collectives;
 use crate::case::PassConfig;
 use crate::graph::{Graph, Group, Op, Symbol, World};
@@ -24,11 +25,12 @@ use crate::ops::Ops;
 use crate::passes::repair::stable_topological_sort;
 use crate::simulate::{Buffers, Estimates, Programs, simulate};
 use ir::format::fx;
-use ir::format::torch_trace::{CompileId, Record, Records};
+use ir::format::torch_logs;
+use ir::format::torch_trace::{CompileId, Record, Source};
 use md5::{Digest, Md5};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +58,8 @@ pub(super) struct Shown {
     key: Key,
     rank: Option<u32>,
     graph: Result<Arc<fx::Printed>, String>,
+    /// What it was read from, where it may be read again.
+    record: Option<Arc<Record>>,
 }
 
 impl Shown {
@@ -121,6 +125,10 @@ pub(super) struct FileJudge<'o> {
     results: FxHashMap<CompileId, (String, Shown)>,
     /// What is known of process groups so far.
     groups: Vec<Group>,
+    runnables: Runnables,
+    members: fx::Members,
+    /// Pairs with process groups of which nothing is known yet: a runnable may come that says it.
+    later: Vec<(String, CompileId, Vec<Shown>)>,
     report: FileReport,
     /// The lines of records that cannot be read.
     unreadable: Vec<usize>,
@@ -136,7 +144,7 @@ impl<'o> FileJudge<'o> {
         options: &'o Options,
         cache: &'o Cache,
     ) -> FileJudge<'o> {
-        FileJudge {
+        let mut judge = FileJudge {
             options,
             cache,
             file: path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
@@ -147,15 +155,22 @@ impl<'o> FileJudge<'o> {
             triples: Triples::default(),
             results: FxHashMap::default(),
             groups: options.world.groups.clone(),
+            runnables: Runnables::new(options.runnable.clone()),
+            members: fx::Members::new(options.world.ranks),
+            later: Vec::new(),
             report: FileReport::default(),
             unreadable: Vec::new(),
             python: 0,
             cached: 0,
+        };
+        if let Some(runnable) = &options.runnable {
+            judge.learn(&runnable.groups);
         }
+        judge
     }
 
     /// Judges all that these records complete.
-    pub(super) fn read<R: BufRead>(&mut self, records: &mut Records<R>) {
+    pub(super) fn read(&mut self, records: &mut impl Source) {
         loop {
             match records.next_record() {
                 Ok(Some(record)) => self.record(record),
@@ -166,7 +181,7 @@ impl<'o> FileJudge<'o> {
                 }
             }
         }
-        self.unreadable.append(&mut records.unreadable);
+        self.unreadable.extend_from_slice(records.unreadable());
     }
 
     /// The rows that were added since this was asked last.
@@ -186,10 +201,7 @@ impl FileJudge<'_> {
                 let symbol = symbol(&record);
                 self.symbols.entry(record.id()).or_default().extend(symbol);
             }
-            _ if record.name() == "fx_graph_runnable" => {
-                let text = record.payload.as_deref().unwrap_or("");
-                self.learn(&fx::groups_of_runnable(text));
-            }
+            _ if record.name() == "fx_graph_runnable" => self.runnable(&record),
             _ if record.is_graph() => self.graph(&record),
             _ => {}
         }
@@ -202,6 +214,22 @@ impl FileJudge<'_> {
                 self.groups.push(group.clone());
             }
         }
+    }
+
+    /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came before.
+    fn runnable(&mut self, record: &Record) {
+        let id = record.id();
+        match self.runnables.add(record) {
+            Ok(groups) => self.learn(&groups),
+            Err(why) => self.note(why),
+        }
+        let origins = self.origins.remove(&id).unwrap_or_default();
+        let again = origins.into_iter().map(|(name, shown)| match shown.record.clone() {
+            Some(record) => (name, Shown { record: Some(record.clone()), ..self.shown(&record, None) }),
+            None => (name, shown),
+        });
+        let again: Waiting = again.collect();
+        self.origins.insert(id, again);
     }
 
     fn graph(&mut self, record: &Record) {
@@ -222,9 +250,13 @@ impl FileJudge<'_> {
         let mut origins = Vec::new();
         match record.name() {
             "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph" => {
-                self.origins.entry(id.clone()).or_default().push((record.name().to_string(), shown.clone()));
+                let origin = Shown { record: Some(Arc::new(record.clone())), ..shown.clone() };
+                self.origins.entry(id.clone()).or_default().push((record.name().to_string(), origin));
             }
-            "before_post_grad_graph" => origins.extend(["aot_forward_graph", "aot_backward_graph"]),
+            "before_post_grad_graph" => {
+                // In PyTorch 2.8 the joint-graph passes of inference write nothing.
+                origins.extend(["aot_forward_graph", "aot_backward_graph", "aot_inference_graph"]);
+            }
             "before_joint_graph" => origins.push("aot_inference_graph"),
             _ => {}
         }
@@ -232,7 +264,7 @@ impl FileJudge<'_> {
             self.pair(&format!("{name} to {}", record.name()), &id, &origin, &shown);
         }
         if let Some(triple) = self.triples.add(&id, record.name(), &shown) {
-            self.triple(&id, &triple);
+            self.now_or_later("partition", &id, triple);
         }
         match part {
             Part::Before(pass) => {
@@ -248,12 +280,23 @@ impl FileJudge<'_> {
             Part::After(pass) => {
                 match self.partner(&id, &pass, &shown) {
                     Some(before) => self.pair(&pass, &id, &before, &shown),
+                    None if record.kind == torch_logs::KIND => self.logged(&id, &pass, &shown),
                     None if pass == "post_grad" => self.cached += 1,
                     None => self.alone(&pass, &id, &shown, "there is no graph before it"),
                 }
                 self.results.insert(id, (pass, shown));
             }
             Part::Alone(_) => {}
+        }
+    }
+
+    /// A graph of TORCH_LOGS, which has none before the passes: it is judged against that of AOTAutograd.
+    fn logged(&mut self, id: &CompileId, pass: &str, shown: &Shown) {
+        match self.origin(id, &["aot_forward_graph", "aot_backward_graph"], shown) {
+            Some((name, origin)) => self.pair(&format!("{name} to after {pass}"), id, &origin, shown),
+            None => {
+                self.alone(pass, id, shown, "there is no graph before it: TORCH_LOGS=+aot_graphs prints it")
+            }
         }
     }
 
@@ -282,7 +325,7 @@ impl FileJudge<'_> {
         Some(waiting.remove(at).1)
     }
 
-    fn shown(&self, record: &Record, like: Option<&Shown>) -> Shown {
+    fn shown(&mut self, record: &Record, like: Option<&Shown>) -> Shown {
         let text = record.payload.as_deref().unwrap_or("");
         let digest: Key = Md5::digest(text).into();
         let mut known = fx::Known {
@@ -291,6 +334,7 @@ impl FileJudge<'_> {
             symbols: self.symbols.get(&record.id()).cloned().unwrap_or_default(),
             world: World { ranks: self.options.world.ranks, groups: self.groups.clone() },
             like: None,
+            runnables: self.runnables.of(&record.id()),
         };
         let like_key = like.map_or(&[][..], |like| &like.key[..]);
         let key = key(&[&digest, format!("{known:?}").as_bytes(), like_key]);
@@ -302,13 +346,19 @@ impl FileJudge<'_> {
             }
             _ => {
                 known.like = like.and_then(|like| Some(like.graph.as_ref().ok()?.graph.clone()));
-                self.cache.text(key, text.len(), || fx::read(text, &known)).map_err(|error| {
-                    let line = record.line + error.line;
+                let read = || {
+                    let mut printed = fx::read(text, &known)?;
+                    printed.find_members(&mut self.members);
+                    Ok(printed)
+                };
+                self.cache.text(key, text.len(), read).map_err(|error: fx::FxError| {
+                    let line = record.line_of(error.line);
                     format!("line {line}, column {}: {}", error.column, error.message)
                 })
             }
         };
-        Shown { line: record.line, digest, key, rank: record.rank().or(self.rank), graph }
+        let rank = record.rank().or(self.rank);
+        Shown { line: record.line, digest, key, rank, graph, record: None }
     }
 
     fn alone(&mut self, pass: &str, id: &CompileId, shown: &Shown, why: &str) {
@@ -348,6 +398,29 @@ impl FileJudge<'_> {
     }
 
     fn pair(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
+        self.now_or_later(pass, id, vec![before.clone(), after.clone()]);
+    }
+
+    /// Judges graphs once the process groups of all of them are known: a runnable that says it may come late.
+    fn now_or_later(&mut self, pass: &str, id: &CompileId, graphs: Vec<Shown>) {
+        let is_known = |name: &String| self.groups.iter().any(|group| group.name == *name);
+        let read = graphs.iter().filter_map(|shown| shown.graph.as_ref().ok());
+        match read.flat_map(|printed| &printed.unknown_groups).all(is_known) {
+            true => self.judge(pass, id, &graphs),
+            false => self.later.push((pass.to_string(), id.clone(), graphs)),
+        }
+    }
+
+    /// Judges a graph before and one after, or a joint graph and what it was cut into.
+    fn judge(&mut self, pass: &str, id: &CompileId, graphs: &[Shown]) {
+        match graphs {
+            [before, after] => self.judge_pair(pass, id, before, after),
+            [joint, forward, backward] => self.judge_triple(pass, id, [joint, forward, backward]),
+            _ => {}
+        }
+    }
+
+    fn judge_pair(&mut self, pass: &str, id: &CompileId, before: &Shown, after: &Shown) {
         let mut row = self.row(pass, id, (before, Some(after)), Outcome::Unchanged);
         let started = Instant::now();
         match (&self.completed(before), &self.completed(after)) {
@@ -380,24 +453,22 @@ impl FileJudge<'_> {
         key(&parts)
     }
 
-    /// A joint graph, and what it was cut into.
-    fn triple(&mut self, id: &CompileId, triple: &Triple) {
-        let Triple { joint, forward, backward } = triple;
-        let mut row = self.row("partition", id, (joint, Some(forward)), Outcome::Unchanged);
+    fn judge_triple(&mut self, pass: &str, id: &CompileId, shown: [&Shown; 3]) {
+        let mut row = self.row(pass, id, (shown[0], Some(shown[1])), Outcome::Unchanged);
         let started = Instant::now();
-        match (&self.completed(joint), &self.completed(forward), &self.completed(backward)) {
-            (Err(why), _, _) => row.outcome = Outcome::NotJudged(format!("joint: {why}")),
-            (_, Err(why), _) => row.outcome = Outcome::NotJudged(format!("forward: {why}")),
-            (_, _, Err(why)) => row.outcome = Outcome::NotJudged(format!("backward: {why}")),
-            (Ok(joint), Ok(forward), Ok(backward)) => match joined(joint, forward, backward) {
-                Err(why) => row.outcome = Outcome::NotJudged(why),
-                Ok(joined) => {
-                    let shown = [&triple.joint, &triple.forward, &triple.backward];
-                    let key = self.key(&shown, &[&joint.graph, &joined]);
-                    let judged = || self.judged(&joint.graph, &joined, Vec::new());
-                    fill(&mut row, self.cache.judged(key, judged));
-                }
-            },
+        let named = |shown: &Shown, name: &str| self.completed(shown).map_err(|why| format!("{name}: {why}"));
+        let read = || {
+            let joint = named(shown[0], "joint")?;
+            let parts = [named(shown[1], "forward")?, named(shown[2], "backward")?];
+            let joined = joined(&joint, &parts[0], &parts[1])?;
+            Ok((joint, joined))
+        };
+        match read() {
+            Err(why) => row.outcome = Outcome::NotJudged(why),
+            Ok((joint, joined)) => {
+                let key = self.key(&shown, &[&joint.graph, &joined]);
+                fill(&mut row, self.cache.judged(key, || self.judged(&joint.graph, &joined, Vec::new())));
+            }
         }
         row.time = started.elapsed();
         self.report.rows.push(row);

@@ -13,21 +13,14 @@ use ir::format::fx::Printed;
 use ir::format::torch_trace::CompileId;
 use rustc_hash::FxHashMap;
 
-/// A joint graph with its parts.
-pub(super) struct Triple {
-    pub(super) joint: Shown,
-    pub(super) forward: Shown,
-    pub(super) backward: Shown,
-}
-
 /// The joint and forward graphs of each compilation that wait for the rest.
 #[derive(Default)]
 pub(super) struct Triples(FxHashMap<CompileId, (Option<Shown>, Option<Shown>)>);
 
 impl Triples {
-    /// Takes a graph; the triple that it completes. A compilation that is cut at graph breaks has several, one after the
+    /// Takes a graph; the joint graph, forward and backward that it completes. A compilation that is cut at graph breaks has several, one after the
     /// other.
-    pub(super) fn add(&mut self, id: &CompileId, name: &str, shown: &Shown) -> Option<Triple> {
+    pub(super) fn add(&mut self, id: &CompileId, name: &str, shown: &Shown) -> Option<Vec<Shown>> {
         match name {
             "aot_joint_graph" => {
                 self.0.insert(id.clone(), (Some(shown.clone()), None));
@@ -35,7 +28,7 @@ impl Triples {
             "aot_forward_graph" => self.0.entry(id.clone()).or_default().1 = Some(shown.clone()),
             "aot_backward_graph" => {
                 if let (Some(joint), Some(forward)) = self.0.remove(id)? {
-                    return Some(Triple { joint, forward, backward: shown.clone() });
+                    return Some(vec![joint, forward, shown.clone()]);
                 }
             }
             _ => {}

@@ -5,7 +5,7 @@
 //! again. New files are taken up as they appear.
 
 use super::pairs::{FileJudge, FileReport};
-use super::{Cache, Options, Row, TraceReport, files, ranks};
+use super::{Cache, Options, Row, TraceReport, ranks, sources};
 use crate::stop::Stop;
 use ir::format::torch_trace::{Records, last_head};
 use std::fs::File;
@@ -107,11 +107,10 @@ pub fn watch_folder(
         Ok(())
     };
     loop {
-        for file in files(path)? {
-            // A compressed file does not grow.
-            let is_plain = file.extension().is_none_or(|extension| extension != "gz");
-            if is_plain && !followed.iter().any(|known| known.path == file) {
-                let judge = FileJudge::new(&file, super::rank_of(&file), options, &cache);
+        for file in sources::files(path)? {
+            let is_new = !followed.iter().any(|known| known.path == file);
+            if is_new && sources::is_growing_trace(&file) {
+                let judge = FileJudge::new(&file, sources::rank_of(&file), options, &cache);
                 followed.push(Followed {
                     path: file,
                     judge,

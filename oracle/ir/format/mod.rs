@@ -3,10 +3,12 @@
 pub mod dot;
 pub mod fx;
 pub mod json;
+mod lines;
 mod picture;
 mod places;
 pub mod svg;
 pub mod text;
+pub mod torch_logs;
 pub mod torch_trace;
 mod window;
 

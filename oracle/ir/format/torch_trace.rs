@@ -9,6 +9,7 @@
 //!
 //! Source: `torch/_logging/_internal.py` (`TorchLogsFormatter`, `trace_structured`) of PyTorch 2.15.
 
+use super::lines::{Lines, append};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead};
 
@@ -58,12 +59,20 @@ pub struct Record {
     pub fields: Map<String, Value>,
     /// Its payload, without the tabs. Of records that are of no use to us it is passed over: `None`.
     pub payload: Option<String>,
+    /// The lines of the file at which those of the payload stand, where they do not follow each other.
+    pub lines: Vec<usize>,
 }
 
 /// Kinds whose payloads are passed over: most of a file, and nothing about graphs.
 const PASSED_OVER: [&str; 4] = ["chromium_event", "dump_file", "inductor_output_code", "compilation_metrics"];
 
 impl Record {
+    /// The line of the file at which a line of the payload stands, both from 1.
+    pub fn line_of(&self, line: usize) -> usize {
+        let listed = line.checked_sub(1).and_then(|index| self.lines.get(index));
+        listed.copied().unwrap_or(self.line + line)
+    }
+
     /// The name of an artifact or a dumped graph; else the kind.
     pub fn name(&self) -> &str {
         self.field("name").and_then(Value::as_str).unwrap_or(&self.kind)
@@ -103,82 +112,85 @@ impl Record {
     }
 }
 
+/// Records one after the other, whatever they are read from.
+pub trait Source {
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read on.
+    fn next_record(&mut self) -> io::Result<Option<Record>>;
+
+    /// The lines of records that could not be read so far: damaged ones, and those past a limit.
+    fn unreadable(&self) -> &[usize];
+}
+
 /// The records of a file.
 #[derive(Debug)]
 pub struct Records<R> {
-    input: R,
-    /// The number of the line that was read last.
-    line: usize,
-    /// A line that was read and is not looked at yet.
-    ahead: Option<Vec<u8>>,
-    /// Lines that begin like a record and are none.
-    pub unreadable: Vec<usize>,
+    lines: Lines<R>,
+    unreadable: Vec<usize>,
 }
 
 impl<R: BufRead> Records<R> {
     /// The records of a file.
     pub fn new(input: R) -> Records<R> {
-        Records { input, line: 0, ahead: None, unreadable: Vec::new() }
+        Records { lines: Lines::new(input), unreadable: Vec::new() }
     }
 
     /// The records of what stands in a file behind this many lines.
     pub fn from_line(input: R, lines: usize) -> Records<R> {
-        Records { line: lines, ..Records::new(input) }
+        Records { lines: Lines::behind(input, lines), unreadable: Vec::new() }
     }
 
-    /// The next line, with its end; `None` behind the last.
-    fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if let Some(line) = self.ahead.take() {
-            self.line += 1;
-            return Ok(Some(line));
-        }
-        let mut line = Vec::new();
-        let length = self.input.read_until(b'\n', &mut line)?;
-        self.line += usize::from(length > 0);
-        Ok((length > 0).then_some(line))
-    }
-
-    /// The payload that comes next. An empty one where it is not `wanted`.
-    fn payload(&mut self, wanted: bool) -> io::Result<String> {
-        let mut bytes = Vec::new();
-        while let Some(line) = self.next_line()? {
-            match line.strip_prefix(b"\t") {
-                Some(text) if wanted => bytes.extend_from_slice(text),
+    /// The payload that comes next; an empty one where it is not `wanted`, `None` where it is longer than the limits.
+    fn payload(&mut self, wanted: bool) -> io::Result<Option<String>> {
+        let (mut bytes, mut fits) = (Vec::new(), true);
+        while let Some(line) = self.lines.next_line()? {
+            match line.bytes.strip_prefix(b"\t") {
+                Some(text) if wanted && fits => fits = !line.is_cut && append(&mut bytes, text),
                 Some(_) => {}
                 None => {
-                    self.line -= 1;
-                    self.ahead = Some(line);
+                    self.lines.put_back(line);
                     break;
                 }
             }
         }
         // The end of its last line is the record's.
         bytes.pop_if(|&mut byte| byte == b'\n');
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        let text = || String::from_utf8(bytes).unwrap_or_else(|error| lossy(error.as_bytes()));
+        Ok(fits.then(text))
     }
+}
 
-    /// The next record; `None` at the end.
-    ///
-    /// # Errors
-    /// The file cannot be read on.
-    pub fn next_record(&mut self) -> io::Result<Option<Record>> {
+impl<R: BufRead> Source for Records<R> {
+    fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
-            let Some(line) = self.next_line()? else { return Ok(None) };
-            let Some(json) = head(&line) else { continue };
-            let at = self.line;
-            let (Ok(Value::Object(fields)), Some(kind)) = (serde_json::from_slice(json), first_key(json))
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
+            let Some(json) = head(&line.bytes) else { continue };
+            let at = line.number;
+            let (false, Ok(Value::Object(fields)), Some(kind)) =
+                (line.is_cut, serde_json::from_slice(json), first_key(json))
             else {
                 self.unreadable.push(at);
                 continue;
             };
             let wanted = !PASSED_OVER.contains(&kind.as_str());
             let payload = match fields.contains_key("has_payload") {
-                true => Some(self.payload(wanted)?).filter(|_| wanted),
+                true => match self.payload(wanted)? {
+                    Some(payload) => Some(payload).filter(|_| wanted),
+                    None => {
+                        self.unreadable.push(at);
+                        continue;
+                    }
+                },
                 false => None,
             };
-            return Ok(Some(Record { line: at, kind, fields, payload }));
+            return Ok(Some(Record { line: at, kind, fields, payload, lines: Vec::new() }));
         }
+    }
+
+    fn unreadable(&self) -> &[usize] {
+        &self.unreadable
     }
 }
 
@@ -194,9 +206,14 @@ pub fn last_head(text: &[u8]) -> usize {
     0
 }
 
-/// Whether a text is that of a TORCH_TRACE file: its first line that is not empty is the head of a record.
-pub fn is_trace(text: &str) -> bool {
-    text.lines().find(|line| !line.is_empty()).is_some_and(|line| head(line.as_bytes()).is_some())
+/// Bytes as text. What is no UTF-8 is replaced, so that the MD5 of the text is another.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a text, which may be cut off anywhere, is that of a TORCH_TRACE file: it has the head of a record.
+pub fn is_trace(text: &[u8]) -> bool {
+    text.split(|&byte| byte == b'\n').any(|line| head(line).is_some())
 }
 
 /// The JSON of a line that is the head of a record: `V1122 20:08:47.934000 8363 path:line] {...}`.
@@ -206,9 +223,10 @@ fn head(line: &[u8]) -> Option<&[u8]> {
         && line[1..5].iter().all(u8::is_ascii_digit)
         && line[5] == b' ';
     // A text may have further lines.
-    let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
-    let at = memchr::memmem::find(&line[..end], b"] {").filter(|_| is_head)?;
-    Some(&line[at + 2..end])
+    let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+    // The first bracket ends the place. Text logs have other brackets behind it.
+    let at = memchr::memmem::find(line, b"] ").filter(|&at| is_head && line.get(at + 2) == Some(&b'{'))?;
+    Some(&line[at + 2..])
 }
 
 /// The first key of an object. The map of its fields is sorted.
@@ -242,7 +260,7 @@ mod tests {
         assert_eq!((artifact.line, artifact.name()), (10, "before_a"));
         assert_eq!(artifact.payload.as_deref(), Some("x"));
         assert_eq!(next(), None);
-        assert_eq!(records.unreadable, [8]);
+        assert_eq!(records.unreadable(), [8]);
         let tail = last_head(FILE.as_bytes());
         assert!(FILE[tail..].starts_with("V1122") && FILE[tail..].contains("before_a"));
         let mut rest = Records::from_line(FILE[tail..].as_bytes(), 9);

@@ -330,6 +330,11 @@ impl Graph {
         TensorId(self.tensors.len() as u32 - 1)
     }
 
+    /// How many tensors have been stored.
+    pub fn tensor_count(&self) -> usize {
+        self.tensors.len()
+    }
+
     /// A contiguous tensor of known sizes with its own storage, as one output.
     pub fn contiguous(&mut self, sizes: &[i64], dtype: Dtype, device: Str) -> Out {
         let shape = self.intern_sizes(sizes);

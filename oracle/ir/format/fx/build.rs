@@ -5,8 +5,8 @@ use super::comment;
 use super::module::{Class, Statement};
 use super::python::{Call, Py};
 use super::symbols::Hints;
-use super::{FxError, Known};
-use crate::graph::{Dtype, Graph, Node, NodeId, Op, OrderingEdge, Out, Tensor, Value};
+use super::{FxError, Known, Runnable};
+use crate::graph::{Dtype, Graph, Node, NodeId, Op, OrderingEdge, Out, Symbol, Tensor, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A graph whose results are as far recorded as the text says.
@@ -18,17 +18,23 @@ pub(super) struct Built<'t, 'c> {
     pub(super) returned: FxHashMap<NodeId, Vec<Option<Annotation>>>,
     /// The sub-modules that nodes get, by attribute.
     pub(super) bodies: Vec<(&'t str, &'c Class<'t>)>,
+    /// Inputs whose strides are taken to be row-major.
+    pub(super) guessed: Vec<NodeId>,
+    /// Inputs of which it is not known where they begin in their storage.
+    pub(super) unplaced: Vec<NodeId>,
+    /// Whether inputs that may have been symbols are numbers.
+    pub(super) has_fixed_numbers: bool,
+    pub(super) hints: Hints,
 }
 
-/// The device of tensors of which none is printed.
-const DEVICE: &str = "cpu";
-
-/// Builds the graph of a class. `classes` are those that its attributes may name: of two with one name the first one.
+/// Builds the graph of a class. `classes` are those that its attributes may name, of two with one name the first one;
+/// `runnable` is what one says of the same graph.
 pub(super) fn build<'t, 'c>(
     text: &'t str,
-    class: &'c Class<'t>,
-    classes: impl DoubleEndedIterator<Item = &'c Class<'t>>,
-    known: &Known,
+    (class, classes): (&'c Class<'t>, impl DoubleEndedIterator<Item = &'c Class<'t>>),
+    known: &'c Known,
+    runnable: Option<&'c Runnable>,
+    symbols: &[Symbol],
 ) -> Result<Built<'t, 'c>, FxError> {
     let mut graph = Graph::with_capacity(class.inputs.len() + class.statements.len() + 1);
     graph.name.clone_from(&known.name);
@@ -38,7 +44,7 @@ pub(super) fn build<'t, 'c>(
         text,
         graph,
         annotations: Vec::new(),
-        hints: Hints::new(&known.symbols),
+        hints: Hints::new(symbols),
         modules,
         attributes: FxHashMap::default(),
         boxed: FxHashMap::default(),
@@ -47,6 +53,11 @@ pub(super) fn build<'t, 'c>(
         returned: FxHashMap::default(),
         bodies: Vec::new(),
         at: class.at,
+        known,
+        runnable,
+        guessed: Vec::new(),
+        unplaced: Vec::new(),
+        has_fixed_numbers: false,
     };
     builder.inputs(class)?;
     let mut comment = (None, comment::Said::default());
@@ -61,11 +72,16 @@ pub(super) fn build<'t, 'c>(
     Ok(builder.finish())
 }
 
-struct Builder<'t, 'c> {
+pub(super) struct Builder<'t, 'c> {
     text: &'t str,
-    graph: Graph,
-    annotations: Vec<Option<Annotation>>,
-    hints: Hints,
+    pub(super) known: &'c Known,
+    pub(super) runnable: Option<&'c Runnable>,
+    pub(super) graph: Graph,
+    pub(super) annotations: Vec<Option<Annotation>>,
+    pub(super) guessed: Vec<NodeId>,
+    pub(super) unplaced: Vec<NodeId>,
+    pub(super) has_fixed_numbers: bool,
+    pub(super) hints: Hints,
     modules: FxHashMap<&'t str, &'c Class<'t>>,
     /// Attributes of the module that are sub-modules, by the names of the nodes that get them, with the statement.
     attributes: FxHashMap<&'t str, (&'t str, &'c Class<'t>)>,
@@ -78,16 +94,16 @@ struct Builder<'t, 'c> {
     returned: FxHashMap<NodeId, Vec<Option<Annotation>>>,
     bodies: Vec<(&'t str, &'c Class<'t>)>,
     /// Where what is built stands.
-    at: usize,
+    pub(super) at: usize,
 }
 
 impl<'t, 'c> Builder<'t, 'c> {
-    fn error(&self, message: impl Into<String>) -> FxError {
+    pub(super) fn error(&self, message: impl Into<String>) -> FxError {
         FxError::at(self.text, self.at, message)
     }
 
     /// Appends a node.
-    fn push(&mut self, node: Node, annotation: Option<&str>) -> Result<NodeId, FxError> {
+    pub(super) fn push(&mut self, node: Node, annotation: Option<&str>) -> Result<NodeId, FxError> {
         let id = self.graph.push_node(node);
         let annotation = match annotation {
             Some(text) => match annotation::read(&mut self.graph, &self.hints, text) {
@@ -101,32 +117,6 @@ impl<'t, 'c> Builder<'t, 'c> {
         }
         self.annotations.push(annotation);
         Ok(id)
-    }
-
-    fn inputs(&mut self, class: &Class<'t>) -> Result<(), FxError> {
-        for input in &class.inputs {
-            self.at = input.at;
-            let (name, target) = (self.graph.intern(input.name), self.graph.intern_target(input.target));
-            let desc = input.descriptor.map(|text| self.graph.intern(text));
-            let node = Node { desc, ..Node::new(name, Op::Placeholder, target) };
-            let id = self.push(node, input.annotation.as_deref())?;
-            let out = match &self.annotations[id.index()] {
-                Some(Annotation::Tensor { dtype, shape, stride, device }) => {
-                    let stride = stride.clone().or_else(|| super::results::row_major(shape));
-                    let Some(stride) = stride else {
-                        return Err(self.error("an input of symbolic sizes whose strides are not printed"));
-                    };
-                    let device = device.clone().unwrap_or_else(|| DEVICE.to_string());
-                    let (dtype, shape) = (*dtype, shape.clone());
-                    tensor(&mut self.graph, dtype, &shape, &stride, &device, 0)
-                }
-                Some(Annotation::Other(out)) => *out,
-                // A device mesh, a generator: nothing is printed of it.
-                None => Out::Other(self.graph.intern("object")),
-            };
-            self.graph.node_mut(id).out = out;
-        }
-        Ok(())
     }
 
     fn statement(&mut self, statement: &'c Statement<'t>, said: comment::Said) -> Result<(), FxError> {
@@ -356,19 +346,11 @@ impl<'t, 'c> Builder<'t, 'c> {
 
     /// A value that is written as a call.
     fn made(&mut self, call: &Call<'t>) -> Result<Value, FxError> {
-        let named = |key: &str| call.kwargs.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
         Ok(match (call.function, call.args.as_slice()) {
-            ("device", []) => {
-                let kind = match named("type") {
-                    Some(Py::Str(kind)) => kind,
-                    _ => return Err(self.error("a device without a type")),
-                };
-                let text = match named("index") {
-                    Some(Py::Int(index)) => format!("{kind}:{index}"),
-                    _ => kind.clone(),
-                };
-                Value::Device(self.graph.intern(&text))
-            }
+            ("device", []) => match call.device() {
+                Some(text) => Value::Device(self.graph.intern(&text)),
+                None => return Err(self.error("a device without a type")),
+            },
             ("slice", bounds @ [_, _, _]) => {
                 let bounds = self.values(bounds)?;
                 Value::Slice(self.graph.push_values(&bounds))
@@ -399,6 +381,10 @@ impl<'t, 'c> Builder<'t, 'c> {
             annotations: self.annotations,
             returned: self.returned,
             bodies: self.bodies,
+            guessed: self.guessed,
+            unplaced: self.unplaced,
+            has_fixed_numbers: self.has_fixed_numbers,
+            hints: self.hints,
         }
     }
 }

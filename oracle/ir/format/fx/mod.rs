@@ -14,14 +14,19 @@
 //! # What it does not do
 //!
 //! Graphs of Python operators (Dynamo's, and those before decomposition) are errors that say so. Storages of inputs are
-//! not in the text: inputs are taken not to share memory. Values of constants are not either.
+//! in the text of a runnable only (`runnable.rs`): without one, inputs are taken not to share memory. Values of constants are
+//! in no text.
 
 mod annotation;
 mod build;
 mod comment;
+mod inputs;
+mod layout;
+mod members;
 mod module;
 mod python;
 mod results;
+mod runnable;
 mod symbols;
 #[cfg(test)]
 mod tests;
@@ -31,11 +36,16 @@ use crate::graph::{Graph, Group, Symbol, World};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::words::count;
-use python::{Py, Reader};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+
+pub use members::{Members, members_of};
+pub use runnable::Runnable;
+
+/// The device of a tensor where neither the text nor an input has one.
+const DEVICE: &str = "cpu";
 
 /// What is known of a graph besides its text.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +60,8 @@ pub struct Known {
     pub world: World,
     /// Another graph of the same compilation, whose text says more: strides and devices of nodes with the same names.
     pub like: Option<Graph>,
+    /// Runnables, of which the one counts whose inputs have the same names. A text that is a runnable has its own.
+    pub runnables: Vec<Arc<Runnable>>,
 }
 
 /// A graph that was read.
@@ -63,6 +75,8 @@ pub struct Printed {
     pub unknown_groups: Vec<String>,
     /// What else the text does not say, a line each.
     pub notes: Vec<String>,
+    /// Whether a runnable says of its inputs what the text does not.
+    pub is_completed: bool,
 }
 
 impl Printed {
@@ -117,6 +131,9 @@ pub fn is_printed(text: &str) -> bool {
     text.lines().any(|line| line.contains("class ") && line.trim_end().ends_with("(torch.nn.Module):"))
 }
 
+/// The class of a runnable's graph.
+const RUNNABLE: &str = "Repro";
+
 /// Reads the first graph of a text; other classes are its sub-modules.
 ///
 /// # Errors
@@ -126,19 +143,33 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
         return Err(FxError::at(text, 0, format!("the text is too long: the limit is {}", Limit::Text)));
     }
     let classes = module::classes(text)?;
-    let Some(class) = classes.first() else {
+    // A runnable has its sub-modules before the graph.
+    let class = classes.iter().find(|class| class.name == RUNNABLE).or(classes.first());
+    let Some(class) = class else {
         return Err(FxError::at(
             text,
             0,
             "there is no class of torch.nn.Module here: this is no printed graph",
         ));
     };
-    let results::Completed { mut graph, guessed, unknown } =
-        Modules::new(text, &classes).completed(class, known, 0)?;
-    graph.symbols = symbols_of(&graph, &known.symbols);
+    let own = Runnable::read(text)?;
+    let fits = |runnable: &Runnable| runnable.names().eq(class.inputs.iter().map(|input| input.name));
+    let others = || known.runnables.iter().map(|runnable| &**runnable).find(|runnable| fits(runnable));
+    let runnable = own.as_ref().or_else(others);
+    let symbols = match runnable {
+        Some(runnable) => runnable.with_hints(known.symbols.clone()),
+        None => known.symbols.clone(),
+    };
+    let of_bodies = Known { symbols: symbols.clone(), world: known.world.clone(), ..Known::default() };
+    let read = FxHashMap::default();
+    let mut modules = Modules { text, classes: &classes, symbols: &symbols, of_bodies: &of_bodies, read };
+    let results::Completed { mut graph, guessed, unplaced, has_fixed_numbers, unknown } =
+        modules.completed(class, known, runnable, 0)?;
+    graph.symbols = symbols_of(&graph, &symbols);
     let mut notes = Vec::new();
     let unknown_groups;
-    (graph.world, unknown_groups) = world_of(&graph, &known.world);
+    let given = runnable.map_or(&[][..], |runnable| &runnable.groups);
+    (graph.world, unknown_groups) = world_of(&graph, &known.world, given);
     let names = |nodes: &[crate::graph::NodeId]| -> String {
         let shown: Vec<&str> = nodes.iter().take(3).map(|&id| graph.name(id)).collect();
         let more = if nodes.len() > shown.len() { ", ..." } else { "" };
@@ -151,32 +182,44 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
             names(&guessed)
         ));
     }
+    if !unplaced.is_empty() {
+        notes.push(format!(
+            "where {} begins in its storage is no number: it is taken to share none",
+            names(&unplaced)
+        ));
+    }
+    if has_fixed_numbers {
+        notes.push(
+            "sizes are those of the run that was recorded: load_args has no expressions of them".to_string(),
+        );
+    }
     if !unknown.is_empty() {
         let nodes = count(unknown.len(), "node");
         notes.push(format!("nothing is known of what {nodes} returns ({})", names(&unknown)));
     }
     let descriptors = class.descriptors.iter().map(|text| (*text).to_string()).collect();
-    Ok(Printed { graph, descriptors, unknown_groups, notes })
+    let is_completed = runnable.is_some();
+    Ok(Printed { graph, descriptors, unknown_groups, notes, is_completed })
 }
 
 /// The classes of a text, each of which is read once.
 struct Modules<'t, 'c> {
     text: &'t str,
     classes: &'c [module::Class<'t>],
+    symbols: &'c [Symbol],
+    /// What is known of sub-modules.
+    of_bodies: &'c Known,
     /// The graphs of sub-modules, by the place of their classes.
     read: FxHashMap<usize, Arc<Graph>>,
 }
 
 impl<'t, 'c> Modules<'t, 'c> {
-    fn new(text: &'t str, classes: &'c [module::Class<'t>]) -> Modules<'t, 'c> {
-        Modules { text, classes, read: FxHashMap::default() }
-    }
-
     /// The graph of a class, with the bodies of its higher-order operators; it stands inside `depth` other ones.
     fn completed(
         &mut self,
         class: &'c module::Class<'t>,
-        known: &Known,
+        known: &'c Known,
+        runnable: Option<&'c Runnable>,
         depth: u64,
     ) -> Result<results::Completed, FxError> {
         if depth > Limit::Bodies.standard() {
@@ -185,15 +228,14 @@ impl<'t, 'c> Modules<'t, 'c> {
         }
         // Names of sub-modules are those of one class: others may have the same.
         let own = module::inside(self.classes, class).iter().chain(self.classes);
-        let mut built = build::build(self.text, class, own, known)?;
+        let mut built = build::build(self.text, (class, own), known, runnable, self.symbols)?;
         let bodies = std::mem::take(&mut built.bodies);
         let mut completed = results::complete(built, known.like.as_ref());
-        let known = Known { name: String::new(), kind: String::new(), like: None, ..known.clone() };
         for (attribute, body) in bodies {
             let graph = match self.read.get(&body.at) {
                 Some(graph) => graph.clone(),
                 None => {
-                    let graph = Arc::new(self.completed(body, &known, depth + 1)?.graph);
+                    let graph = Arc::new(self.completed(body, self.of_bodies, None, depth + 1)?.graph);
                     self.read.insert(body.at, graph.clone());
                     graph
                 }
@@ -223,7 +265,7 @@ fn symbols_of(graph: &Graph, known: &[Symbol]) -> Vec<Symbol> {
 
 /// The world of a graph: what is known of it, and the process groups that its collectives name; and those of which it is
 /// not known how many ranks they have.
-fn world_of(graph: &Graph, known: &World) -> (World, Vec<String>) {
+fn world_of(graph: &Graph, known: &World, given: &[Group]) -> (World, Vec<String>) {
     let ops = Ops::of(graph);
     let mut stated: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     let collectives = Collectives::new(graph, &ops);
@@ -237,7 +279,7 @@ fn world_of(graph: &Graph, known: &World) -> (World, Vec<String>) {
     let mut world = World { ranks: known.ranks, groups: Vec::new() };
     let mut unknown = Vec::new();
     for (name, size) in stated {
-        if let Some(group) = known.groups.iter().find(|group| group.name == name) {
+        if let Some(group) = known.groups.iter().chain(given).find(|group| group.name == name) {
             world.groups.push(group.clone());
         } else if let Some(size) = size {
             let name = name.to_string();
@@ -247,24 +289,4 @@ fn world_of(graph: &Graph, known: &World) -> (World, Vec<String>) {
         }
     }
     (world, unknown)
-}
-
-/// The process groups at the end of a `fx_graph_runnable`: `setup_fake_process_groups({'0': {'size': 4, 'rank': 0}})`.
-pub fn groups_of_runnable(text: &str) -> Vec<Group> {
-    const CALL: &str = "setup_fake_process_groups(";
-    // What is imported has the name too.
-    let Some(at) = text.find(&format!("{CALL}{{")) else { return Vec::new() };
-    let Ok(Py::Dict(groups)) = Reader::new(&text[at + CALL.len()..]).expression() else { return Vec::new() };
-    let group = |(name, fields): &(Py<'_>, Py<'_>)| {
-        let (Py::Str(name), Py::Dict(fields)) = (name, fields) else { return None };
-        let field = |key: &str| {
-            fields.iter().find_map(|(name, value)| match (name, value) {
-                (Py::Str(name), Py::Int(n)) if name == key => u32::try_from(*n).ok(),
-                _ => None,
-            })
-        };
-        let (name, size) = (name.clone(), field("size").filter(|&size| size > 0)?);
-        Some(Group { name, size, recorded_rank: field("rank"), instances: Vec::new() })
-    };
-    groups.iter().filter_map(group).collect()
 }

@@ -40,6 +40,22 @@ pub(super) struct Call<'t> {
     pub(super) kwargs: Vec<(&'t str, Py<'t>)>,
 }
 
+impl<'t> Call<'t> {
+    /// A named argument.
+    pub(super) fn kwarg(&self, key: &str) -> Option<&Py<'t>> {
+        self.kwargs.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// The name of the device that `device(type='cuda', index=0)` makes.
+    pub(super) fn device(&self) -> Option<String> {
+        let Some(Py::Str(kind)) = self.kwarg("type") else { return None };
+        Some(match self.kwarg("index") {
+            Some(Py::Int(index)) => format!("{kind}:{index}"),
+            _ => kind.clone(),
+        })
+    }
+}
+
 /// Operators with two operands: how they are written, how tightly they bind, and their name. Longer ones first.
 const BINARY: &[(&str, u8, &str)] = &[
     ("**", 9, "pow"),

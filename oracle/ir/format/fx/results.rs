@@ -11,47 +11,39 @@
 //! It numbers no storages: which tensors share memory follows from the schemas. Where neither text nor rule has strides,
 //! they are taken to be row-major, and [`Completed::guessed`] names the node.
 
+use super::DEVICE;
 use super::annotation::Annotation;
 use super::build::{Built, tensor};
-use crate::graph::{Dim, Dtype, Graph, NodeId, Op, Out, Value};
+use super::layout::{row_major, twin};
+use super::symbols::Hints;
+use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::limits::Limit;
-use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer, row_major_strides};
+use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
 use crate::ops::{Kind, Ops};
 use rustc_hash::FxHashMap;
-
-/// The device of a tensor where neither the text nor an input has one.
-const DEVICE: &str = "cpu";
 
 /// A graph with its results.
 pub(super) struct Completed {
     pub(super) graph: Graph,
     /// Nodes whose strides are taken to be row-major.
     pub(super) guessed: Vec<NodeId>,
+    /// Inputs of which it is not known where they begin in their storage.
+    pub(super) unplaced: Vec<NodeId>,
+    /// Whether inputs that may have been symbols are numbers.
+    pub(super) has_fixed_numbers: bool,
     /// Nodes of which nothing is known.
     pub(super) unknown: Vec<NodeId>,
-}
-
-/// The strides of a contiguous tensor, where they depend on no symbol.
-pub(super) fn row_major(shape: &[Dim]) -> Option<Vec<Dim>> {
-    row_major_strides(shape)
 }
 
 /// Records what nodes return. What the text does not say of strides and devices is taken from nodes of `like` that have
 /// the name, the dtype and the sizes, before it is guessed.
 pub(super) fn complete(built: Built<'_, '_>, like: Option<&Graph>) -> Completed {
-    let Built { graph, annotations, returned, .. } = built;
+    let Built { graph, annotations, returned, guessed, unplaced, has_fixed_numbers, hints, bodies: _ } =
+        built;
     let ops = Ops::of(&graph);
     let items = items(&graph, &ops);
-    let mut this = Completing {
-        graph,
-        annotations,
-        returned,
-        like,
-        ops,
-        items,
-        guessed: Vec::new(),
-        unknown: Vec::new(),
-    };
+    let mut this =
+        Completing { graph, annotations, returned, like, ops, items, hints, guessed, unknown: Vec::new() };
     for id in this.graph.ids() {
         match this.graph.node(id).op {
             Op::Call => this.call(id),
@@ -59,7 +51,8 @@ pub(super) fn complete(built: Built<'_, '_>, like: Option<&Graph>) -> Completed 
             Op::Placeholder | Op::Output => {}
         }
     }
-    Completed { graph: this.graph, guessed: this.guessed, unknown: this.unknown }
+    let Completing { graph, guessed, unknown, .. } = this;
+    Completed { graph, guessed, unplaced, has_fixed_numbers, unknown }
 }
 
 /// By node the nodes that take its results apart, with the index that each takes.
@@ -83,6 +76,7 @@ struct Completing<'l> {
     like: Option<&'l Graph>,
     ops: Ops,
     items: FxHashMap<NodeId, Vec<(usize, NodeId)>>,
+    hints: Hints,
     guessed: Vec<NodeId>,
     unknown: Vec<NodeId>,
 }
@@ -152,7 +146,10 @@ impl Completing<'_> {
                     Some(Output::Tensor(rule)) => Some(rule),
                     _ => None,
                 };
-                let twin = if stride.is_none() { self.twin(named, dtype, &shape) } else { None };
+                let twin = match self.like.filter(|_| stride.is_none()) {
+                    Some(like) => twin(&mut self.graph, &self.hints, like, named, dtype, &shape),
+                    None => None,
+                };
                 let (stride, device) = match twin {
                     Some((stride, of)) => (Some(stride), device.or(Some(of))),
                     None => (stride, device),
@@ -160,7 +157,7 @@ impl Completing<'_> {
                 let stride = stride.or_else(|| rule.and_then(|rule| known(rule.stride.as_ref()?)));
                 let stride = match stride.filter(|stride| stride.len() == shape.len()) {
                     Some(stride) => stride,
-                    None => match row_major(&shape) {
+                    None => match row_major(&mut self.graph, &self.hints, &shape) {
                         Some(stride) => {
                             self.guessed.push(id);
                             stride
@@ -175,7 +172,16 @@ impl Completing<'_> {
                 let shape = known(&rule.shape);
                 let Some((shape, dtype)) = shape.zip(rule.dtype) else { return Out::Absent };
                 let stride = rule.stride.as_ref().and_then(|stride| known(stride));
-                let Some(stride) = stride.or_else(|| row_major(&shape)) else { return Out::Absent };
+                let stride = match stride {
+                    Some(stride) => stride,
+                    None => match row_major(&mut self.graph, &self.hints, &shape) {
+                        Some(stride) => {
+                            self.guessed.extend((shape.len() > 1).then_some(id));
+                            stride
+                        }
+                        None => return Out::Absent,
+                    },
+                };
                 let device = self.device(id);
                 tensor(&mut self.graph, dtype, &shape, &stride, &device, offset(Some(rule)))
             }
@@ -184,18 +190,6 @@ impl Completing<'_> {
             (None, Some(Output::Number(Size::Symbol(expr)))) => Out::SymInt(*expr),
             (None, Some(Output::Number(Size::Unknown) | Output::Undecided) | None) => Out::Absent,
         }
-    }
-
-    /// Strides and device of the node of the other graph that has the name, the dtype and the sizes of a node.
-    fn twin(&mut self, id: NodeId, dtype: Dtype, shape: &[Dim]) -> Option<(Vec<Dim>, String)> {
-        let like = self.like?;
-        let tensor = like.tensor_of(like.find(self.graph.name(id))?)?;
-        let sizes = |dims: &[Dim]| dims.iter().map(|dim| dim.known()).collect::<Option<Vec<i64>>>();
-        let is_same =
-            tensor.dtype == dtype && sizes(like.dims(tensor.shape)).is_some_and(|s| Some(s) == sizes(shape));
-        let stride = sizes(like.dims(tensor.stride)).filter(|_| is_same)?;
-        let stride = stride.into_iter().map(Dim::Static).collect();
-        Some((stride, like.text(tensor.device).to_string()))
     }
 
     /// The device that a call names, else that of its first tensor.

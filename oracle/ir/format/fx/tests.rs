@@ -1,6 +1,7 @@
 //! The forms of printed graphs, and what is wrong with texts.
 
 use super::*;
+
 use crate::graph::{Op, Out, Value};
 
 /// A text without what its lines are indented by here.
@@ -143,4 +144,113 @@ fn what_is_wrong_is_told_with_its_place() {
     let signs = format!("n = torch.ops.a.b.c({}1)", "-".repeat(100_000));
     assert!(of(&signs).contains("brackets inside more than"), "{}", of(&signs));
     assert!(error("\nnothing").contains("this is no printed graph"));
+}
+
+/// A runnable of a graph that has one input more than one storage.
+const RUNNABLE: &str = r#"
+        s17 = 6
+        class Repro(torch.nn.Module):
+            def forward(self, primals_1, primals_2, primals_3, floordiv, mesh, u0):
+                view: "f32[4]" = torch.ops.aten.view.default(primals_2, [4]);  primals_2 = None
+                return (view, primals_3)
+
+        def load_args(reader):
+            reader.symint(6, expr='s17')  # primals_1
+            buf0 = reader.storage(None, 64, device=device(type='cuda', index=1))
+            reader.tensor(buf0, (2, 2), storage_offset=4, is_leaf=True)  # primals_2
+            reader.tensor(buf0, (s17, 2), (1, s17*2), dtype=torch.float16, requires_grad=True)  # primals_3
+            reader.symint(3, expr='(s17//2)')  # floordiv
+            reader.opaque('Mesh')  # mesh
+            reader.symint(5)  # u0
+        load_args._version = 0
+        mod = Repro()
+        if __name__ == '__main__':
+            from torch._dynamo.repro.after_aot import setup_fake_process_groups
+            setup_fake_process_groups({'0': {'size': 2, 'rank': 1}, 'broken': {'size': 0}})
+        "#;
+
+#[test]
+fn a_runnable_says_what_its_inputs_are() {
+    let runnable = text(RUNNABLE);
+    let printed = read(&runnable, &Known::default()).unwrap();
+    let graph = &printed.graph;
+    let of = |name: &str| *graph.tensor_of(graph.find(name).unwrap()).unwrap();
+    let (two, three) = (of("primals_2"), of("primals_3"));
+    assert_eq!((two.storage, two.offset, graph.text(two.device)), (three.storage, 4, "cuda:1"));
+    assert!(two.storage.is_some());
+    assert_eq!((three.dtype, three.requires_grad, three.offset), (crate::graph::Dtype::F16, Some(true), 0));
+    assert_eq!(layout::text_of(graph, graph.dims(two.stride)), ["2", "1"]);
+    assert_eq!(layout::text_of(graph, graph.dims(three.stride)), ["1", "2*s17"]);
+    // A view begins where its argument does.
+    assert_eq!(of("view").offset, 4);
+    let hints: Vec<_> = graph.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.hint)).collect();
+    assert_eq!(hints, [("s17", Some(6))]);
+    assert!(matches!(graph.node(graph.find("floordiv").unwrap()).out, Out::SymInt(_)));
+    assert!(printed.is_completed && printed.notes.iter().any(|note| note.contains("no expressions")));
+    let groups = Runnable::read(&runnable).unwrap().unwrap().groups;
+    assert_eq!((groups.len(), groups[0].size, groups[0].recorded_rank), (1, 2, Some(1)));
+}
+
+#[test]
+fn a_text_is_completed_by_the_runnable_with_its_inputs() {
+    let runnable = Arc::new(Runnable::read(&text(RUNNABLE)).unwrap().unwrap());
+    let of = |inputs: &str| {
+        format!("class G(torch.nn.Module):\n    def forward(self, {inputs}):\n        return (primals_2,)\n")
+    };
+    let known = Known { runnables: vec![runnable], ..Known::default() };
+    let fits = of(
+        "primals_1: \"Sym(s17)\", primals_2: \"f32[2, 2][1, 2]cpu\", primals_3: \"f16[s17, 2]\", floordiv, mesh, u0",
+    );
+    let printed = read(&fits, &known).unwrap();
+    let tensor = |name: &str| *printed.graph.tensor_of(printed.graph.find(name).unwrap()).unwrap();
+    let (two, three) = (tensor("primals_2"), tensor("primals_3"));
+    // What is printed counts; what is not is the runnable's.
+    assert_eq!(layout::text_of(&printed.graph, printed.graph.dims(two.stride)), ["1", "2"]);
+    assert_eq!((printed.graph.text(two.device), two.offset, two.storage), ("cpu", 4, three.storage));
+    assert_eq!(layout::text_of(&printed.graph, printed.graph.dims(three.stride)), ["1", "2*s17"]);
+    let other = read(&of("primals_2: \"f32[2, 2][1, 2]cpu\""), &known).unwrap();
+    assert!(!other.is_completed);
+    let wrong = read(&fits.replace("f32[2, 2]", "f32[2, 3]"), &known).unwrap_err().to_string();
+    assert!(wrong.contains("the runnable has another dtype or other sizes of primals_2"), "{wrong}");
+}
+
+#[test]
+fn damaged_runnables_are_errors_with_a_place() {
+    let runnable = text(RUNNABLE);
+    for (from, to, words) in [
+        ("reader.storage(None, 64,", "reader.storage(None, ", "a storage without a size"),
+        ("reader.tensor(buf0, (2, 2)", "reader.tensor(buf7, (2, 2)", "a tensor of which this is not known"),
+        ("dtype=torch.float16", "dtype=torch.float3", "a tensor of which this is not known"),
+        ("reader.opaque('Mesh')", "exec('Mesh')", "expected a call of the reader"),
+        ("reader.symint(5)", "reader.symint(5", "line"),
+    ] {
+        let damaged = runnable.replace(from, to);
+        assert_ne!(damaged, runnable, "{from}");
+        let found = Runnable::read(&damaged).unwrap_err().to_string();
+        assert!(found.contains(words) && found.starts_with("line "), "{to}: {found}");
+    }
+    assert_eq!(Runnable::read("nothing").unwrap(), None);
+}
+
+#[test]
+fn strides_of_symbolic_sizes_are_row_major_or_those_of_the_other_text() {
+    let of = |layout: &str| {
+        format!(
+            "class G(torch.nn.Module):\n    def forward(self, x: \"f32[s17, u0, 2*s3 + 1]{layout}\"):\n        \
+             return (x,)\n"
+        )
+    };
+    let strides = |printed: &Printed| {
+        let x = printed.graph.tensor_of(printed.graph.find("x").unwrap()).unwrap();
+        layout::text_of(&printed.graph, printed.graph.dims(x.stride))
+    };
+    let plain = read(&of(""), &Known::default()).unwrap();
+    let form = |text: &str| crate::expression::normal_form(text).unwrap();
+    assert_eq!(strides(&plain), [form("(1 + 2 * s3)*Max(1, u0)"), form("2*s3 + 1"), "1".into()]);
+    assert!(plain.notes[0].contains("taken to be row-major"), "{:?}", plain.notes);
+    let like =
+        read(&of("[1, 7*s17, s17]cuda:0").replace("2*s3 + 1", "1 + 2 * s3"), &Known::default()).unwrap();
+    let twin = read(&of(""), &Known { like: Some(like.graph), ..Known::default() }).unwrap();
+    assert_eq!(strides(&twin), ["1".to_string(), form("7*s17"), "s17".into()]);
+    assert!(twin.notes.is_empty(), "{:?}", twin.notes);
 }

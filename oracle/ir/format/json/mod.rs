@@ -23,6 +23,7 @@ mod error;
 mod facts;
 mod gzip;
 mod keys;
+mod offsets;
 mod outcome;
 mod read;
 mod read_blocks;

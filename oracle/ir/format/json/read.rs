@@ -1,6 +1,7 @@
 //! Documents and nodes.
 
 use super::keys::{Field, Key, Unknown, Within, keys, next_field};
+use super::offsets;
 use super::outcome::{Outcome, RankOutcome};
 use super::read_blocks::{self, Hole};
 use super::read_head::{ByName, ClusterEntry, FactsSeed, GroupItem, RenameEntry, WorldEntry};
@@ -8,7 +9,7 @@ use super::read_node::NodesSeed;
 use super::read_parts::{Integer, Word};
 use super::{Document, FXJSON, GRAPH_ORACLE, Position, ReadError};
 use crate::graph::{
-    Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, Value,
+    Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, TensorId, Value,
 };
 use rustc_hash::FxHashSet;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -78,6 +79,8 @@ pub(super) struct Builder<'i> {
     unresolved: bool,
     /// `after` entries: the name that comes before, and the node.
     pub after: Vec<(Mentioned, NodeId)>,
+    /// Tensors whose offset is left out, in order.
+    pub without_offset: Vec<TensorId>,
     /// The two names of each rename.
     pub renames: Vec<[Mentioned; 2]>,
     /// Name and members of each cluster.
@@ -95,6 +98,7 @@ impl<'i> Builder<'i> {
             keywords: FxHashSet::default(),
             unresolved: false,
             after: Vec::new(),
+            without_offset: Vec::new(),
             renames: Vec::new(),
             clusters: Vec::new(),
         }
@@ -128,6 +132,8 @@ impl<'i> Builder<'i> {
     /// Puts the nodes that another builder has read behind those of this one.
     pub fn append(&mut self, block: &Builder<'_>) {
         let nodes = self.graph.len() as u32;
+        let tensors = self.graph.tensor_count() as u32;
+        self.without_offset.extend(block.without_offset.iter().map(|id| TensorId(id.0 + tensors)));
         let strings = self.graph.append(&block.graph);
         self.unresolved |= block.unresolved;
         self.after.extend(
@@ -187,6 +193,7 @@ impl<'i> Builder<'i> {
             let bodies: Bodies = serde_json::from_str(text).map_err(E::custom)?;
             self.graph.subgraphs.extend(bodies.0);
         }
+        offsets::complete(&mut self.graph, &self.without_offset);
         self.graph.extra = extra;
         self.graph.shrink_to_fit();
         Ok(self.graph)

@@ -75,7 +75,7 @@ struct Parts {
     dtype: Option<Dtype>,
     device: Option<Str>,
     storage: Option<StorageId>,
-    offset: i64,
+    offset: Option<i64>,
     storage_bytes: Option<Dim>,
     requires_grad: Option<bool>,
     value: Option<i64>,
@@ -149,7 +149,7 @@ impl Parts {
             OutKey::Storage => {
                 map.next_value_seed(Integer::U32).map(|id| self.storage = Some(StorageId(id as u32)))
             }
-            OutKey::Offset => map.next_value_seed(Integer::SIZE).map(|offset| self.offset = offset),
+            OutKey::Offset => map.next_value_seed(Integer::SIZE).map(|offset| self.offset = Some(offset)),
             OutKey::StorageBytes => {
                 map.next_value_seed(DimSeed(builder)).map(|bytes| self.storage_bytes = Some(bytes))
             }
@@ -194,11 +194,14 @@ impl Parts {
                     requires_grad: self.requires_grad,
                     device: self.device.ok_or_else(|| missing(OutKey::Device))?,
                     storage: self.storage,
-                    offset: self.offset,
+                    offset: self.offset.unwrap_or(0),
                     storage_bytes: self.storage_bytes,
                 };
                 builder.check_tensor(&tensor).map_err(E::custom)?;
                 let id = builder.graph.push_tensor(tensor);
+                if self.offset.is_none() {
+                    builder.without_offset.push(id);
+                }
                 if let Some(fields) = unknown {
                     builder.graph.set_unknown_fields(Holder::Tensor(id), &fields);
                 }

@@ -609,10 +609,9 @@ impl<W: Write> Json<W> {
             self.raw(",\"storage\":");
             self.int(storage.0.into())?;
         }
-        if storage.is_some() || offset != 0 {
-            self.raw(",\"offset\":");
-            self.int(offset)?;
-        }
+        // Left out, it would be what follows from the operator.
+        self.raw(",\"offset\":");
+        self.int(offset)?;
         if let Some(bytes) = storage_bytes {
             self.raw(",\"storage_bytes\":");
             self.dim(graph, bytes)?;
