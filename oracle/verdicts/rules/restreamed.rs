@@ -39,9 +39,8 @@ pub(crate) struct Restreamed {
 impl Restreamed {
     /// `None` where draws of different kinds come from one seed.
     pub(crate) fn new(graph: &Graph) -> Option<Restreamed> {
-        let graph = without_unread_draws(graph);
-        let graph = without_seeds(&graph)?;
-        Some(at_the_head(graph))
+        let graph = without_seeds(graph)?;
+        Some(at_the_head(without_unread_draws(&graph)))
     }
 }
 
@@ -103,6 +102,11 @@ fn without_seeds(graph: &Graph) -> Option<Graph> {
         graph.ids().filter(is_it).collect::<Vec<_>>()
     };
     for id in calls(RANDOM) {
+        // Numbers that are made as those of another dtype have another distribution.
+        let aligned = graph.kwarg(id, "align_dtype").or(graph.arg(id, 3));
+        if aligned.is_some_and(|dtype| dtype != Value::None) {
+            continue;
+        }
         let mode = match graph.arg(id, 2) {
             Some(Value::Str(mode)) => graph.text(mode),
             _ => continue,
