@@ -69,7 +69,7 @@ pub(super) fn prove(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
     let moved = moved(evidence)?;
     let graph = renamed(&evidence.after, &moved);
     let after = AnalyzedGraph::new(&graph);
-    Evaluated::new(&evidence.before, &after, &evidence.own).is_equal().then_some(moved)
+    Evaluated::new(&evidence.before, &after, &evidence.own).proves_equal().then_some(moved)
 }
 
 /// The graph with each group's old name.

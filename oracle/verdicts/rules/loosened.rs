@@ -42,7 +42,7 @@ pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
         let graphs = sides.map(|side| side.holds(level, given).then_some(side.graph));
         let [Some(old), Some(new)] = &graphs else { return false };
         let (old, new) = (AnalyzedGraph::new(old), AnalyzedGraph::new(new));
-        Evaluated::new(&old, &new, &evidence.own).is_equal()
+        Evaluated::new(&old, &new, &evidence.own).proves_equal()
     })
 }
 

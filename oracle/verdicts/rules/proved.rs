@@ -41,7 +41,7 @@ impl<'a> Evaluated<'a> {
     }
 
     /// Whether both are proved to compute the same.
-    pub(super) fn is_equal(mut self) -> bool {
+    pub(super) fn proves_equal(mut self) -> bool {
         matches!(compare(&mut self.arena, &self.old, &self.new), Comparison::Equal(_))
     }
 }

@@ -281,7 +281,8 @@ impl Evidence<'_> {
         let differs = values.results.iter().any(|(_, result)| is_different(result));
         let is_equal =
             !differs && values.results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-        if !self.policies.any_rewrite || is_equal || !is_asked && !(is_hint && differs) {
+        let is_wanted = is_asked || is_hint && differs;
+        if !self.policies.any_rewrite || is_equal || !is_wanted {
             return;
         }
         let level = if is_asked { allowed.numerics } else { Numerics::Contraction };

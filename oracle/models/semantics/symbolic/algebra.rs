@@ -253,7 +253,7 @@ impl Arena {
     /// Writes `x * 2` as `x + x`, and `x * -1` as `-x`: of floats and integers, but not of complex numbers, whose other part is
     /// multiplied by 0.
     pub(super) fn write_multiple(&mut self, words: &mut Words) {
-        if !target(&words.0).is_some_and(|target| self.text(target) == PRODUCT) {
+        if target(&words.0).is_none_or(|target| self.text(target) != PRODUCT) {
             return;
         }
         let all: Vec<(u64, usize)> = tokens(&words.0).map(|(word, rest)| (word, 1 + rest.len())).collect();
