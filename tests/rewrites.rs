@@ -1,10 +1,13 @@
 //! Rewrites of no particular pass: composed right edits are sound, and one wrong edit among them is not.
 
-use graph_oracle::candidates::{self, Candidate, Reference, judging};
-use graph_oracle::case::{Case, PassConfig};
+use graph_oracle::candidates::{self, Candidate, Outcome, Reference, judging};
+use graph_oracle::case::{Case, PassConfig, Setting};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
+use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values, Verdict};
+use graph_oracle::rules::Policies;
+use std::sync::Arc;
 
 fn case(number: u64) -> Case {
     let case = generate::case(&Config { repair: 0, ..Config::default() }, 11, number).into_case();
@@ -47,4 +50,76 @@ fn wrong_edits_are_not() {
     }
     assert!(slept.is_empty(), "called sound:\n{}", slept.join("\n"));
     assert!(convicted > 250, "{convicted} convicted");
+}
+
+/// What a candidate that may do more than keep every bit is judged by: what it promises itself.
+#[test]
+fn what_is_allowed_is_right_and_what_looks_like_it_is_not() {
+    for candidate in candidates::rewrite::loose() {
+        for number in 0..20 {
+            let verdict = verdict(number, &candidate);
+            let is_wrong = matches!(verdict, Verdict::Violated(_));
+            assert!(!is_wrong, "{}, case {number}: {verdict:?}", candidate.name());
+        }
+    }
+    // Each has a place here.
+    let text = "pass rewrite\nx = input : f32[4]\ny = input : f32[4]\nz = input : f32[4]\na = add(x, y) : f32[4]\n\
+                b = add(a, z) : f32[4]\nu = rand([4]) : f32[4]\nv = rand([4]) : f32[4]\noutput (b, u, v)\n";
+    let case = text::parse(text.as_bytes()).expect("it parses");
+    let verdict = |candidate: &dyn Candidate| {
+        judge::judge(&case, candidate, &judging()).expect("it can be judged").verdict
+    };
+    for candidate in candidates::rewrite::loose() {
+        assert_eq!(verdict(&candidate), Verdict::Sound, "{}", candidate.name());
+    }
+    for name in ["rewrite-one-added", "rewrite-regrouped-twice", "rewrite-one-seed"] {
+        let candidate = candidates::find(name).expect("there is one");
+        let verdict = verdict(candidate.as_ref());
+        assert!(matches!(verdict, Verdict::Violated(_)), "{name}: {verdict:?}");
+    }
+}
+
+#[test]
+fn two_runs_that_part_are_told() {
+    let graph = |text: &str| text::parse(text.as_bytes()).expect("it parses").graph;
+    let [before, one, other] = ["a", "b", "c"]
+        .map(|name| graph(&format!("x = input : f32[4]\n{name} = neg(x) : f32[4]\noutput {name}\n")));
+    let demand = |second: Option<&Graph>| {
+        let pass = PassConfig::new("rewrite").with("demand", "deterministic");
+        let outcome = Outcome { unrepaired: None, repaired: one.clone() };
+        let options = Options { second_run: second.map(|graph| Arc::new(graph.clone())), ..judging() };
+        judge::judge_outcomes(&before, &pass, &[(None, outcome)], &options).expect("it can be judged")
+    };
+    assert_eq!(demand(Some(&one)).verdict, Verdict::Sound);
+    assert_eq!(demand(Some(&other)).violated_rules(), ["rewrite/policy-deterministic"]);
+    assert!(matches!(demand(None).verdict, Verdict::Undecided(_)));
+}
+
+#[test]
+fn options_that_are_no_options_are_refused() {
+    let refused = |key: &str, items: &[&str]| {
+        let items = items.iter().map(|item| Setting::Text(item.to_string())).collect();
+        let mut pass = PassConfig::new("rewrite");
+        pass.set(key.to_string(), Setting::List(items));
+        Policies::from_pass(&pass, false).expect_err("it is refused")
+    };
+    for (key, items, why) in [
+        ("allow", &["reasociation"][..], "nothing is called \"reasociation\" that may be allowed"),
+        ("allow", &["zero-sign", "contraction"], "contraction takes in zero-sign"),
+        ("allow", &["precision"], "precision needs a bound"),
+        (
+            "allow",
+            &["reassociation", "tolerance=1e-3"],
+            "tolerance counts for precision and approximate only",
+        ),
+        ("allow", &["numerics=exact"], "exact if nothing is said"),
+        ("allow", &["approximate", "tolerance=2"], "between 0 and 1"),
+        ("demand", &["stride"], "nothing is called \"stride\" that may be demanded"),
+        ("demand", &["peak=much"], "peak should be a factor"),
+        ("demand", &["collectives=same", "collectives=order"], "collectives is stated twice"),
+        ("contracts", &["unchanged", "names"], "leave names out"),
+    ] {
+        let error = refused(key, items);
+        assert!(error.contains(why), "{error}");
+    }
 }

@@ -21,6 +21,7 @@ use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What came after, per rank.
 type Outcomes = Vec<(Option<u32>, Outcome)>;
@@ -49,6 +50,17 @@ pub(super) struct Check {
     worker: WorkerOptions,
     #[command(flatten)]
     options: PassOptions,
+    /// What a rewrite may do beyond keeping every bit: zero-sign, reassociation, contraction, precision or approximate;
+    /// tolerance=X; draws=restreamed, aliases=lost, signature. The same as --set allow=[KEY,...] (docs/rules.md)
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// What is demanded of a rewrite beyond being right: strides, names, collectives=same, collectives=order, waits=once,
+    /// peak=1.1x, exposed=1x, tags, unchanged, deterministic. The same as --set demand=[KEY,...]
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    demand: Vec<String>,
+    /// What a second run of the same pass gave for the same BEFORE, for --demand deterministic.
+    #[arg(long, value_name = "FILE")]
+    second: Option<PathBuf>,
     /// How values are compared.
     #[arg(long, value_enum, default_value_t = ValuesArgument::Auto)]
     values: ValuesArgument,
@@ -131,13 +143,15 @@ impl Check {
                 )));
             }
         };
-        let config = self.options.config(&self.pass, case.pass.as_ref())?;
+        let pass_options = self.pass_options();
+        let config = pass_options.config(&self.pass, case.pass.as_ref())?;
+        let second_run = self.second_run(&config, limits)?;
         let reader = match (self.after.is_empty(), self.takes_record(&case)) {
             (false, _) => Reader::Judge { again: false },
             (true, true) => Reader::Judge { again: true },
             (true, false) => Reader::Both { worker: self.worker.is_given() },
         };
-        settings::refuse(&config, &self.options.settings()?, reader)?;
+        settings::refuse(&config, &pass_options.settings()?, reader)?;
         let of_pass = settings::remarks(&config, case.pass.as_ref(), reader);
         self.reject_cycles(&case.graph)?;
         let case = self.reordered(case, limits)?;
@@ -145,7 +159,7 @@ impl Check {
             true => Some(self.memory(&case.graph)?),
             false => None,
         };
-        let options = self.judge_options(limits);
+        let options = Options { second_run, ..self.judge_options(limits) };
         let schedule = match self.pass == PassKind::Schedule.name() {
             true => self.scheduled(&case, outcomes.as_ref(), &config, limits),
             false => None,
@@ -166,6 +180,37 @@ impl Check {
             _ => counts,
         };
         self.report(&judgement, &subject, counts, arguments, out)
+    }
+
+    /// The options of the pass, those with flags of their own among them.
+    fn pass_options(&self) -> PassOptions {
+        let mut options = self.options.clone();
+        for (key, items) in [("allow", &self.allow), ("demand", &self.demand)] {
+            if !items.is_empty() {
+                options.set.push(format!("{key}=[{}]", items.join(",")));
+            }
+        }
+        options
+    }
+
+    /// What a second run gave: wanted where two runs are to agree and one is given, and nowhere else.
+    fn second_run(&self, config: &PassConfig, limits: &Limits) -> Result<Option<Arc<Graph>>, CouldNotRun> {
+        let demanded = ["demand", "contracts"].iter().any(|key| {
+            config.words(key).ok().flatten().is_some_and(|items| items.contains(&"deterministic"))
+        });
+        match (&self.second, demanded && !self.after.is_empty()) {
+            (None, true) => Err(CouldNotRun::new(
+                "--demand deterministic compares two runs: give what the second one gave, --second FILE",
+            )),
+            (Some(_), false) => Err(CouldNotRun::new(
+                "--second: it is looked at beside AFTER and --demand deterministic only: leave it out",
+            )),
+            (None, false) => Ok(None),
+            (Some(path), true) => {
+                let graph = files::read(path, limits)?.into_graph(path)?;
+                Ok(Some(Arc::new(graph)))
+            }
+        }
     }
 
     /// Whether what the case records is judged: nobody is named who is to be run.

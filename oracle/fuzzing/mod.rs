@@ -17,6 +17,7 @@ pub mod partition;
 pub mod printed_graphs;
 pub mod reducer;
 pub mod repair;
+pub mod rewrite;
 pub mod schedule;
 pub mod text_format;
 
@@ -42,6 +43,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("bucketing_choices", bucketing::check_choices),
     ("repair", repair::check),
     ("repair_choices", repair::check_choices),
+    ("rewrite", rewrite::check),
+    ("rewrite_choices", rewrite::check_choices),
     ("interpreter_domains", interpreter_domains::check),
     ("interpreter_domains_choices", interpreter_domains::check_choices),
     ("reducer", reducer::check),

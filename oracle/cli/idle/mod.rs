@@ -123,6 +123,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["check"],
+        flags: &["allow", "demand", "second"],
+        idle: |given| given.passes_other_than(&["rewrite"]),
+        why: "it is for passes of which nothing else is known: check rewrite takes it",
+    },
+    Row {
+        commands: &["check"],
         flags: &["order"],
         idle: |given| given.passes_other_than(&["memory"]),
         why: "it is the order in which memory is counted: check memory takes it",

@@ -34,7 +34,7 @@ const ALWAYS: fn(&PassConfig, Reader) -> bool = |_, _| true;
 
 /// What the judge reads of a result that is given. No other option is read.
 const JUDGED: &[Row] = &[
-    Row { pass: PassKind::Rewrite, keys: &["allow"], read: ALWAYS, why: "" },
+    Row { pass: PassKind::Rewrite, keys: &["allow", "demand", "contracts"], read: ALWAYS, why: "" },
     Row {
         pass: PassKind::Bucketing,
         keys: &["promises", "peak_budget", "exposed_budget"],

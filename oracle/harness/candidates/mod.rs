@@ -22,7 +22,9 @@ pub fn all() -> Vec<Box<dyn Candidate>> {
     all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(schedule::mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all.extend(partition::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
-    all.extend(rewrite::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
+    all.extend(
+        rewrite::mutants().chain(rewrite::loose()).map(|mutant| Box::new(mutant) as Box<dyn Candidate>),
+    );
     all.extend(memory::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
     all
 }

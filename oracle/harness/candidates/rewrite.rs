@@ -4,7 +4,8 @@
 //!
 //! Any pass is a chain of small changes. The catalogue of [`edits`](crate::edits) has changes that are right by
 //! construction and others that are wrong by construction; the reference composes right ones, and each mutant ends
-//! with a wrong one of one kind. Which, and where, follows from the graph alone: the same graph is always rewritten
+//! with a wrong one of one kind. Some end with an edit that is right where something is allowed beside keeping every bit, or
+//! with one that looks like it; these say what is allowed, as a promise. Which, and where, follows from the graph alone: the same graph is always rewritten
 //! in the same way.
 //!
 //! # What it does not do
@@ -13,7 +14,7 @@
 
 use super::{Candidate, Capabilities, Outcome, Refusal};
 use crate::case::PassConfig;
-use crate::edits::{Edit, Part, Reading, catalogue};
+use crate::edits::{Edit, Part, Reading, catalogue, loosening};
 use crate::format::json;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
@@ -29,17 +30,35 @@ pub(super) fn rewrite(graph: &Graph) -> Outcome {
 
 /// The mutants: one for each kind of wrong edit.
 pub fn mutants() -> impl Iterator<Item = Mutant> {
-    of_rewrites(false).into_iter().map(|edit| Mutant { name: format!("rewrite-{}", edit.name), edit })
+    let edits = of_rewrites(false).into_iter().map(|edit| (edit, None));
+    edits.chain(loosened(false)).map(|(edit, allow)| Mutant::new(edit, allow))
 }
 
-/// A rewrite that ends with one wrong edit.
+/// Those that end with an edit that is right where something is allowed.
+pub fn loose() -> impl Iterator<Item = Mutant> {
+    loosened(true).map(|(edit, allow)| Mutant::new(edit, allow))
+}
+
+/// The edits where something is allowed, those that are right by that or the others, each with what is allowed.
+fn loosened(keeps: bool) -> impl Iterator<Item = (Edit, Option<&'static str>)> {
+    let all = loosening().into_iter().filter(move |row| row.edit.keeps == keeps);
+    all.map(|row| (row.edit, Some(row.allow)))
+}
+
+/// A rewrite that ends with one edit of a kind.
 pub struct Mutant {
     name: String,
     edit: Edit,
+    /// What is allowed beside keeping every bit.
+    allow: Option<&'static str>,
 }
 
 impl Mutant {
-    /// What is wrong with it, in one line.
+    fn new(edit: Edit, allow: Option<&'static str>) -> Mutant {
+        Mutant { name: format!("rewrite-{}", edit.name), edit, allow }
+    }
+
+    /// What it does, in one line.
     pub fn about(&self) -> &'static str {
         self.edit.about
     }
@@ -52,6 +71,13 @@ impl Candidate for Mutant {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { passes: vec![PassKind::Rewrite], bakes_rank: false }
+    }
+
+    fn promised(&self, pass: &PassConfig) -> PassConfig {
+        match self.allow {
+            Some(allow) if pass.get("allow").is_none() => pass.clone().with("allow", allow),
+            _ => pass.clone(),
+        }
     }
 
     fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {

@@ -189,7 +189,7 @@ pub(super) fn neighbours(reading: &Reading) -> Places {
 }
 
 /// Arithmetic calls with an operand that is a contiguous tensor, and that tensor.
-fn operands<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Tensor)> + 'r {
+pub(super) fn operands<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Tensor)> + 'r {
     let graph = reading.graph;
     let of = move |id: NodeId| match reading.is_arithmetic(id) {
         true => graph.inputs(id),
@@ -205,7 +205,8 @@ fn operands<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, T
     )
 }
 
-fn fresh(editor: &mut Editor, tensor: Tensor) -> Out {
+/// The result of a new call, like `tensor` and on no recorded storage.
+pub(super) fn fresh(editor: &mut Editor, tensor: Tensor) -> Out {
     let tensor = Tensor { storage: None, storage_bytes: None, offset: 0, ..tensor };
     Out::Tensor(editor.graph_mut().push_tensor(tensor))
 }

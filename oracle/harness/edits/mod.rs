@@ -19,6 +19,7 @@ mod arithmetic;
 mod boundary;
 mod communication;
 mod kept;
+mod loosening;
 mod memory;
 mod operands;
 mod packing;
@@ -28,6 +29,7 @@ mod sources;
 mod sweep;
 mod table;
 
+pub use loosening::{Loosening, loosening};
 pub use reading::{Part, Reading};
 pub use sweep::{Edited, Given, Limits, Ranks, Sweep, sweep};
 pub use table::{json, lines, text};

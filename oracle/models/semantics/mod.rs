@@ -25,6 +25,7 @@ mod comparable;
 mod compare;
 mod concrete;
 mod domain;
+mod doubles;
 mod float8;
 mod hash;
 mod hazard;
@@ -33,6 +34,7 @@ mod kernels;
 mod layout;
 mod memory;
 mod number;
+mod numerics;
 pub mod observe;
 mod polynomials;
 mod ports;
@@ -59,13 +61,15 @@ pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
 pub use layout::{Dims, MAX_DIMS, StorageRef, Window, for_each_row};
 pub use number::Number;
+pub use numerics::Numerics;
 pub use program::{Input, Program};
 pub use provenance::Provenance;
 pub use run::{
     Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
-pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped, Unmoved};
+pub use smooth::tells_roundings_apart;
+pub use trials::{Answers, Nearness, Open, OpenKind, Pair, Question, Stopped, Unmoved};
 
 #[cfg(test)]
 mod tests;

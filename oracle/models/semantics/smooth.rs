@@ -14,6 +14,11 @@ pub(super) fn is_smooth(graph: &Graph) -> bool {
     calls.all(|id| ops.call(graph, id).is_some_and(|info| is_smooth_call(graph, id, info)))
 }
 
+/// Whether a call tells roundings of floats apart, or takes or makes what is no real number.
+pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
+    !is_smooth_call(graph, id, info)
+}
+
 fn is_smooth_call(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     let is_finite = |value: Value| !matches!(value, Value::Float(x) if !x.is_finite());
     let mut constants = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));

@@ -47,6 +47,8 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare, output};
 use super::concrete::{Concrete, Scalar, decode, is_finite};
 use super::domain::Domain;
+use super::doubles::{Doubles, Relative, distance};
+use super::numerics::Numerics;
 use super::polynomials::Polynomials;
 use super::program::Program;
 use super::provenance::Provenance;
@@ -82,6 +84,25 @@ pub struct Pair<'a> {
     pub options: &'a Options,
 }
 
+/// Runs that nearness is judged by.
+const NEAR_RUNS: u32 = 8;
+
+/// How near two graphs come to one another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Nearness {
+    /// The largest distance in double precision.
+    pub in_doubles: f64,
+    /// The largest distance in the dtypes of the graphs, relative to the largest element of a tensor.
+    pub in_own: f64,
+    /// Of so many runs.
+    pub runs: u32,
+}
+
+impl Nearness {
+    /// How near graphs are in double precision that compute the same real functions.
+    pub const SAME: f64 = 1e-9;
+}
+
 /// Why one of two graphs has no run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stopped {
@@ -100,8 +121,10 @@ pub struct Question {
     pub both: bool,
     /// Whether each answer is to be held against the others, so that a second trial is worth its time.
     pub agree: bool,
-    /// Whether it is asked what the graphs compute as real numbers.
-    pub reals: bool,
+    /// How far floats may part.
+    pub numerics: Numerics,
+    /// Whether it is asked how far they would have to be allowed to part.
+    pub hint: bool,
 }
 
 /// What execution says.
@@ -123,8 +146,10 @@ pub struct Answers {
     pub reserved: Option<Open>,
     /// Why numbers that are equal and believed are no proof.
     pub unproved: Option<String>,
-    /// Whether everything is the same sums and products of the same calls, where that was asked.
+    /// Whether everything is the same sums and products of the same calls, where that is allowed.
     pub reals: bool,
+    /// What would have to be allowed for that, where it was asked and is not.
+    pub would: Option<Numerics>,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
 }
@@ -332,11 +357,16 @@ impl<'a> Pair<'a> {
             reserved: None,
             unproved: None,
             reals: false,
+            would: None,
             terms: None,
         };
         if question.open {
             answers.reserved = self.reserved(&answers.numbers);
-            answers.reals = question.reals && answers.reserved.is_none() && self.equal_as_reals();
+            let is_allowed = question.numerics >= Numerics::Reassociation;
+            let is_asked = is_allowed || question.hint;
+            let is_equal = is_asked && answers.reserved.is_none() && self.equal_as_reals();
+            answers.reals = is_allowed && is_equal;
+            answers.would = (is_equal && !is_allowed).then_some(Numerics::Reassociation);
         }
         if question.agree
             && answers.is_equal()
@@ -442,6 +472,34 @@ impl<'a> Pair<'a> {
             && self
                 .run(&Polynomials::reals())
                 .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
+    }
+
+    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` or differ in
+    /// something that is no float, or one of them cannot be run. Where it is to be said that they compute the same real functions, neither may tell
+    /// roundings apart, and what an execution says must hold of all sizes.
+    pub fn nearness(&self, numerics: Numerics, most: f64) -> Option<Nearness> {
+        let is_test = numerics < Numerics::Approximate;
+        let mut programs = self.before.iter().chain(self.after);
+        if is_test && !programs.all(|program| is_smooth(program.graph)) {
+            return None;
+        }
+        let first = self.run(&Concrete::of_trial(0));
+        if first.is_err() || is_test && self.reserved(&first).is_some() {
+            return None;
+        }
+        let casts = numerics < Numerics::Precision;
+        let relative = if is_test { Relative::ToEach } else { Relative::ToLargest };
+        let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS };
+        for trial in 1..=NEAR_RUNS {
+            let numbers = Concrete::of_trial(trial);
+            let (before, after) = self.run(&Doubles { numbers, casts }).ok()?;
+            let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
+            nearness.in_doubles = nearness.in_doubles.max(apart);
+            let (before, after) = self.run(&numbers).ok()?;
+            let own = distance(&before, &after, false, Relative::ToLargest).unwrap_or(f64::INFINITY);
+            nearness.in_own = nearness.in_own.max(own);
+        }
+        Some(nearness)
     }
 
     /// Why an equality of numbers or terms says nothing.

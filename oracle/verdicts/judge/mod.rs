@@ -3,6 +3,7 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+mod allowed;
 pub mod bodies;
 pub mod candidate;
 mod execute;
@@ -26,14 +27,18 @@ use crate::ops::shape::complete;
 use crate::rules::memory::MemoryConfig;
 use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
-use crate::rules::{self, AnalyzedGraph, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus};
+use crate::rules::{
+    self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
+};
 use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
+use allowed::Comparable;
 use candidate::{Candidate, Outcome, Refusal};
 pub use memory::judge_memory;
 pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
+use std::borrow::Cow;
 use std::sync::Arc;
 pub use without::Without;
 
@@ -144,6 +149,8 @@ pub struct Options {
     pub run_again: bool,
     /// As which ranks a candidate runs that bakes the rank in.
     pub ranks: Ranks,
+    /// What a second run of a rewrite gave on the first rank, where two runs are to give the same graph.
+    pub second_run: Option<Arc<Graph>>,
     /// The reference passes.
     pub references: &'static dyn References,
 }
@@ -157,6 +164,7 @@ impl Options {
             element_limit: Limit::Elements.standard(),
             run_again: false,
             ranks: Ranks::All,
+            second_run: None,
         }
     }
 }
@@ -198,16 +206,26 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
             };
         }
     }
-    let policies = policies(config, candidate.keeps_promises())?;
+    let mut policies = policies(config, candidate.keeps_promises())?;
     // A repair sorts, as every rank alike.
     let bakes_rank = capabilities.bakes_rank && pass != PassKind::Repair;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
-    let mut outcomes = match candidate.run_on(&case.graph, config, &ranks) {
+    let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
         Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
     };
+    let runs_twice = policies.demanded.deterministic;
+    let second = runs_twice.then(|| candidate.run_on(&case.graph, config, &ranks[..1]).ok()).flatten();
+    let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
+    let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
+    let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
+    let (graph, mut outcomes) = match comparable {
+        Some((before, after)) => (Cow::Owned(before), after),
+        None => (Cow::Borrowed(&case.graph), outcomes),
+    };
+    let before = if let Cow::Owned(graph) = &graph { AnalyzedGraph::new(graph) } else { before };
     for outcome in &mut outcomes {
-        if let Some(named) = named_as_before(&case.graph, outcome) {
+        if let Some(named) = named_as_before(&graph, outcome) {
             *outcome = named;
         }
     }
@@ -219,7 +237,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     };
     let again = options.run_again.then(|| again(case, config, candidate, first));
     let after = AnalyzedGraph::new(&first.repaired);
-    let again = again.unwrap_or_default();
+    let again = Again { as_given, ..again.unwrap_or_default() };
     Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
 }
 
@@ -302,6 +320,18 @@ fn judge_pair(
             return Err(CannotJudge::Pass("what an execution gives is no graph".into()));
         }
     }
+    let mut policies = policies(config, false)?;
+    let second = options.second_run.as_deref();
+    let as_given = as_given(&policies, before, outcomes.iter().map(|(_, outcome)| outcome), second);
+    let comparable = comparable(&mut policies, before, outcomes.iter().map(|(_, outcome)| outcome));
+    let comparable = comparable.map(|(before, after)| {
+        let ranks = outcomes.iter().map(|(rank, _)| *rank);
+        (before, ranks.zip(after).collect::<Vec<_>>())
+    });
+    let (before, outcomes) = match &comparable {
+        Some((before, outcomes)) => (before, &outcomes[..]),
+        None => (before, outcomes),
+    };
     let named: Vec<Option<Outcome>> =
         outcomes.iter().map(|(_, outcome)| named_as_before(before, outcome)).collect();
     let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
@@ -316,8 +346,8 @@ fn judge_pair(
     both(&before, || before.faults(), || after.storages());
     check_input(&before, pass)?;
     check_ranks(&before.graph.world, &outcomes)?;
-    let policies = policies(config, false)?;
-    Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, Again::default()))
+    let again = Again { as_given, ..Again::default() };
+    Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, again))
 }
 
 /// The graphs with the bodies of higher-order operators in their places, and told apart; `None` where there are none.
@@ -606,6 +636,7 @@ fn evaluators(options: &Options) -> Evaluators {
 struct Again {
     on_result: Option<Graph>,
     renamed_plan: Option<Vec<Vec<String>>>,
+    as_given: AsGiven,
 }
 
 fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Outcome) -> Again {
@@ -621,7 +652,33 @@ fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Ou
         };
         correspondence.merges.iter().map(|merge| merge.members.iter().map(original).collect()).collect()
     });
-    Again { on_result, renamed_plan }
+    Again { on_result, renamed_plan, as_given: AsGiven::default() }
+}
+
+/// The graph and the outcomes as they are compared, where what is allowed has them written otherwise.
+fn comparable<'o>(
+    policies: &mut Policies,
+    before: &Graph,
+    outcomes: impl Iterator<Item = &'o Outcome>,
+) -> Option<(Graph, Vec<Outcome>)> {
+    let after: Vec<&Graph> = outcomes.map(|outcome| &outcome.repaired).collect();
+    let comparable = Comparable::new(before, &after, &policies.allowed)?;
+    policies.are_draws_ambiguous = comparable.are_draws_ambiguous;
+    let outcome = |repaired| Outcome { unrepaired: None, repaired };
+    Some((comparable.before, comparable.after.into_iter().map(outcome).collect()))
+}
+
+/// What is to be said of the outcomes as they were given.
+fn as_given<'o>(
+    policies: &Policies,
+    before: &Graph,
+    outcomes: impl Iterator<Item = &'o Outcome>,
+    second: Option<&Graph>,
+) -> AsGiven {
+    let each = outcomes.enumerate().map(|(at, outcome)| {
+        AsGiven::new(&policies.demanded, before, &outcome.repaired, second.filter(|_| at == 0))
+    });
+    each.reduce(AsGiven::join).unwrap_or_default()
 }
 
 /// The graph under other names, with its inputs in reverse order.
@@ -700,6 +757,7 @@ fn judge_outcomes_with<'a>(
     };
     first.again = if pass == PassKind::Repair { again.on_result } else { None };
     first.renamed_plan = again.renamed_plan;
+    first.as_given = again.as_given;
     if evaluators.agree {
         let (findings, unknown) = rules::contradictions(first);
         let acted = has_acted(first);

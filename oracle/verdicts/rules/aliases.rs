@@ -65,13 +65,14 @@ struct Relation {
     shared: BTreeMap<(End, End), Sharing>,
 }
 
-/// Outputs share what they shared before. `after` is run as two graphs where `first` is known: the outputs before that
+/// Outputs share what they shared before; where `may_copy`, or less. `after` is run as two graphs where `first` is known: the outputs before that
 /// position are the first one's, and what both return need not be one tensor any more. `told` makes a finding of a title
 /// and the nodes of the graph after concerned.
 pub(super) fn aliases_kept(
     before: (&Graph, &Storages),
     after: (&Graph, &Storages),
     first: Option<usize>,
+    may_copy: bool,
     new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (Some(old), Some(new)) = (relation(before), relation(after)) else {
@@ -94,6 +95,7 @@ pub(super) fn aliases_kept(
         let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
             (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
             (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
+            (_, Sharing::No) if may_copy => continue,
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
             (was, is) if was == is => continue,
             _ => {
@@ -114,7 +116,7 @@ pub(super) fn aliases_kept(
     }
     for (a, b) in old.outputs.iter().zip(&new.outputs) {
         let (was, is) = (repeats(before.0, a), repeats(after.0, b));
-        if was != is {
+        if was != is && !(may_copy && was) {
             let words = |repeats| match repeats {
                 true => "elements of it share memory",
                 false => "each element has memory of its own",

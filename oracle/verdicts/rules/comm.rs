@@ -568,7 +568,7 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
         for fault in faults {
             let name = side.graph.name(fault.node);
             // To wait for what is there already does nothing.
-            if evidence.policies.waits_again && ["twice", "idle"].contains(&fault.kind) {
+            if evidence.policies.any_rewrite && ["twice", "idle"].contains(&fault.kind) {
                 continue;
             }
             if excused.iter().any(|(n, k)| n == name && k == fault.kind) {

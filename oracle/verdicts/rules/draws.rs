@@ -3,7 +3,7 @@
 //! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew changes
 //! what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
 
-use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::graph::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +26,12 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
     };
     // Where some operators draw less and others more, these may draw from another generator in their place.
     if has(|after, before| after > before) && has(|after, before| after < before) {
-        return Checked::undecided(
-            Code::DrawsReplaced,
-            format!("{} draw in place of one another", changed.join(" and ")),
-        );
+        let option = match are_restreamed(evidence) {
+            true => "; with --allow draws=restreamed they are matched one to one",
+            false => "",
+        };
+        let why = format!("{} draw in place of one another{option}", changed.join(" and "));
+        return Checked::undecided(Code::DrawsReplaced, why);
     }
     let of = &evidence.correspondence;
     let finding = |target: &&str| {
@@ -49,6 +51,20 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .observed(format!("after, there are {}", words(after)))
     };
     Checked::Findings(changed.iter().map(finding).collect())
+}
+
+/// Whether both graphs draw the same numbers of each kind, streams aside.
+fn are_restreamed(evidence: &Evidence) -> bool {
+    let graphs = [&evidence.before, &evidence.after].map(|side| Restreamed::new(side.graph));
+    let [Some(before), Some(after)] = &graphs else { return false };
+    let sizes = |of: &Restreamed| {
+        let side = AnalyzedGraph::new(&of.graph);
+        let sizes = drawn(&side).into_iter().map(|(target, list)| {
+            (target.to_string(), list.into_iter().map(|(size, _)| size).collect::<Vec<_>>())
+        });
+        sizes.collect::<Vec<_>>()
+    };
+    sizes(before) == sizes(after)
 }
 
 /// The draws of a graph that give at least one number, by operator, each with how many it gives, in increasing order.

@@ -2,7 +2,7 @@
 
 use super::ranks::RankGraph;
 use super::values::ValueEvidence;
-use super::{AnalyzedGraph, Correspondence, Finding, Merge, NodeMention, Policies, Stage};
+use super::{AnalyzedGraph, AsGiven, Correspondence, Finding, Merge, NodeMention, Policies, Stage};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::graph::{Graph, NodeId};
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct Evidence<'a> {
     pub renamed_plan: Option<Vec<Vec<String>>>,
     /// The candidate's reason, if it refused.
     pub refused: Option<String>,
+    /// What is to be said of the graphs as they were given.
+    pub as_given: AsGiven,
 }
 
 impl<'a> Evidence<'a> {
@@ -87,6 +89,7 @@ impl<'a> Evidence<'a> {
             expected_order: None,
             renamed_plan: None,
             refused: None,
+            as_given: AsGiven::default(),
         }
     }
 

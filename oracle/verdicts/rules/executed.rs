@@ -2,13 +2,13 @@
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::values::{About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Code, Evidence, Reason};
+use super::{AnalyzedGraph, Code, Evidence, Reason, loosened};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
-    self, Answers, Aspect, Difference, Failure, Hazard, HazardKind, Options, Pair, Place, Program, Question,
-    Run, Stopped,
+    self, Answers, Aspect, Difference, Failure, Hazard, HazardKind, Nearness, Numerics, Options, Pair, Place,
+    Program, Question, Run, Stopped,
 };
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -29,6 +29,8 @@ pub struct Clear {
     pub equal: bool,
     /// Roundings may differ, and everything is equal as real numbers.
     pub as_reals: bool,
+    /// What would have to be allowed for everything to be equal.
+    pub would: Option<Numerics>,
 }
 
 /// Executes both graphs, which may touch so many elements.
@@ -60,7 +62,27 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         results.push((ValueMethod::Provenance, terms));
     }
     let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal(), as_reals })
+    let (believed, equal) = (answers.are_clear(), answers.are_equal());
+    (results, Clear { believed, equal, as_reals, would: answers.would })
+}
+
+/// How near both graphs come to one another, by the laws of a level and then in double precision; of one graph for all ranks.
+/// `None` where that is more than `most`.
+pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f64) -> Option<Nearness> {
+    if evidence.ranks.len() > 1 {
+        return None;
+    }
+    let options = Options { max_elements: limit, ..Options::default() };
+    let ask = |evidence: &Evidence| {
+        let prepared = Prepared::new(evidence).ok()?;
+        let before = std::slice::from_ref(&prepared.before);
+        Pair { before, after: &prepared.after, world: &prepared.world, options: &options }
+            .nearness(level, most)
+    };
+    match loosened::graphs(evidence, Numerics::Contraction) {
+        None => ask(evidence),
+        Some([before, after]) => ask(&Evidence::new(&before, None, &after, evidence.policies.clone())),
+    }
 }
 
 struct Prepared<'e> {

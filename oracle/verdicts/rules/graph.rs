@@ -77,7 +77,13 @@ pub(super) fn aliases_kept(evidence: &Evidence) -> Checked {
         |title, node| evidence.finding(aliases::ID, Stage::After, title).after_nodes(evidence, node);
     let (before, after) = (&evidence.before, &evidence.after);
     let after = (after.graph, after.storages());
-    aliases::aliases_kept((before.graph, before.storages()), after, None, &finding)
+    aliases::aliases_kept(
+        (before.graph, before.storages()),
+        after,
+        None,
+        evidence.policies.allowed.lost_aliases,
+        &finding,
+    )
 }
 
 /// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints of

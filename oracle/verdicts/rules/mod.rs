@@ -19,11 +19,14 @@
 
 mod agreement;
 mod aliases;
+mod allowed;
 mod analyzed;
 mod bucket;
 mod cause;
 mod comm;
+mod contract;
 mod correspondence;
+mod demanded;
 mod device;
 mod draws;
 pub mod eager;
@@ -33,6 +36,8 @@ mod exposure;
 mod finding;
 mod folded;
 mod graph;
+mod groups;
+mod loosened;
 mod matching;
 pub mod memory;
 mod order;
@@ -43,6 +48,7 @@ mod policy;
 mod proved;
 mod ranks;
 mod reason;
+mod restreamed;
 mod rule;
 pub mod schedule;
 mod unread;
@@ -51,13 +57,17 @@ pub mod worker;
 
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::{contradictions, contradictions_of_partition};
+pub use allowed::Allowed;
 pub use analyzed::{AnalyzedGraph, LaunchReachability};
+pub use contract::AsGiven;
 pub use correspondence::{Correspondence, Merge};
+pub use demanded::{Collectives, Demanded};
 pub(crate) use evidence::same_evidence;
 pub use evidence::{Evidence, RankOutcome};
 pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use graph::contradicting_records;
+pub use groups::MovedGroup;
 pub(crate) use matching::{named_as, named_through};
 pub(crate) use order::foreign_unrepaired;
 pub(crate) use policies::budget;
@@ -65,6 +75,7 @@ pub use policies::{Budget, Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
 pub use proved::Evaluated;
 pub use ranks::{Given, OnRanks, RankGraph, distinct, join, name_ranks};
 pub use reason::{Code, Reason};
+pub(crate) use restreamed::Restreamed;
 pub use rule::{Checked, Family, Rule, RuleStatus, Statuses};
 use rule::{check_each, severity_in};
 pub use values::{Evaluators, ValueEvidence, ValueMethod};
@@ -235,6 +246,10 @@ const BOTH: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair];
 /// What holds of every rewrite, bucketing and repair among them.
 const REWRITES: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing, PassKind::Repair];
 
+/// Passes that may be given budgets.
+const BUDGETED: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing];
+const REWRITE: &[PassKind] = &[PassKind::Rewrite];
+
 /// Every rule, most fundamental first: a violation of an earlier rule may bring about violations of later ones.
 pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
@@ -375,6 +390,14 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         check: bucket::users_rewired,
     },
     Rule {
+        id: "rewrite/groups",
+        severity: Severity::Soundness,
+        passes: REWRITE,
+        statement: "A collective on another process group than before meets the same ranks in the same order.",
+        reason: "Two groups of the same ranks carry the same values; other ranks have others.",
+        check: groups::groups_kept,
+    },
+    Rule {
         id: "rewrite/metadata",
         severity: Severity::Soundness,
         passes: REWRITES,
@@ -420,10 +443,66 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "rewrite/draws",
         severity: Severity::Soundness,
-        passes: &[PassKind::Rewrite],
+        passes: REWRITE,
         statement: "As many random numbers are drawn as before, by the same operators.",
         reason: "Each draw moves the generator on: what is drawn later depends on it.",
         check: draws::draws_kept,
+    },
+    Rule {
+        id: "rewrite/policy-unchanged",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "Nothing but tags differs: the nodes, their order, names, arguments and records are as before.",
+        reason: "Who only annotates changes nothing.",
+        check: contract::unchanged,
+    },
+    Rule {
+        id: "rewrite/policy-deterministic",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "A second run of the pass on the same graph gives the same graph.",
+        reason: "Reproducibility, and agreement between ranks.",
+        check: contract::deterministic,
+    },
+    Rule {
+        id: "rewrite/policy-names",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "Inputs and outputs keep their names, in their order.",
+        reason: "Callers may find them by name.",
+        check: contract::names_kept,
+    },
+    Rule {
+        id: "rewrite/policy-strides",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "Outputs have the strides that they had.",
+        reason: "Later code may be compiled for them.",
+        check: contract::strides_kept,
+    },
+    Rule {
+        id: "rewrite/policy-tags",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "A node that is still there has the recompute tag and the checkpointed region that it had.",
+        reason: "A partition that follows decides by them.",
+        check: contract::tags_kept,
+    },
+    Rule {
+        id: "rewrite/policy-collectives",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "There are the same collectives as before, each as often; where that is demanded, in the same order on each group.",
+        reason: "Another communication pass, or another rank, counts on them.",
+        check: contract::collectives_kept,
+    },
+    Rule {
+        id: "rewrite/policy-waits",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "Every collective is waited for exactly once.",
+        reason: "A second wait costs time, and some runtimes take none.",
+        check: contract::waits_once,
     },
     Rule {
         id: "order/sort-idempotent",
@@ -485,7 +564,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "bucket/policy-peak-memory",
         severity: Severity::Policy,
-        passes: BUCKETING,
+        passes: BUDGETED,
         statement: "The peak of live storage bytes after is within the budget.",
         reason: "A bucket keeps all its members alive until the last use of any.",
         check: policy::peak_memory,
@@ -493,7 +572,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "bucket/policy-exposed-time",
         severity: Severity::Policy,
-        passes: BUCKETING,
+        passes: BUDGETED,
         statement: "The time that communication is not hidden behind computation grows by no more than the budget.",
         reason: "Overlap is the purpose.",
         check: policy::exposed_time,

@@ -3,6 +3,8 @@
 //! The reference keeps all promises of the selection that it is asked for. Of anybody else only what the options
 //! state is demanded: `promises=[cap adjacency]` names policies; caps, spans and budgets are stated by giving them.
 
+use super::allowed::Allowed;
+use super::demanded::Demanded;
 use super::exposure::CostModel;
 use crate::case::{PassConfig, Setting};
 
@@ -101,10 +103,15 @@ pub struct Policies {
     pub cost: CostModel,
     /// The repaired order is exactly the stable sort's.
     pub exact_order: bool,
-    /// Whether a launch may be waited for more than once, as values allow.
-    pub waits_again: bool,
-    /// Whether sums and products may be taken in another order or grouping.
-    pub reassociation: bool,
+    /// Whether nothing is known of the pass but that it keeps what a graph means: a launch may be waited for more than once,
+    /// as values allow, and it is said what else would have to be allowed.
+    pub any_rewrite: bool,
+    /// What a rewrite may do beyond keeping every bit.
+    pub allowed: Allowed,
+    /// What is demanded of a rewrite beyond being right.
+    pub demanded: Demanded,
+    /// Whether draws of one kind were matched in list order, and may be matched otherwise.
+    pub are_draws_ambiguous: bool,
     /// Whether the options state the promises: what is stated and cannot be checked is undecided.
     pub stated: bool,
 }
@@ -112,11 +119,8 @@ pub struct Policies {
 /// Options that concern the judge and not the pass.
 pub const JUDGE_OPTIONS: &[&str] = &["promises", "peak_budget", "exposed_budget"];
 
-/// Options of a rewrite: what it may do beyond keeping every bit.
-pub const REWRITE_OPTIONS: &[&str] = &["allow"];
-
-/// Names that `allow=` takes.
-const ALLOWED: &[&str] = &["reassociation"];
+/// Options of a rewrite: what it may do beyond keeping every bit, and what is demanded of it beyond being right.
+pub const REWRITE_OPTIONS: &[&str] = &["allow", "demand", "contracts"];
 
 /// Names that `promises=` takes.
 const PROMISES: &[&str] = &["all", "cap", "min_size", "adjacency", "topo_span", "maximal", "order"];
@@ -135,13 +139,7 @@ impl Policies {
         if let Some(unknown) = promises.iter().find(|name| !PROMISES.contains(name)) {
             return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
         }
-        let allowed = config.words("allow").map_err(text)?.unwrap_or_default();
-        if let Some(unknown) = allowed.iter().find(|name| !ALLOWED.contains(name)) {
-            return Err(format!(
-                "nothing is called {unknown:?} that may be allowed; there are: {}",
-                ALLOWED.join(", ")
-            ));
-        }
+        let (allowed, demanded) = (Allowed::from_pass(config)?, Demanded::from_pass(config)?);
         let stated = |key: &str| config.get(key).is_some();
         // Whoever keeps all promises keeps a span as one of them.
         let is_stated = !promises.is_empty() || (stated("max_topo_span") && !all);
@@ -192,12 +190,14 @@ impl Policies {
                 .filter(|_| (promised("topo_span") || stated("max_topo_span")) && autoparallel),
             maximal: promised("maximal") && !filtered && !autoparallel,
             multidtype: mode.contains("multidtype"),
-            peak_memory: budget(config, "peak_budget")?,
-            exposed_time: budget(config, "exposed_budget")?,
+            peak_memory: demanded.peak.or(budget(config, "peak_budget")?),
+            exposed_time: demanded.exposed.or(budget(config, "exposed_budget")?),
             cost: CostModel::default(),
             exact_order: promised("order"),
-            waits_again: config.name == "rewrite",
-            reassociation: allowed.contains(&"reassociation"),
+            any_rewrite: config.name == "rewrite",
+            allowed,
+            demanded,
+            are_draws_ambiguous: false,
             stated: is_stated,
         })
     }
@@ -221,16 +221,20 @@ fn caps(config: &PassConfig) -> Result<Option<Vec<i64>>, String> {
     caps.map(Some).ok_or_else(|| format!("option cap should be sizes such as 64MiB, not {setting}"))
 }
 
-/// `1.1x` is a factor of what it was before; a size or a number of seconds is absolute.
+/// The budget that an option states.
 pub(crate) fn budget(config: &PassConfig, key: &str) -> Result<Option<Budget>, String> {
-    let Some(setting) = config.get(key) else { return Ok(None) };
+    config.get(key).map(|setting| budget_of(key, setting)).transpose()
+}
+
+/// `1.1x` is a factor of what it was before; a size or a number of seconds is absolute.
+pub(super) fn budget_of(key: &str, setting: &Setting) -> Result<Budget, String> {
     let text = setting.word().unwrap_or("");
     let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
     if let Some(factor) = text.strip_suffix('x').and_then(number) {
-        return Ok(Some(Budget::Factor(factor)));
+        return Ok(Budget::Factor(factor));
     }
     match number(text).or_else(|| setting.size().map(|n| n as f64)) {
-        Some(limit) => Ok(Some(Budget::Absolute(limit))),
+        Some(limit) => Ok(Budget::Absolute(limit)),
         None => Err(format!("option {key} should be a factor such as 1.1x or an amount, not {setting}")),
     }
 }

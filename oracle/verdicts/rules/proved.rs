@@ -39,6 +39,11 @@ impl<'a> Evaluated<'a> {
         let new = evaluate_from(&mut arena, after.graph, &after.ops, &start);
         Evaluated { arena, old, new }
     }
+
+    /// Whether both are proved to compute the same.
+    pub(super) fn proves_equal(mut self) -> bool {
+        matches!(compare(&mut self.arena, &self.old, &self.new), Comparison::Equal(_))
+    }
 }
 
 /// Whether a new launch carries each of its members once and beside them nothing but padding.

@@ -74,6 +74,8 @@ codes! {
         "Values are equal in all trials, and the same sums and products may be rounded or overflow otherwise.";
     Rounding "values/rounding"
         "Values differ by roundings alone.";
+    Approximate "values/approximate"
+        "Values are near one another, as is allowed; that is never called sound.";
     DrawnOperators "values/drawn-operators"
         "Values differ behind operators without a kernel, whose results are drawn.";
     ConstantNotKnown "values/constant-not-known"
@@ -112,6 +114,8 @@ codes! {
         "It is not known what a launch sends, or packs.";
     NotModelled "communication/not-modelled"
         "The simulator does not model a call.";
+    GroupNotKnown "communication/group-not-known"
+        "A collective is on another process group, and it is not known whether that has the same ranks.";
     SerialDeadlock "communication/serial-deadlock"
         "Ranks would wait for each other on devices that run one communication at a time.";
     DoesNotFinish "schedule/does-not-finish"
@@ -120,6 +124,8 @@ codes! {
         "What is promised is measured by the reference, which refuses.";
     SeveralKinds "promise/several-kinds"
         "Collectives of several kinds were merged one after another, so that their order is not known.";
+    NoSecondRun "promise/no-second-run"
+        "Two runs are to give the same graph, and the second one's is not given.";
     NoNetwork "partition/no-network"
         "The network that a minimum cut is measured by is not known, or has no finite cut.";
     AddedValueSaved "partition/added-value-saved"

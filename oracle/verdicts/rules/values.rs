@@ -7,12 +7,15 @@
 //! the symbolic evaluator takes for another value is the same one, computed in another way: then neither convicts nor
 //! acquits.
 
+use super::allowed::{Allowed, TOLERANCE};
 use super::correspondence::Rewire;
 use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
-use super::{Checked, Code, Evidence, RankOutcome, Reason, Stage, executed, proved};
-use crate::semantics::Question;
+use super::{
+    Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, executed, groups, loosened, proved,
+};
+use crate::semantics::{Nearness, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -117,6 +120,12 @@ pub struct ValueEvidence {
     pub rewires: Rewires,
     /// What the numbers of execution are worth.
     pub clear: Clear,
+    /// What would have to be allowed for a proof, by the laws of that level.
+    pub would: Option<Numerics>,
+    /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by groups.
+    pub taken_for_equal: Option<Reason>,
+    /// Groups that must have the ranks of those they stand for.
+    pub moved_groups: Option<Vec<MovedGroup>>,
 }
 
 /// What is proved of rewired references.
@@ -149,11 +158,43 @@ impl ValueEvidence {
         if evaluators.prove {
             let evaluated =
                 evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
-            let (result, rewires) = proved::prove(evidence, evaluated);
-            this.results.push(result);
+            let ((method, mut result), rewires) = proved::prove(evidence, evaluated);
             this.rewires = rewires;
+            let is_open = !matches!(result, ValueResult::Equal(_)) && !evaluators.agree;
+            if is_open
+                && evidence.policies.any_rewrite
+                && let Some((level, law)) = loosened::prove(evidence)
+            {
+                if level <= evidence.policies.allowed.numerics {
+                    let words = format!(
+                        "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
+                    );
+                    this.take_for_equal(&mut result, Code::Rounding.because(words));
+                } else {
+                    this.would = Some(level);
+                }
+            } else if is_open
+                && evidence.policies.any_rewrite
+                && let Some(moved) = groups::prove(evidence)
+            {
+                let open = groups::open(&moved);
+                let (word, of) = if open.is_empty() { ("since", &moved) } else { ("if", &open) };
+                let words = format!("equal {word} {}", groups::condition(of));
+                this.take_for_equal(&mut result, Code::GroupNotKnown.because(words));
+                this.moved_groups = (!open.is_empty()).then_some(open);
+            }
+            this.results.push((method, result));
         }
         this
+    }
+
+    /// Takes a proof that both graphs differ, or that it is not known, for one that they are equal.
+    fn take_for_equal(&mut self, result: &mut ValueResult, why: Reason) {
+        result.excuse_values(why.clone());
+        if matches!(result, ValueResult::Unknown(_)) {
+            *result = ValueResult::Equal(why.message.clone());
+        }
+        self.taken_for_equal = Some(why);
     }
 
     /// Adds what execution says of all graphs together, the first of which holds the answers.
@@ -172,17 +213,26 @@ impl ValueEvidence {
             let is_equal =
                 |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));
             let open = !is_equal(first) || !others.iter().all(is_equal);
-            let reals = first.policies.reassociation;
-            let question = Question { open, both: evaluators.both, agree: evaluators.agree, reals };
-            let (results, clear) = executed::execute(first, evaluators.element_limit, question);
+            let numerics = first.policies.allowed.numerics;
+            let hint = first.policies.any_rewrite && !evaluators.agree && first.values.would.is_none();
+            let question = Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint };
+            let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
+            let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
+            if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
+                results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+            }
             // All ranks were executed, each with its own graph.
             let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
+            let is_only = others.is_empty();
             for other in others {
                 other.values.clear = clear;
                 other.values.results.extend(equal().cloned());
             }
             first.values.clear = clear;
             first.values.results.extend(results);
+            if is_only && !evaluators.agree {
+                first.come_near(evaluators.element_limit);
+            }
         }
         if !evaluators.agree {
             for evidence in all {
@@ -219,6 +269,72 @@ impl ValueEvidence {
     }
 }
 
+impl Evidence<'_> {
+    /// Where both graphs are not known to be equal, and floats may part in more than the order of sums: how near they come in
+    /// double precision. Where nothing of that kind is allowed, whether it would do.
+    fn come_near(&mut self, limit: u64) {
+        let allowed = &self.policies.allowed;
+        let is_asked = allowed.numerics >= Numerics::Contraction;
+        let values = &self.values;
+        let is_hint = values.would.is_none() && values.clear.would.is_none();
+        let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
+        let differs = values.results.iter().any(|(_, result)| is_different(result));
+        let is_equal =
+            !differs && values.results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
+        let is_wanted = is_asked || is_hint && differs;
+        if !self.policies.any_rewrite || is_equal || !is_wanted {
+            return;
+        }
+        let level = if is_asked { allowed.numerics } else { Numerics::Contraction };
+        let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
+        let most = if level == Numerics::Approximate { tolerance } else { Nearness::SAME };
+        let Some(near) = executed::nearness(self, limit, level, most) else { return };
+        let within = |most: f64| format!("within {most:.1e} in {} runs", near.runs);
+        let (code, words) = match level {
+            Numerics::Approximate => {
+                let words = format!(
+                    "the graphs agree {}, in double precision and relative to the largest element (at most {tolerance:e} is \
+                     allowed); that is a test, and what is approximate is never called sound",
+                    within(near.in_doubles)
+                );
+                (Code::Approximate, words)
+            }
+            Numerics::Precision if near.in_own <= tolerance => {
+                let words = format!(
+                    "casts aside the same real functions, {} in double precision, and {} as they are (at most {tolerance:e} is \
+                     allowed); tested, not proved",
+                    within(near.in_doubles),
+                    within(near.in_own)
+                );
+                (Code::Rounding, words)
+            }
+            Numerics::Contraction => {
+                let words = format!(
+                    "the same real functions, {} in double precision (the bound is {:e}); tested, not proved",
+                    within(near.in_doubles),
+                    Nearness::SAME
+                );
+                (Code::Rounding, words)
+            }
+            _ => return,
+        };
+        if !is_asked {
+            self.values.clear.would = Some(level);
+            return;
+        }
+        let results = &mut self.values.results;
+        let excuse = code.because("values differ, by no more than is allowed");
+        results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+        results.push((
+            ValueMethod::Concrete,
+            match code {
+                Code::Approximate => ValueResult::Unknown(code.because(words)),
+                _ => ValueResult::Equal(words),
+            },
+        ));
+    }
+}
+
 /// Outputs are equal.
 pub(super) fn outputs_equal(evidence: &Evidence) -> Checked {
     equal(evidence, "rewrite/values", Observed::Outputs)
@@ -240,8 +356,9 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
         return Checked::NotChecked(why.clone());
     }
     let mut findings: Vec<super::Finding> = Vec::new();
+    let would = values.would.or(values.clear.would).map(Allowed::option);
     let mut unknown = Vec::new();
-    let (mut equal, mut doubt, mut elsewhere) = (false, false, false);
+    let (mut equal, mut doubt, mut elsewhere, mut only_values) = (false, false, false, true);
     for (method, result) in &values.results {
         match result {
             ValueResult::Equal(_) => equal = true,
@@ -269,6 +386,10 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                     if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }
+                    only_values &= difference.about == About::Values;
+                    if let (Some(option), About::Values) = (&would, difference.about) {
+                        finding = finding.fact(format!("bits differ; equal with {option}"));
+                    }
                     finding.is_cause = difference.is_cause;
                     finding.nodes = difference.nodes.iter().map(|name| evidence.mention(name)).collect();
                     if !findings.iter().any(|f| f.title == finding.title) {
@@ -278,6 +399,10 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
             }
         }
     }
+    if evidence.policies.are_draws_ambiguous && !findings.is_empty() && only_values {
+        let why = "draws of one kind and size are matched in list order, and by that values differ; another matching may be right";
+        return Checked::undecided(Code::DrawsReplaced, why);
+    }
     match findings.is_empty() && (doubt || !equal) {
         false => Checked::Findings(findings),
         // An evaluator looks at everything together.
@@ -285,7 +410,13 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
         true if observed != Observed::Outputs => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
         }
-        true => Checked::Undecided(Reason::joined(&unknown)),
+        true => {
+            let mut why = Reason::joined(&unknown);
+            if let Some(option) = would {
+                why.message += &format!("; bits may differ, equal with {option}");
+            }
+            Checked::Undecided(why)
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
 //! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to the
 //! payload of a NaN: such a call is written as it was before. What a call does that the same call undoes (`-(-x)`) is left out,
-//! and the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too. All other laws hold of numbers and not of their bits, or only
+//! the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too, and `x * 2` is `x + x` and `x * -1` is `-x`:
+//! of floats that is exact, infinities and zeros of either sign too, and integers wrap alike. All other laws hold of numbers and not of their bits, or only
 //! for some numbers (`addmm` for `mm` and `add`, a sum in another order, `x * 3` for an `x` of zeros). So where one operator
 //! takes the place of another of its [`Family`], it is not known whether they compute the same.
 
@@ -196,12 +197,23 @@ const CLAMPS: [&str; 2] = ["aten.clamp_min.default", "aten.clamp.default"];
 /// The larger of an element and 0.
 const RELU: &str = "aten.relu.default";
 
+/// A product, and what it is written as where the number is 2 or -1.
+const PRODUCT: &str = "aten.mul.Tensor";
+const SUM: &str = "aten.add.Tensor";
+const NEGATION: &str = "aten.neg.default";
+
 /// Calls that give back what the same call was given.
 const INVOLUTIONS: [&str; 2] = ["aten.neg.default", "aten.flip.default"];
 
 /// Whether a dtype, as a number, is that of floats or complex numbers.
 fn is_float(dtype: u32) -> bool {
     Dtype::ALL.iter().any(|&one| one as u32 == dtype && one.class() >= DtypeClass::Float)
+}
+
+/// Whether a dtype, as a number, is that of floats or integers.
+fn is_real(dtype: u32) -> bool {
+    let is_real = |one: &Dtype| matches!(one.class(), DtypeClass::Float | DtypeClass::Int);
+    Dtype::ALL.iter().any(|one| *one as u32 == dtype && is_real(one))
 }
 
 impl Arena {
@@ -236,6 +248,38 @@ impl Arena {
             relu.symbol(Tag::Target, name);
             words.0.splice(..1, relu.0);
         }
+    }
+
+    /// Writes `x * 2` as `x + x`, and `x * -1` as `-x`: of floats and integers, but not of complex numbers, whose other part is
+    /// multiplied by 0.
+    pub(super) fn write_multiple(&mut self, words: &mut Words) {
+        if target(&words.0).is_none_or(|target| self.text(target) != PRODUCT) {
+            return;
+        }
+        let all: Vec<(u64, usize)> = tokens(&words.0).map(|(word, rest)| (word, 1 + rest.len())).collect();
+        let [_, (first, _), (x, of_x), (second, _), (n, of_n)] = all[..] else { return };
+        let is_of_two = [first, second].map(|word| (tag(word), payload(word)))
+            == [(Some(Tag::Argument), 0), (Some(Tag::Argument), 1)];
+        let is_whole = tag(n) == Some(Tag::Int) && of_n == 2;
+        let is_real = tag(x) == Some(Tag::Tensor) && is_real(payload(x) >> 16);
+        let number = words.0.last().map(|&number| number as i64).filter(|_| is_of_two && is_whole && is_real);
+        let mut target = Words::default();
+        let at = 2 + of_x;
+        match number {
+            Some(2) => {
+                let operand = words.0[2..at].to_vec();
+                words.0.splice(at + 1.., operand);
+                let name = self.symbol(SUM);
+                target.symbol(Tag::Target, name);
+            }
+            Some(-1) => {
+                words.0.truncate(at);
+                let name = self.symbol(NEGATION);
+                target.symbol(Tag::Target, name);
+            }
+            _ => return,
+        }
+        words.0.splice(..1, target.0);
     }
 
     /// What a call gives back that was given to the same call before it: `x` of `-(-x)`, the elements in order.

@@ -55,6 +55,7 @@ impl Machine<'_, '_> {
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words);
             self.arena.write_relu(&mut self.words);
+            self.arena.write_multiple(&mut self.words);
         }
         if let Some(call) = call
             && let Some(value) = self.arena.undone(&self.words.0)

@@ -85,7 +85,8 @@ impl PartitionValues {
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
         if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
             let open = !matches!(this.proof(), Some(Compared::Equal(_)));
-            let question = Question { open, both: evaluators.both, agree: evaluators.agree, reals: false };
+            let question =
+                Question { open, both: evaluators.both, agree: evaluators.agree, ..Question::default() };
             let (results, clear) = execute(pair, (&ops.0, &ops.1), evaluators.element_limit, question);
             this.clear = clear && !evaluators.agree;
             if this.clear {

@@ -1,0 +1,243 @@
+//! Doubles: every float is computed in double precision, whatever its dtype.
+//!
+//! # The idea
+//!
+//! Two graphs that compute the same real functions, written in two ways, differ in double precision by some units of its
+//! last place, however they round in their own dtypes. So numbers near one another in several runs are a test of that: a
+//! wrong constant, operand or function parts them by far more. It is a test and no proof.
+//!
+//! Where a value leaves its dtype it is rounded to it, so that a cast more or less is seen; unless casts are what may
+//! differ.
+//!
+//! # What it does not do
+//!
+//! Functions without kernel are drawn from all bits of what they are given, so that after one of them nothing is near.
+
+use super::concrete::{Concrete, Scalar, cell, decode};
+use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
+use super::number::Number;
+use super::provenance::Provenance;
+use super::run::{Leaf, Run, TensorValue};
+use crate::graph::{Dtype, DtypeClass};
+use crate::ops::Reduce;
+
+/// The domain of doubles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubles {
+    /// What inputs hold.
+    pub(super) numbers: Concrete,
+    /// Whether casts round.
+    pub(super) casts: bool,
+}
+
+fn is_float(dtype: Dtype) -> bool {
+    dtype.class() == DtypeClass::Float
+}
+
+/// The dtype that is computed in.
+fn wide(dtype: Dtype) -> Dtype {
+    if is_float(dtype) { Dtype::F64 } else { dtype }
+}
+
+/// Cells of a dtype as doubles, where it is one of floats.
+fn widened(mut cells: Vec<u64>, dtype: Dtype) -> Vec<u64> {
+    if is_float(dtype) {
+        cells.iter_mut().for_each(|cell| *cell = double(*cell, dtype).to_bits());
+    }
+    cells
+}
+
+fn double(cell: u64, dtype: Dtype) -> f64 {
+    match decode(cell, dtype) {
+        Scalar::Float(x) => x,
+        Scalar::Int(n) => n as f64,
+        Scalar::Complex(re, _) => f64::from(re),
+    }
+}
+
+/// A double rounded to a dtype.
+fn rounded(x: u64, dtype: Dtype) -> u64 {
+    double(cell(Number::Float(f64::from_bits(x)), dtype), dtype).to_bits()
+}
+
+impl Domain for Doubles {
+    fn name(&self) -> &'static str {
+        "doubles"
+    }
+
+    fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
+        Provenance::default().split(cell, bytes)
+    }
+
+    fn join(&self, low: u64, high: u64, bytes: u8) -> u64 {
+        Provenance::default().join(low, high, bytes)
+    }
+
+    fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
+        widened(vec![self.numbers.input(key, index, dtype)], dtype)[0]
+    }
+
+    fn constant(&self, number: Number, dtype: Dtype) -> u64 {
+        widened(vec![cell(number, dtype)], dtype)[0]
+    }
+
+    fn cast(&self, cells: &[u64], from: Dtype, to: Dtype) -> Outcome<Vec<u64>> {
+        if from == to {
+            return Ok(cells.to_vec());
+        }
+        let leaves = |&cell: &u64| if is_float(from) && self.casts { rounded(cell, from) } else { cell };
+        let cells: Vec<u64> = cells.iter().map(leaves).collect();
+        Ok(match (is_float(from), is_float(to)) {
+            (true, true) if self.casts => cells.into_iter().map(|cell| rounded(cell, to)).collect(),
+            (true, true) => cells,
+            (_, true) => widened(self.numbers.cast(&cells, from, to)?, to),
+            _ => self.numbers.cast(&cells, wide(from), to)?,
+        })
+    }
+
+    fn number(&self, cell: u64, dtype: Dtype) -> Number {
+        self.numbers.number(cell, wide(dtype))
+    }
+
+    fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>> {
+        self.numbers.integers(cells, dtype)
+    }
+
+    fn pointwise(
+        &self,
+        function: Pointwise,
+        dtype: Dtype,
+        operands: &[Operand],
+        count: usize,
+    ) -> Outcome<Vec<u64>> {
+        // PyTorch computes with a float32 where the elements are floats of at most as many bits.
+        let number = |number: Number| match number {
+            Number::Float(x) if is_float(dtype) && dtype != Dtype::F64 => Number::Float(f64::from(x as f32)),
+            other => other,
+        };
+        let operands: Vec<Operand> = operands
+            .iter()
+            .map(|operand| match *operand {
+                Operand::Number(n) => Operand::Number(number(n)),
+                cells => cells,
+            })
+            .collect();
+        let function = match function {
+            Pointwise::Binary(op, alpha, rounding) => Pointwise::Binary(op, number(alpha), rounding),
+            other => other,
+        };
+        let cells = self.numbers.pointwise(function, wide(dtype), &operands, count)?;
+        Ok(match function {
+            Pointwise::Opaque(_, out) => widened(cells, out),
+            _ => cells,
+        })
+    }
+
+    fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        self.numbers.reduce(op, wide(dtype), cells, run)
+    }
+
+    fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        self.numbers.cumsum(wide(dtype), cells, run)
+    }
+
+    fn matmul(
+        &self,
+        size: MatmulSize,
+        dtype: Dtype,
+        a: &[u64],
+        b: &[u64],
+        addend: Option<Addend>,
+        out: Dtype,
+    ) -> Outcome<Vec<u64>> {
+        self.numbers.matmul(size, wide(dtype), a, b, addend, wide(out))
+    }
+
+    fn across_ranks(&self, op: RankReduce, dtype: Dtype, parts: &[&[u64]]) -> Outcome<Vec<u64>> {
+        self.numbers.across_ranks(op, wide(dtype), parts)
+    }
+
+    fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
+        Ok(widened(self.numbers.draw(draw, key, dtype, count)?, dtype))
+    }
+
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        dtype: Dtype,
+        count: usize,
+        what: &str,
+    ) -> Outcome<Vec<u64>> {
+        Ok(widened(self.numbers.uninterpreted(key, output, dtype, count, what)?, dtype))
+    }
+
+    fn interprets_everything(&self) -> bool {
+        self.numbers.interprets_everything()
+    }
+}
+
+/// What a distance between two floats is relative to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Relative {
+    /// The larger of the two.
+    ToEach,
+    /// The largest of all elements of their tensor.
+    ToLargest,
+}
+
+/// The largest distance between floats that two runs give; `None` where they differ in anything else. `doubles`: whether
+/// cells of floats are doubles.
+pub(super) fn distance(before: &Run, after: &Run, doubles: bool, relative: Relative) -> Option<f64> {
+    let mut largest = 0.0f64;
+    let is_same = before.ranks.len() == after.ranks.len();
+    for (one, other) in before.ranks.iter().zip(&after.ranks).filter(|_| is_same) {
+        let same_lists = one.outputs.len() == other.outputs.len()
+            && one.inputs.len() == other.inputs.len()
+            && one.effects.len() == other.effects.len()
+            && one.effects.iter().zip(&other.effects).all(|(a, b)| a.arguments == b.arguments);
+        if !same_lists {
+            return None;
+        }
+        let outputs = one.outputs.iter().zip(&other.outputs).map(|(a, b)| (&a.1, &b.1));
+        let inputs = one.inputs.iter().zip(&other.inputs).map(|(a, b)| (&a.value, &b.value));
+        for pair in outputs.chain(inputs) {
+            let apart = match pair {
+                (Leaf::Tensor(a), Leaf::Tensor(b)) => tensor_distance(a, b, doubles, relative)?,
+                (a, b) if a == b => 0.0,
+                _ => return None,
+            };
+            largest = largest.max(apart);
+        }
+    }
+    is_same.then_some(largest)
+}
+
+fn tensor_distance(a: &TensorValue, b: &TensorValue, doubles: bool, relative: Relative) -> Option<f64> {
+    let is_alike = a.dtype == b.dtype && a.shape == b.shape && a.poison == b.poison;
+    if !is_alike || a.cells.len() != b.cells.len() {
+        return None;
+    }
+    if !is_float(a.dtype) {
+        return (a.cells == b.cells).then_some(0.0);
+    }
+    let dtype = if doubles { Dtype::F64 } else { a.dtype };
+    let is_poison = |i: usize| a.poison.get(i).copied().unwrap_or(false);
+    let pairs: Vec<(f64, f64)> = (0..a.cells.len())
+        .filter(|&i| !is_poison(i))
+        .map(|i| (double(a.cells[i], dtype), double(b.cells[i], dtype)))
+        .collect();
+    let finite = pairs.iter().flat_map(|&(x, y)| [x.abs(), y.abs()]).filter(|x| x.is_finite());
+    let most = finite.fold(0.0, f64::max);
+    pairs.into_iter().try_fold(0.0f64, |largest, (x, y)| {
+        if x == y || x.is_nan() && y.is_nan() {
+            return Some(largest);
+        }
+        let scale = match relative {
+            Relative::ToEach => x.abs().max(y.abs()),
+            Relative::ToLargest => most,
+        };
+        let apart = (x - y).abs() / scale;
+        apart.is_finite().then(|| largest.max(apart))
+    })
+}

@@ -1,0 +1,158 @@
+//! `rewrite/groups`: collectives on another process group than before.
+//!
+//! A second group of the same ranks in the same order carries the same values; passes make one so that gathers need not
+//! queue behind reductions. Where both groups list their ranks, `rewrite/values` knows. Where a list is missing, the graph
+//! after is proved with the old group in the place of the new one: then the result is right if the two have the same ranks
+//! in the same order, and that is the condition that is told. That is never a violation. Where both lists are known and
+//! differ, and values differ too, the group is told as the cause.
+
+use super::proved::Evaluated;
+use super::values::ValueResult;
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Stage};
+use crate::analysis::GroupName;
+use crate::graph::{Editor, Graph, NodeId, Value};
+use std::collections::BTreeMap;
+
+/// A group of the graph after, the one that it stands for, and how many ranks both have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MovedGroup {
+    /// The group after.
+    pub after: String,
+    /// The group before.
+    pub before: String,
+    /// How many ranks each has.
+    pub size: i64,
+    /// Whether both list the same ranks in the same order.
+    pub is_known: bool,
+}
+
+/// The groups that collectives have moved to; `None` where there is none, where one stands for two, or where ranks or their
+/// number are known to differ.
+fn moved(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let mut moved: BTreeMap<&str, MovedGroup> = BTreeMap::new();
+    let mut stays: Vec<&str> = Vec::new();
+    for (old, new) in launches(evidence) {
+        let (a, b) = (&before.collectives.calls[old], &after.collectives.calls[new]);
+        let (GroupName::Text(was), GroupName::Text(is)) = (a.group, b.group) else { continue };
+        if was == is {
+            stays.push(is);
+            continue;
+        }
+        let size = a.group_size.filter(|size| b.group_size == Some(*size))?;
+        let is_known = match (ranks(evidence, was), ranks(evidence, is)) {
+            (Some(known), Some(others)) if known != others => return None,
+            (known, others) => known.is_some() && others.is_some(),
+        };
+        let own = MovedGroup { after: is.to_string(), before: was.to_string(), size, is_known };
+        if *moved.entry(is).or_insert_with(|| own.clone()) != own {
+            return None;
+        }
+    }
+    // A group that keeps its collectives is itself, and no other one.
+    if stays.iter().any(|group| moved.contains_key(group)) {
+        return None;
+    }
+    let moved: Vec<MovedGroup> = moved.into_values().collect();
+    (!moved.is_empty()).then_some(moved)
+}
+
+/// Launches that survive, before and after.
+fn launches<'e>(evidence: &'e Evidence) -> impl Iterator<Item = (usize, usize)> + 'e {
+    let (before, after) = (&evidence.before.collectives, &evidence.after.collectives);
+    let of = evidence.correspondence.survivors();
+    of.filter_map(|(old, new)| Some((before.launch_at(old)?, after.launch_at(new)?)))
+}
+
+/// The groups that must have the ranks of those they stand for, for both graphs to be equal.
+pub(super) fn prove(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
+    let moved = moved(evidence)?;
+    let graph = renamed(&evidence.after, &moved);
+    let after = AnalyzedGraph::new(&graph);
+    Evaluated::new(&evidence.before, &after, &evidence.own).proves_equal().then_some(moved)
+}
+
+/// The graph with each group's old name.
+fn renamed(side: &AnalyzedGraph, moved: &[MovedGroup]) -> Graph {
+    let mut editor = Editor::new(side.graph);
+    let calls: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
+    for id in calls {
+        let name = |editor: &mut Editor, value: Value| match value {
+            Value::Str(text) => {
+                let own = side.graph.text(text);
+                let of = moved.iter().find(|group| group.after == own);
+                of.map_or(value, |group| Value::Str(editor.graph_mut().intern(&group.before)))
+            }
+            other => other,
+        };
+        let args: Vec<Value> = side.graph.args(id).to_vec();
+        let args: Vec<Value> = args.into_iter().map(|value| name(&mut editor, value)).collect();
+        editor.set_args(id, &args);
+        let kwargs: Vec<(String, Value)> =
+            side.graph.kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
+        let mut pairs = Vec::with_capacity(2 * kwargs.len());
+        for (key, value) in kwargs {
+            let value = name(&mut editor, value);
+            pairs.extend([Value::Str(editor.graph_mut().intern(&key)), value]);
+        }
+        let graph = editor.graph_mut();
+        let kwargs = graph.push_values(&pairs);
+        graph.node_mut(id).kwargs = kwargs;
+    }
+    editor.finish()
+}
+
+/// The condition, in words.
+pub(super) fn condition(moved: &[MovedGroup]) -> String {
+    let one = |MovedGroup { after, before, size, .. }: &MovedGroup| {
+        format!("group {after} has the ranks of group {before}, in the same order (each has {size})")
+    };
+    moved.iter().map(one).collect::<Vec<_>>().join(", and ")
+}
+
+/// The groups of which it is not known whether they have the ranks of those that they stand for.
+pub(super) fn open(moved: &[MovedGroup]) -> Vec<MovedGroup> {
+    moved.iter().filter(|group| !group.is_known).cloned().collect()
+}
+
+/// A collective on another group has the same ranks in the same order.
+pub(super) fn groups_kept(evidence: &Evidence) -> Checked {
+    if let Some(moved) = &evidence.values.moved_groups {
+        return Checked::undecided(Code::GroupNotKnown, format!("it holds if {}", condition(moved)));
+    }
+    let (before, after) = (&evidence.before, &evidence.after);
+    let pairs =
+        launches(evidence).map(|(old, new)| (&before.collectives.calls[old], &after.collectives.calls[new]));
+    let moved: Vec<_> = pairs.filter(|(old, new)| old.group != new.group).collect();
+    let differs =
+        evidence.values.results.iter().any(|(_, result)| matches!(result, ValueResult::Different(_)));
+    if !differs {
+        return Checked::Findings(Vec::new());
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    for (old, new) in moved {
+        let (GroupName::Text(was), GroupName::Text(is)) = (old.group, new.group) else { continue };
+        let (Some(known), Some(others)) = (ranks(evidence, was), ranks(evidence, is)) else { continue };
+        if known == others {
+            continue;
+        }
+        let name = after.graph.name(new.node);
+        findings.push(
+            evidence
+                .finding("rewrite/groups", Stage::After, format!("{name} meets other ranks than before"))
+                .after_nodes(evidence, [new.node])
+                .expected(format!("before, it is on group {was}, which has ranks {known:?}"))
+                .observed(format!("after, it is on group {is}, which has ranks {others:?}")),
+        );
+    }
+    Checked::Findings(findings)
+}
+
+/// The ranks of a group, one list for each instance, where they are known.
+fn ranks(evidence: &Evidence, name: &str) -> Option<Vec<Vec<u32>>> {
+    let mut worlds = [&evidence.before.graph.world, &evidence.after.graph.world].into_iter();
+    let group = worlds.find_map(|world| world.group(name).filter(|group| !group.instances.is_empty()))?;
+    let mut instances = group.instances.clone();
+    instances.sort();
+    Some(instances)
+}

@@ -1,0 +1,325 @@
+//! Proofs where an option lets floats part: both graphs with what may be written otherwise written in one way.
+//!
+//! # The idea
+//!
+//! What a level of [`Numerics`] allows is often one law at one place: `addmm` is a product and a sum, `x + 0.0` is `x`. So
+//! the law is applied to both graphs, and the graphs that come out are proved equal bit for bit, at full size and for sizes
+//! that are not known. That acquits under the option, and convicts nobody.
+//!
+//! What a law makes otherwise is *loose*, and all that is computed of it. Nothing loose may reach a call that tells such
+//! differences apart: of roundings a comparison, an index, a cast to an integer; of the sign of a zero a quotient, a
+//! function that is not known to take both zeros for one, or a look at the bits. There the law is no law, and nothing is
+//! proved.
+//!
+//! # What it does not do
+//!
+//! Laws of several calls at once: sums in another order, distribution. These are tested by execution, where that is
+//! possible (`semantics::trials`).
+
+use super::proved::Evaluated;
+use super::{AnalyzedGraph, Evidence};
+use crate::graph::{DtypeClass, Editor, Graph, NodeId, Out, Tensor, TensorId, Value};
+use crate::ops::{Binary, Collective, Kind, Matmul, OpInfo, Unary};
+use crate::semantics::{Numerics, tells_roundings_apart};
+
+/// The levels that have laws here, each with what it may write otherwise, in words.
+const LEVELS: [(Numerics, &str); 3] = [
+    (Numerics::ZeroSign, "x + 0 as x"),
+    (Numerics::Reassociation, "addmm as a product and a sum, x + 0 as x"),
+    (Numerics::Contraction, "fused functions as those that they are made of"),
+];
+
+/// The least level by whose laws both graphs are proved equal, with the laws, in words.
+pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
+    LEVELS.into_iter().find(|&(level, _)| {
+        let (before, after) = (&evidence.before, &evidence.after);
+        // Where ranks have graphs of their own, that of another one may be loose where this one is not.
+        let given = !evidence.own_ranks.is_empty();
+        let sides = [before, after].map(|side| Loosened::new(side, level));
+        if sides.iter().all(|side| side.loose.is_empty()) {
+            return false;
+        }
+        let graphs = sides.map(|side| side.holds(level, given).then_some(side.graph));
+        let [Some(old), Some(new)] = &graphs else { return false };
+        let (old, new) = (AnalyzedGraph::new(old), AnalyzedGraph::new(new));
+        Evaluated::new(&old, &new, &evidence.own).proves_equal()
+    })
+}
+
+/// Both graphs by the laws of a level; `None` where nothing is written otherwise by them.
+pub(super) fn graphs(evidence: &Evidence, level: Numerics) -> Option<[Graph; 2]> {
+    let sides = [&evidence.before, &evidence.after].map(|side| Loosened::new(side, level));
+    let is_other = sides.iter().any(|side| !side.loose.is_empty());
+    is_other.then(|| sides.map(|side| side.graph))
+}
+
+/// A graph by the laws of a level.
+struct Loosened {
+    graph: Graph,
+    /// The nodes that a law made otherwise.
+    loose: Vec<NodeId>,
+}
+
+impl Loosened {
+    fn new(side: &AnalyzedGraph, level: Numerics) -> Loosened {
+        let mut editor = Editor::new(side.graph);
+        let mut loose = Vec::new();
+        for id in side.graph.ids() {
+            let Some(info) = side.ops.call(side.graph, id) else { continue };
+            let Out::Tensor(out) = side.graph.node(id).out else { continue };
+            if info.mutated().next().is_some() || side.graph.tensor(out).dtype.class() != DtypeClass::Float {
+                continue;
+            }
+            let call = LawCall { graph: side.graph, id, info, out };
+            let is_other = call.without_zero(&mut editor)
+                || level >= Numerics::Reassociation && call.without_addend(&mut editor)
+                || level >= Numerics::Contraction && call.without_fusion(&mut editor);
+            if is_other {
+                loose.push(id);
+            }
+        }
+        let (graph, map) = editor.finish_with_map();
+        let loose = loose.into_iter().filter_map(|id| map[id.index()]).collect();
+        Loosened { graph, loose }
+    }
+
+    /// Whether nothing loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other ranks
+    /// may be loose.
+    fn holds(&self, level: Numerics, on_ranks: bool) -> bool {
+        let side = AnalyzedGraph::new(&self.graph);
+        let mut is_loose = vec![false; self.graph.len()];
+        self.loose.iter().for_each(|id| is_loose[id.index()] = true);
+        let ids = || self.graph.ids();
+        if on_ranks {
+            ids()
+                .filter(|&id| side.collectives.launch_at(id).is_some())
+                .for_each(|id| is_loose[id.index()] = true);
+        }
+        loop {
+            let mut grows = false;
+            for id in ids() {
+                let inputs = side.graph.inputs(id);
+                if !is_loose[id.index()] && !inputs.iter().any(|input| is_loose[input.index()]) {
+                    continue;
+                }
+                grows |= !std::mem::replace(&mut is_loose[id.index()], true);
+                let written = side.storages().accesses_by(id).iter().filter(|access| access.touch.writes());
+                for access in written {
+                    for &shows in side.shown_by(access.part.storage) {
+                        grows |= !std::mem::replace(&mut is_loose[shows.index()], true);
+                    }
+                }
+            }
+            if !grows {
+                break;
+            }
+        }
+        let tells = |id: NodeId| match side.ops.call(&self.graph, id) {
+            None => false,
+            Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::AssertScalar | Kind::Effect, .. }) => true,
+            Some(info) if level == Numerics::ZeroSign => !takes_zeros_for_one(&self.graph, id, info),
+            Some(info) => tells_roundings_apart(&self.graph, id, info),
+        };
+        ids().filter(|id| is_loose[id.index()]).all(|id| !tells(id))
+    }
+}
+
+/// Whether a call gives the same, but for the signs of zeros, whatever signs the zeros have that it is given.
+fn takes_zeros_for_one(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
+    use Binary::{Add, Eq, Ge, Gt, Le, Lt, Maximum, Minimum, Mul, Ne, Rsub, Sub};
+    match info.kind {
+        Kind::View(_) => !graph.target(id).ends_with(".dtype"),
+        Kind::Binary(op) => {
+            matches!(op, Add | Sub | Rsub | Mul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge)
+        }
+        Kind::Unary(op) => matches!(
+            op,
+            Unary::Relu
+                | Unary::Neg
+                | Unary::Abs
+                | Unary::Exp
+                | Unary::Exp2
+                | Unary::Sqrt
+                | Unary::Sigmoid
+                | Unary::Silu
+                | Unary::Tanh
+                | Unary::Sin
+                | Unary::Cos
+                | Unary::Square
+        ),
+        Kind::Reduce(_) | Kind::Cumsum | Kind::Matmul(_) | Kind::Where | Kind::Fma | Kind::Clamp => true,
+        // A cast to another float, or of the bits to an integer, keeps what a zero is.
+        Kind::Move(_) | Kind::Cast | Kind::Wait | Kind::GetItem | Kind::MaskedFill => true,
+        Kind::Collective(collective) => collective != Collective::Other,
+        _ => false,
+    }
+}
+
+/// A call of floats that a law may write otherwise.
+struct LawCall<'g> {
+    graph: &'g Graph,
+    id: NodeId,
+    info: &'g OpInfo,
+    out: TensorId,
+}
+
+impl LawCall<'_> {
+    fn argument(&self, index: usize, name: &str) -> Option<Value> {
+        self.graph.arg(self.id, index).or_else(|| self.graph.kwarg(self.id, name))
+    }
+
+    /// A tensor argument of the dtype of the result.
+    fn operand(&self, index: usize, name: &str) -> Option<NodeId> {
+        let Some(Value::Node(node)) = self.argument(index, name) else { return None };
+        let dtype = self.graph.tensor(self.out).dtype;
+        self.graph.tensor_of(node).is_some_and(|tensor| tensor.dtype == dtype).then_some(node)
+    }
+
+    fn is_number(&self, name: &str, number: f64) -> bool {
+        match self.graph.kwarg(self.id, name) {
+            None => true,
+            Some(Value::Int(n)) => n as f64 == number,
+            Some(Value::Float(x)) => x == number,
+            _ => false,
+        }
+    }
+
+    /// Whether it runs `target`, and nothing but its arguments.
+    fn is(&self, target: &str) -> bool {
+        self.graph.target(self.id) == target
+    }
+
+    /// `x + 0` as a copy of `x`, and `0 - x` as `-x`.
+    fn without_zero(&self, editor: &mut Editor) -> bool {
+        let is_zero = |value| {
+            matches!(value, Some(Value::Int(0))) || matches!(value, Some(Value::Float(x)) if x == 0.0)
+        };
+        let Some(x) = self.operand(0, "self").filter(|_| is_zero(self.argument(1, "other"))) else {
+            return false;
+        };
+        let is_whole = self.graph.tensor_of(x).map(|x| x.shape) == Some(self.graph.tensor(self.out).shape);
+        let target = match self.info.kind {
+            Kind::Binary(Binary::Add) if self.is_number("alpha", 1.0) => "aten.clone.default",
+            Kind::Binary(Binary::Rsub) if self.is_number("alpha", 1.0) => "aten.neg.default",
+            _ => return false,
+        };
+        if is_whole {
+            self.become_call(editor, target, &[Value::Node(x)]);
+        }
+        is_whole
+    }
+
+    /// `addmm(c, a, b)` as `mm(a, b) + c`.
+    fn without_addend(&self, editor: &mut Editor) -> bool {
+        let (product, names) = match self.info.kind {
+            Kind::Matmul(Matmul::Addmm) if self.is("aten.addmm.default") => {
+                ("aten.mm.default", ["mat1", "mat2"])
+            }
+            Kind::Matmul(Matmul::Baddbmm) if self.is("aten.baddbmm.default") => {
+                ("aten.bmm.default", ["batch1", "batch2"])
+            }
+            _ => return false,
+        };
+        let (a, b) = (self.operand(1, names[0]), self.operand(2, names[1]));
+        let (Some(c), Some(a), Some(b)) = (self.operand(0, "self"), a, b) else { return false };
+        let plain = self.is_number("beta", 1.0) && self.is_number("alpha", 1.0);
+        if plain {
+            let product = self.insert(editor, product, &[Value::Node(a), Value::Node(b)], self.fresh());
+            self.become_call(editor, "aten.add.Tensor", &[Value::Node(product), Value::Node(c)]);
+        }
+        plain
+    }
+
+    /// `addcmul`, `addcdiv`, `fma`, `softmax` and `log_softmax` as the functions that they are made of.
+    fn without_fusion(&self, editor: &mut Editor) -> bool {
+        let node = |id| Value::Node(id);
+        let of_two = match self.graph.target(self.id) {
+            "aten.addcmul.default" => Some("aten.mul.Tensor"),
+            "aten.addcdiv.default" => Some("aten.div.Tensor"),
+            _ => None,
+        };
+        if let Some(target) = of_two {
+            let [x, a, b] =
+                [(0, "self"), (1, "tensor1"), (2, "tensor2")].map(|(at, name)| self.operand(at, name));
+            let (Some(x), Some(a), Some(b)) = (x, a, b) else { return false };
+            let is_plain =
+                self.is_number("value", 1.0) && [a, b].iter().all(|&of| self.has_shape_of_result(of));
+            if is_plain {
+                let of_two = self.insert(editor, target, &[node(a), node(b)], self.fresh());
+                self.become_call(editor, "aten.add.Tensor", &[node(x), node(of_two)]);
+            }
+            return is_plain;
+        }
+        if self.info.kind == Kind::Fma {
+            let [a, b, c] = [0, 1, 2].map(|at| self.graph.arg(self.id, at));
+            let (Some(a @ Value::Node(_)), Some(b @ Value::Node(_)), Some(c)) = (a, b, c) else {
+                return false;
+            };
+            let product = self.insert(editor, "aten.mul.Tensor", &[a, b], self.fresh());
+            self.become_call(editor, "aten.add.Tensor", &[node(product), c]);
+            return true;
+        }
+        let is_log = match self.graph.target(self.id) {
+            "aten._softmax.default" => false,
+            "aten._log_softmax.default" => true,
+            _ => return false,
+        };
+        let (Some(x), Some(Value::Int(dim)), Some(Value::Bool(false))) =
+            (self.operand(0, "self"), self.argument(1, "dim"), self.argument(2, "half_to_float"))
+        else {
+            return false;
+        };
+        let Some(kept) = self.reduced(editor, dim) else { return false };
+        let dims = editor.graph_mut().push_values(&[Value::Int(dim)]);
+        let along = |of: NodeId| [node(of), Value::List(dims), Value::Bool(true)];
+        let most = self.insert(editor, "aten.amax.default", &along(x), kept);
+        let shifted = self.insert(editor, "aten.sub.Tensor", &[node(x), node(most)], self.fresh());
+        let exp = self.insert(editor, "aten.exp.default", &[node(shifted)], self.fresh());
+        let sum = self.insert(editor, "aten.sum.dim_IntList", &along(exp), kept);
+        match is_log {
+            false => self.become_call(editor, "aten.div.Tensor", &[node(exp), node(sum)]),
+            true => {
+                let log = self.insert(editor, "aten.log.default", &[node(sum)], kept);
+                self.become_call(editor, "aten.sub.Tensor", &[node(shifted), node(log)]);
+            }
+        }
+        true
+    }
+
+    fn has_shape_of_result(&self, id: NodeId) -> bool {
+        self.graph.tensor_of(id).map(|tensor| tensor.shape) == Some(self.graph.tensor(self.out).shape)
+    }
+
+    /// The record of a new tensor like the result.
+    fn fresh(&self) -> Tensor {
+        Tensor { storage: None, storage_bytes: None, offset: 0, ..*self.graph.tensor(self.out) }
+    }
+
+    /// The record of the result with one element along a dimension; only of float32 and float64, which are computed in as
+    /// they are, and of known sizes.
+    fn reduced(&self, editor: &mut Editor, dim: i64) -> Option<Tensor> {
+        use crate::graph::{Dtype, contiguous_strides};
+        let tensor = self.fresh();
+        let mut sizes = self.graph.sizes(tensor.shape)?;
+        let rank = sizes.len() as i64;
+        let at = usize::try_from(if dim < 0 { dim + rank } else { dim }).ok()?;
+        *sizes.get_mut(at)? = 1;
+        let strides = contiguous_strides(&sizes);
+        let graph = editor.graph_mut();
+        let (shape, stride) = (graph.intern_sizes(&sizes), graph.intern_sizes(&strides));
+        matches!(tensor.dtype, Dtype::F32 | Dtype::F64).then_some(Tensor { shape, stride, ..tensor })
+    }
+
+    fn insert(&self, editor: &mut Editor, target: &str, args: &[Value], out: Tensor) -> NodeId {
+        let out = Out::Tensor(editor.graph_mut().push_tensor(out));
+        editor.insert_before(Some(self.id), "loosened", target, args, &[], out)
+    }
+
+    fn become_call(&self, editor: &mut Editor, target: &str, args: &[Value]) {
+        editor.set_args(self.id, args);
+        let graph = editor.graph_mut();
+        let target = graph.intern_target(target);
+        let node = graph.node_mut(self.id);
+        (node.target, node.kwargs) = (target, Default::default());
+    }
+}
