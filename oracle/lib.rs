@@ -76,4 +76,4 @@ pub use ir::{analysis, case, expression, format, graph, limits, ops, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;
 pub use smoke::gpu;
-pub use verdicts::{judge, report, rules};
+pub use verdicts::{family, judge, report, rules};

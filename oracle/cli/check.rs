@@ -4,7 +4,7 @@ use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
-use crate::candidates::{Outcome, judging};
+use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::format::Spot;
 use crate::graph::Graph;

@@ -6,6 +6,8 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signal
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
+use crate::family::Gives;
+use crate::generate::family::generator;
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
 use crate::limits::Limits;
@@ -143,14 +145,15 @@ impl Fuzz {
         let old = self.against.as_ref();
         let old = old.map(|old| self.worker.named_or_command(old, limits, &stop)).transpose()?;
         let known = self.known(limits)?;
-        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
-            (pass, &self.graphs[..])
-        {
-            let why = format_args!(
-                "--graph: cases are made of real graphs for bucketing, repair and partition, not for {}",
+        let of_graphs = |pass: PassKind| generator(pass).of_graphs;
+        if let Some(pass) = pass.filter(|&pass| !self.graphs.is_empty() && of_graphs(pass).is_none()) {
+            let others = PassKind::ALL.iter().filter(|&&pass| of_graphs(pass).is_some());
+            let others: Vec<&str> = others.map(|pass| pass.name()).collect();
+            return Err(CouldNotRun::new(format_args!(
+                "--graph: cases are made of real graphs for {}, not for {}",
+                others.join(", "),
                 pass.name()
-            );
-            return Err(CouldNotRun::new(why));
+            )));
         }
         let mut graphs = Vec::new();
         for path in &self.graphs {
@@ -162,7 +165,7 @@ impl Fuzz {
             if !faults.is_empty() {
                 return Err(CouldNotRun::faults(path, &faults));
             }
-            if pass == Some(PassKind::Partition) {
+            if pass.is_some_and(|pass| pass.row().gives == Gives::Parts) {
                 forward_outputs(&graph, &PassConfig::new("partition")).map_err(|_| {
                     let why = "it does not say how many outputs are forward's (num_fwd_outputs)";
                     CouldNotRun::new(format_args!("{}: {why}", path.display()))

@@ -28,4 +28,4 @@ pub mod trace;
 use ir::{analysis, case, format, graph, limits, ops};
 use models::{config, memory, semantics, simulate};
 use references::passes;
-use verdicts::{judge, report, rules};
+use verdicts::{family, judge, report, rules};

@@ -3,11 +3,11 @@
 //!
 //! A line `pass` of a case says how its result was made, and is no question: only what the command line states is refused.
 
-use crate::candidates::{Candidate, Reference};
+use crate::candidates::{CandidateExt, Reference};
 use crate::case::{PassConfig, Setting};
 use crate::cli::CouldNotRun;
 use crate::passes::schedule::Pass;
-use crate::rules::{PassKind, judge_options};
+use crate::rules::PassKind;
 
 /// Who reads the options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -248,7 +248,7 @@ fn unread(kind: PassKind, pass: &PassConfig, key: &str, reader: Reader) -> Optio
             Some(row) => unread(row),
             None => Some("the result is given, and no rule looks at this option: leave it out"),
         },
-        Reader::Pass if judge_options(kind).contains(&key) && key != "first" => {
+        Reader::Pass if kind.row().judge_options.contains(&key) && key != "first" => {
             Some("it is for the judge, and nothing is judged here: check takes it")
         }
         Reader::Pass | Reader::Both { .. } => row(MADE).and_then(unread),

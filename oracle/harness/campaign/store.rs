@@ -16,6 +16,7 @@
 use super::summary::{Batch, Summary};
 use super::{Distinct, RankPlan, digest};
 use crate::files::read_bytes;
+use crate::generate::family::generator;
 use crate::limits::Limit;
 use crate::rules::PassKind;
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,9 @@ impl Header {
         let graphs = match &self.graphs[..] {
             [] => String::new(),
             graphs => {
-                let what = if self.pass == PassKind::Partition.name() { "grafts" } else { "windows" };
+                let what = PassKind::parse(&self.pass)
+                    .and_then(|pass| generator(pass).of_graphs)
+                    .unwrap_or("windows");
                 let named = |graph: &GraphId| format!("{} ({:.8})", graph.name, graph.digest);
                 format!(", {what} of {}", graphs.iter().map(named).collect::<Vec<_>>().join(" and "))
             }

@@ -5,12 +5,10 @@
 //! over a few swaps, and offsets in an arena. A mutant replaces one ingredient; reference code knows of none.
 //! Sources of the mutants: K18, K19, K20, K24, K30, K31 and K33 of the bug benchmark.
 
-use super::{Candidate, Capabilities, Outcome, Refusal};
+use super::{Answer, Candidate, Capabilities, Refusal, Request};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::candidates::refusals::not_implemented;
-use crate::case::PassConfig;
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::judge::options::check_memory_options;
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::scheduler::lower::LowerFault;
 use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
@@ -238,19 +236,14 @@ impl Candidate for MemoryMutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Memory], bakes_rank: false }
+        Capabilities::of(&[PassKind::Memory])
     }
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        check_memory_options(pass)
-    }
-
-    fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(not_implemented(format!("{} does not run {}", self.0.name, pass.name)))
-    }
-
-    fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
-        self.0.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        request.once(|_| {
+            let claim = self.0.claim(request.graph).map_err(|why| Refusal::of(Code::NoClaim, why))?;
+            Ok(Answer::Claim(Box::new(claim)))
+        })
     }
 }
 

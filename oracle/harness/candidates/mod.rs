@@ -12,7 +12,9 @@ pub mod rewrite;
 pub mod schedule;
 pub mod worker;
 
-pub use crate::judge::candidate::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
+pub use crate::judge::candidate::{
+    Answer, Candidate, CandidateExt, Capabilities, Outcome, Place, Refusal, Reproduce, Request,
+};
 pub use reference::{Reference, judging};
 
 /// The candidates that run in process.

@@ -11,8 +11,7 @@
 //!
 //! Bugs that need a whole algorithm to go wrong. A graph in which a wrong edit has no place is refused.
 
-use super::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
+use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
 use crate::edits::{Edit, Part, Reading, catalogue};
 use crate::format::json;
 use crate::generate::{Seeded, Source};
@@ -51,10 +50,11 @@ impl Candidate for Mutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Rewrite], bakes_rank: false }
+        Capabilities::of(&[PassKind::Rewrite])
     }
 
-    fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let graph = request.graph;
         let mut source = choices(graph);
         let rewritten = edited(graph, &mut source);
         let repaired =
@@ -62,7 +62,7 @@ impl Candidate for Mutant {
         let no_place = || {
             Refusal::of(Code::NoPlace, format!("there is no place in the graph where {}", self.edit.about))
         };
-        Ok(Outcome { unrepaired: None, repaired: repaired.ok_or_else(no_place)? })
+        Ok(vec![repaired.ok_or_else(no_place)?.into()])
     }
 }
 

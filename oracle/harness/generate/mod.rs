@@ -26,6 +26,7 @@ mod compute;
 mod config;
 mod edits;
 mod effects;
+pub mod family;
 mod features;
 pub mod joint;
 mod keys;
