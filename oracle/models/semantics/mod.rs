@@ -25,6 +25,7 @@ mod comparable;
 mod compare;
 mod concrete;
 mod domain;
+mod doubt;
 mod float8;
 mod hash;
 mod hazard;

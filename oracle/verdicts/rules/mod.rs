@@ -35,6 +35,7 @@ mod folded;
 mod graph;
 mod matching;
 pub mod memory;
+mod metadata;
 mod order;
 mod overlap;
 pub mod partition;
@@ -321,7 +322,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
                     one that it names, and is recorded in no other memory's storage, and in one as large as it takes, as \
                     far as it was so before; a view may be recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
-        check: bucket::metadata_true,
+        check: metadata::metadata_true,
     },
     Rule {
         id: aliases::ID,
