@@ -71,9 +71,9 @@
 pub mod cli;
 pub mod fuzzing;
 
-pub use harness::{campaign, candidates, edits, files, generate, reduce, stop, trace};
+pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, trace};
 pub use ir::{analysis, case, expression, format, graph, limits, ops, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;
 pub use smoke::gpu;
-pub use verdicts::{family, judge, report, rules};
+pub use verdicts::{judge, report, rules};

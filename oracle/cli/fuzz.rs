@@ -6,8 +6,7 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signal
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
-use crate::family::Gives;
-use crate::generate::family::generator;
+use crate::family::{Gives, row};
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
 use crate::limits::Limits;
@@ -145,7 +144,7 @@ impl Fuzz {
         let old = self.against.as_ref();
         let old = old.map(|old| self.worker.named_or_command(old, limits, &stop)).transpose()?;
         let known = self.known(limits)?;
-        let of_graphs = |pass: PassKind| generator(pass).of_graphs;
+        let of_graphs = |pass: PassKind| row(pass).of_graphs;
         if let Some(pass) = pass.filter(|&pass| !self.graphs.is_empty() && of_graphs(pass).is_none()) {
             let others = PassKind::ALL.iter().filter(|&&pass| of_graphs(pass).is_some());
             let others: Vec<&str> = others.map(|pass| pass.name()).collect();
@@ -285,13 +284,10 @@ impl Results {
 }
 
 fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = match format {
-        ReportFormat::Text => diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
-        ReportFormat::Json => {
-            let list: Vec<serde_json::Value> = diffs.iter().map(Diff::json).collect();
-            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
-        }
-    };
+    let text = format.render(
+        || diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
+        || diffs.iter().map(Diff::json).collect(),
+    )?;
     print(out, &text)?;
     if let Some(signal) = diffs.iter().find_map(|diff| diff.stopped) {
         return Ok(signals::status(signal));
@@ -304,13 +300,10 @@ fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Re
 }
 
 fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = match format {
-        ReportFormat::Text => summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
-        ReportFormat::Json => {
-            let list: Vec<serde_json::Value> = summaries.iter().map(json).collect();
-            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
-        }
-    };
+    let text = format.render(
+        || summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
+        || summaries.iter().map(json).collect(),
+    )?;
     print(out, &text)?;
     for summary in summaries {
         match &summary.ending {

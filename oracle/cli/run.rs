@@ -161,23 +161,16 @@ impl Run {
 
     /// What each partition saves, with its name where there are several.
     fn print_saved(&self, sets: &[(&str, SavedSet)], out: &mut dyn Write) -> Result<(), CouldNotRun> {
-        let text = match (self.format, sets) {
-            (ReportFormat::Text, [(_, saved)]) => saved.text(),
-            (ReportFormat::Text, _) => {
-                sets.iter().map(|(name, saved)| format!("{name} partition: {}", saved.text())).collect()
-            }
-            (ReportFormat::Json, _) => {
-                let json = match sets {
-                    [(_, saved)] => saved.json(),
-                    _ => sets
-                        .iter()
-                        .map(|(name, saved)| (name.to_string(), saved.json()))
-                        .collect::<serde_json::Map<_, _>>()
-                        .into(),
-                };
-                serde_json::to_string_pretty(&json).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self.format.render(
+            || match sets {
+                [(_, saved)] => saved.text(),
+                _ => sets.iter().map(|(name, saved)| format!("{name} partition: {}", saved.text())).collect(),
+            },
+            || match sets {
+                [(_, saved)] => saved.json(),
+                _ => sets.iter().map(|(name, saved)| (name.to_string(), saved.json())).collect(),
+            },
+        )?;
         print(out, &text)
     }
 }

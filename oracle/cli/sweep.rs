@@ -125,16 +125,14 @@ impl Sweep {
         if sweep.edited.is_empty() {
             return Err(CouldNotRun::new(format_args!("{before}: there is no place for any edit")));
         }
-        let text = match self.format {
-            ReportFormat::Text => {
+        let text = self.format.render(
+            || {
                 let lines = edits::lines(&sweep, self.show == Show::Undecided, self.show == Show::All);
                 let space = if lines.is_empty() { "" } else { "\n" };
                 format!("{lines}{space}{}", edits::text(&sweep))
-            }
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&edits::json(&sweep)).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+            },
+            || edits::json(&sweep),
+        )?;
         print(out, &text)?;
         let bad = |one: &Edited| one.slept(&catalogue) || one.is_wolf(&catalogue);
         Ok(if sweep.edited.iter().any(bad) { Status::Violated } else { Status::Sound })

@@ -37,12 +37,7 @@ impl Trace {
         let judge = judge::Options { element_limit: limits.get(Limit::Elements), ..judging() };
         let report = judge_folder(&self.folder, &Options { judge, world })
             .map_err(|error| files::in_file(&self.folder, &error))?;
-        let text = match self.format {
-            ReportFormat::Text => self.text(&report),
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&json(&report)).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self.format.render(|| self.text(&report), || json(&report))?;
         print(out, &text)?;
         let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
         Ok(match () {

@@ -13,6 +13,7 @@
 pub mod campaign;
 pub mod candidates;
 pub mod edits;
+pub mod family;
 pub mod files;
 pub mod generate;
 #[cfg(test)]
@@ -28,4 +29,4 @@ pub mod trace;
 use ir::{analysis, case, format, graph, limits, ops};
 use models::{config, memory, semantics, simulate};
 use references::passes;
-use verdicts::{family, judge, report, rules};
+use verdicts::{judge, report, rules};

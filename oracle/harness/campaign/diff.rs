@@ -15,7 +15,7 @@ use super::{Campaign, CampaignError, Distinct, Summary, key};
 use crate::candidates::Candidate;
 use crate::candidates::worker::panic_message;
 use crate::case::Case;
-use crate::generate::family::Wanted;
+use crate::generate::Wanted;
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Pin};
 use rayon::prelude::*;

@@ -7,7 +7,7 @@
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;
-use crate::generate::family::{Wanted, offers};
+use crate::generate::{Wanted, offers};
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Budget};
 use rayon::prelude::*;

@@ -8,6 +8,7 @@
 use super::{Answer, Candidate, Capabilities, Refusal, Request};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::candidates::refusals::not_implemented;
+use crate::family::Planted;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::scheduler::lower::LowerFault;
@@ -225,9 +226,15 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
 /// A mutant as a candidate.
 pub struct MemoryMutant(&'static MemoryCandidate);
 
-/// The mutants as candidates.
-pub(super) fn mutants() -> impl Iterator<Item = MemoryMutant> {
-    MEMORY_CANDIDATES.iter().filter(|candidate| !candidate.defect.is_empty()).map(MemoryMutant)
+/// The mutants.
+pub(crate) fn planted() -> Vec<Planted> {
+    let mutants = MEMORY_CANDIDATES.iter().filter(|candidate| !candidate.defect.is_empty());
+    let planted = |mutant: &'static MemoryCandidate| Planted {
+        about: mutant.defect,
+        origin: "",
+        candidate: Box::new(MemoryMutant(mutant)),
+    };
+    mutants.map(planted).collect()
 }
 
 impl Candidate for MemoryMutant {
@@ -262,10 +269,10 @@ fn give_back(free: &mut BTreeMap<i64, i64>, mut from: i64, mut to: i64) {
 }
 
 /// What the reference states about a graph.
-pub(super) fn reference_claim(graph: &Graph) -> Result<Claim, Refusal> {
+pub(crate) fn reference(request: &Request) -> Result<Vec<Answer>, Refusal> {
     let reference = MEMORY_CANDIDATES.iter().find(|candidate| candidate.defect.is_empty());
     let reference = reference.ok_or_else(|| not_implemented("there is no reference".into()))?;
-    reference.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
+    MemoryMutant(reference).run(request)
 }
 
 /// How many swaps the incremental tracker is shown at.

@@ -1,14 +1,13 @@
 //! The reference implementations, as a candidate.
 
-use super::memory::reference_claim;
 use super::partition::cut_network;
-use super::rewrite::rewrite;
 use super::schedule::run_options;
 use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
 use crate::candidates::refusals::{bad_options, not_implemented, refusal};
 use crate::case::{PassConfig, TracedAgain};
 use crate::config::partition::Stage;
 use crate::config::schedule::Config as ScheduleConfig;
+use crate::family::row;
 use crate::graph::{Graph, NodeId};
 use crate::judge::options::{bucketing_config, partition_config};
 use crate::judge::{self, References};
@@ -37,26 +36,41 @@ impl Candidate for Reference {
     }
 
     fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
-        let &Request { graph, pass, inputs, .. } = request;
-        match PassKind::named(&pass.name).map_err(not_implemented)? {
-            PassKind::Rewrite => request.once(|_| Ok(Answer::Graph(rewrite(graph)))),
-            PassKind::Bucketing => run_bucketing(request, &bucketing::Reference, &|_| {}),
-            PassKind::Repair => request.once(|_| run_repair(graph, repair::stable_topological_sort)),
-            PassKind::Schedule => {
-                request.once(|place| run_options(graph, pass, place.rank, &schedule::Reference))
-            }
-            PassKind::Partition => request.once(|_| {
-                let config = partition_config(pass).map_err(bad_options)?;
-                let parts = partition::run(graph, &config).map_err(refusal)?;
-                Ok(Answer::Parts(Box::new((parts.forward, parts.backward))))
-            }),
-            PassKind::Memory => request.once(|_| Ok(Answer::Claim(Box::new(reference_claim(graph)?)))),
-            PassKind::Execute => request.once(|_| {
-                let executed = interpreted(graph, inputs);
-                Ok(Answer::Executed(executed.map_err(|why| Refusal::of(Code::CannotExecute, why))?))
-            }),
-        }
+        let pass = PassKind::named(&request.pass.name).map_err(not_implemented)?;
+        (row(pass).reference)(request)
     }
+}
+
+/// Buckets collectives.
+pub(crate) fn bucketing(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    run_bucketing(request, &bucketing::Reference, &|_| {})
+}
+
+/// Repairs the order of a list.
+pub(crate) fn repair(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| run_repair(request.graph, repair::stable_topological_sort))
+}
+
+/// Cuts a joint graph.
+pub(crate) fn partition(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| {
+        let config = partition_config(request.pass).map_err(bad_options)?;
+        let parts = partition::run(request.graph, &config).map_err(refusal)?;
+        Ok(Answer::Parts(Box::new((parts.forward, parts.backward))))
+    })
+}
+
+/// Puts a graph in another order.
+pub(crate) fn schedule(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|place| run_options(request.graph, request.pass, place.rank, &schedule::Reference))
+}
+
+/// Executes a graph with the interpreter.
+pub(crate) fn execute(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| {
+        let executed = interpreted(request.graph, request.inputs);
+        Ok(Answer::Executed(executed.map_err(|why| Refusal::of(Code::CannotExecute, why))?))
+    })
 }
 
 impl References for Reference {
@@ -94,7 +108,7 @@ pub fn judging() -> judge::Options {
     judge::Options::new(&Reference)
 }
 
-/// Executes a graph with the interpreter.
+/// What the interpreter says of all ranks.
 fn interpreted(graph: &Graph, inputs: &[ExecutionInputs]) -> Result<Executed, String> {
     let ops = Ops::of(graph);
     let world = graph.world.assume_mesh().ok_or("the world has too many ranks")?;

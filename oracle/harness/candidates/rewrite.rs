@@ -13,6 +13,7 @@
 
 use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
 use crate::edits::{Edit, Part, Reading, catalogue};
+use crate::family::Planted;
 use crate::format::json;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
@@ -22,13 +23,19 @@ use crate::rules::{Code, PassKind};
 const MOST_EDITS: u32 = 4;
 
 /// Rewrites a graph by edits that keep its meaning.
-pub(super) fn rewrite(graph: &Graph) -> Outcome {
+pub(crate) fn rewrite(graph: &Graph) -> Outcome {
     Outcome { unrepaired: None, repaired: edited(graph, &mut choices(graph)) }
 }
 
 /// The mutants: one for each kind of wrong edit.
 pub fn mutants() -> impl Iterator<Item = Mutant> {
     of_rewrites(false).into_iter().map(|edit| Mutant { name: format!("rewrite-{}", edit.name), edit })
+}
+
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted = |mutant: Mutant| Planted { about: mutant.about(), origin: "", candidate: Box::new(mutant) };
+    mutants().map(planted).collect()
 }
 
 /// A rewrite that ends with one wrong edit.

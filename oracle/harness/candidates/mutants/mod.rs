@@ -18,6 +18,7 @@ mod place;
 
 use super::reference::{run_bucketing, run_repair};
 use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
+use crate::family::Planted;
 use crate::graph::Graph;
 use crate::passes::bucketing::{Config, Reference, Strategy};
 use crate::rules::PassKind;
@@ -35,32 +36,22 @@ enum Broken {
 }
 
 /// One mutant.
-pub struct Mutant {
+struct Mutant {
     name: &'static str,
     about: &'static str,
     origin: &'static str,
     broken: Broken,
 }
 
-impl Mutant {
-    /// Its name.
-    pub fn label(&self) -> &'static str {
-        self.name
-    }
-
-    /// What is wrong with it, in one line.
-    pub fn about(&self) -> &'static str {
-        self.about
-    }
-
-    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
-    pub fn origin(&self) -> &'static str {
-        self.origin
-    }
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> impl Iterator<Item = Planted> {
+    let planted =
+        |mutant: Mutant| Planted { about: mutant.about, origin: mutant.origin, candidate: Box::new(mutant) };
+    all().into_iter().map(planted)
 }
 
 /// All mutants.
-pub fn all() -> Vec<Mutant> {
+fn all() -> Vec<Mutant> {
     let mutant = |name, about, origin, broken| Mutant { name, about, origin, broken };
     vec![
         mutant(

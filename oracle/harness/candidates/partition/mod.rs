@@ -19,6 +19,7 @@ mod tests;
 use super::{Answer, Candidate, Capabilities, Place, Refusal, Request};
 use crate::candidates::refusals::{bad_options, refusal};
 use crate::case::TracedAgain;
+use crate::family::Planted;
 use crate::graph::Graph;
 use crate::judge::options::partition_config;
 use crate::passes::partition::two_stages::trace_again_with;
@@ -134,9 +135,14 @@ mutants! {
         LaterTurns;
 }
 
-/// The mutants as candidates.
-pub fn mutants() -> impl Iterator<Item = &'static PartitionMutant> {
-    PARTITION_MUTANTS.iter()
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted = |mutant: &'static PartitionMutant| Planted {
+        about: mutant.about,
+        origin: mutant.origin,
+        candidate: Box::new(mutant),
+    };
+    PARTITION_MUTANTS.iter().map(planted).collect()
 }
 
 impl PartitionMutant {

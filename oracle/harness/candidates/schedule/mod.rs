@@ -2,6 +2,8 @@
 
 pub mod mutants;
 
+pub(crate) use mutants::planted;
+
 use super::refusals::{bad_options, refusal};
 use super::{Answer, Reference, Refusal};
 use crate::case::PassConfig;

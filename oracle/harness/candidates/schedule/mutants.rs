@@ -3,6 +3,7 @@
 use super::{Scheduler, run_options, run_with};
 use crate::analysis::origin::{Hazard, Origin};
 use crate::candidates::{Answer, Candidate, Capabilities, Refusal, Request};
+use crate::family::Planted;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Strategy};
@@ -23,11 +24,6 @@ impl Mutant {
     /// What is wrong with it, in one line.
     pub fn about(&self) -> &'static str {
         self.about
-    }
-
-    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
-    pub fn origin(&self) -> &'static str {
-        self.origin
     }
 }
 
@@ -60,6 +56,13 @@ impl Candidate for Mutant {
             })
         })
     }
+}
+
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted =
+        |mutant: Mutant| Planted { about: mutant.about, origin: mutant.origin, candidate: Box::new(mutant) };
+    all().into_iter().map(planted).collect()
 }
 
 /// All mutants.

@@ -14,7 +14,7 @@ use super::message::{Line, Message, Options, append_graph, line, line_with_graph
 use super::process::{END, Limits, Process, Silence};
 use super::{Hello, answer, greeted, shown};
 use crate::case::{Case, PassConfig};
-use crate::generate::family::Wanted;
+use crate::generate::Wanted;
 use crate::rules::PassKind;
 use serde_json::{Value, json};
 use std::borrow::Cow;

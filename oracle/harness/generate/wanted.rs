@@ -1,15 +1,15 @@
-//! How the cases of each family are made: a row each.
+//! What cases are wanted: the pass, who is to take them, and on which terms.
 //!
 //! # The idea
 //!
-//! Campaigns, scores and the conformance kit say what is [`Wanted`]: the pass, who is to take the cases, on which terms. A row
-//! makes of that the configuration of a generator, and a case of a seed and a number.
+//! Campaigns, scores and the conformance kit say what is [`Wanted`]; each generator makes a configuration of that, and a case
+//! of a seed and a number. Which generator a pass has stands in its row ([`crate::family`]).
 //!
 //! # What it does not do
 //!
 //! Refusals say nothing, so what somebody does not take is not made; whether a candidate is right is not asked here.
 
-use super::{Config, Seeded, Source, Without, joint, memory, schedule};
+use super::{Config, Seeded, Source, Without, joint, schedule};
 use crate::case::{Case, PassConfig, Setting};
 use crate::graph::Graph;
 use crate::judge::Offer;
@@ -41,57 +41,6 @@ pub struct Wanted<'a> {
     pub small: bool,
 }
 
-/// How the cases of a family are made.
-pub struct Generator {
-    /// The passes whose cases it makes.
-    pub passes: &'static [PassKind],
-    /// Whether it has its turn where all passes are wanted.
-    pub in_turn: bool,
-    /// What is made of real graphs, if anything.
-    pub of_graphs: Option<&'static str>,
-    /// Case `number`.
-    make: fn(&Wanted, pass: PassKind, number: u64) -> Case,
-}
-
-/// The rows, in the order in which they take turns.
-pub static GENERATORS: &[Generator] = &[
-    Generator {
-        passes: &[PassKind::Bucketing, PassKind::Repair],
-        in_turn: true,
-        of_graphs: Some("windows"),
-        make: bucketing,
-    },
-    Generator { passes: &[PassKind::Rewrite], in_turn: false, of_graphs: Some("windows"), make: rewrite },
-    Generator {
-        passes: &[PassKind::Partition],
-        in_turn: true,
-        of_graphs: Some("grafts"),
-        make: |wanted, _, number| {
-            let case = joint::case(&wanted.joints(), wanted.seed, number);
-            wanted.graft(&case, number).unwrap_or(case)
-        },
-    },
-    Generator {
-        passes: &[PassKind::Schedule],
-        in_turn: true,
-        of_graphs: None,
-        make: |wanted, pass, number| schedule::case_without(wanted.seed, number, &wanted.without(pass)),
-    },
-    Generator {
-        passes: &[PassKind::Memory],
-        in_turn: true,
-        of_graphs: None,
-        make: |wanted, _, number| memory::case(wanted.seed, number),
-    },
-    Generator { passes: &[PassKind::Execute], in_turn: false, of_graphs: None, make: execution },
-];
-
-/// Who makes the cases of a pass.
-pub fn generator(pass: PassKind) -> &'static Generator {
-    let row = GENERATORS.iter().find(|row| row.passes.contains(&pass));
-    row.unwrap_or(&GENERATORS[0])
-}
-
 /// The passes of a candidate, and on which terms.
 pub fn offers(candidate: &dyn Candidate) -> Offers {
     let passes = candidate.capabilities().passes.into_iter();
@@ -99,34 +48,7 @@ pub fn offers(candidate: &dyn Candidate) -> Offers {
 }
 
 impl Wanted<'_> {
-    /// Case `number`, as all take it.
-    pub fn case(&self, number: u64) -> Case {
-        let pass = self.pass_of(number);
-        let mut case = (generator(pass).make)(self, pass, number);
-        if let Some(config) = &mut case.pass {
-            let own = PassKind::parse(&config.name).unwrap_or(pass);
-            self.offers_for(own).for_each(|offer| offer.narrow(config, number));
-            self.set.iter().for_each(|(key, value)| config.set(key.clone(), value.clone()));
-        }
-        case
-    }
-
-    /// The pass of case `number`: of all passes, each generator in turn.
-    fn pass_of(&self, number: u64) -> PassKind {
-        let implemented = |row: &&Generator| {
-            self.offers.first().is_some_and(|all| row.passes.iter().any(|p| all.contains_key(p)))
-        };
-        let rows: Vec<&Generator> = GENERATORS.iter().filter(|row| row.in_turn).filter(implemented).collect();
-        match (self.pass, rows.len() as u64) {
-            (Some(pass), _) => pass,
-            // Windows of real graphs are for bucketing and repair only.
-            (None, 0) => PassKind::Bucketing,
-            (None, _) if !self.graphs.is_empty() => PassKind::Bucketing,
-            (None, count) => rows[(number % count) as usize].passes[0],
-        }
-    }
-
-    fn offers_for(&self, pass: PassKind) -> impl Iterator<Item = &Offer> {
+    pub(crate) fn offers_for(&self, pass: PassKind) -> impl Iterator<Item = &Offer> {
         self.offers.iter().filter_map(move |offers| offers.get(&pass))
     }
 
@@ -231,7 +153,8 @@ impl Wanted<'_> {
     }
 }
 
-fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
+/// A graph with collectives to be bucketed, or a list to be repaired.
+pub(crate) fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
     let passes = [PassKind::Bucketing, PassKind::Repair];
     let config = wanted.config(&passes);
     let repair = match passes.map(|pass| wanted.wants(pass)) {
@@ -254,7 +177,19 @@ fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
     }
 }
 
-fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
+/// A joint graph.
+pub(crate) fn partition(wanted: &Wanted, _: PassKind, number: u64) -> Case {
+    let case = joint::case(&wanted.joints(), wanted.seed, number);
+    wanted.graft(&case, number).unwrap_or(case)
+}
+
+/// A graph to be put in another order.
+pub(crate) fn schedule(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
+    schedule::case_without(wanted.seed, number, &wanted.without(pass))
+}
+
+/// A graph to be rewritten.
+pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let config = Config { repair: 0, ..wanted.config(&[pass]) };
     let generated = || super::case(&config, wanted.seed, number).into_case().graph;
     let graph = wanted.neighbour(number).unwrap_or_else(generated);
@@ -263,7 +198,7 @@ fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
 
 /// A graph to be executed: one of bucketing, and every fourth time a joint graph. Draws come out otherwise for
 /// everybody, and what the interpreter does not compute cannot be compared.
-fn execution(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
+pub(crate) fn execution(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let left_out = [Without::RandomDraws, Without::Uninterpreted];
     let case = if number % 4 == 3 {
         let config = joint::Config::default().without(&wanted.without(pass)).without(&left_out);
@@ -274,23 +209,4 @@ fn execution(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
         super::case(&config, wanted.seed, number).into_case()
     };
     Case { pass: Some(PassConfig::new(pass.name())), ..case }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_pass_has_one_generator() {
-        for &pass in PassKind::ALL {
-            assert_eq!(
-                GENERATORS.iter().filter(|row| row.passes.contains(&pass)).count(),
-                1,
-                "{}",
-                pass.name()
-            );
-            let wanted = Wanted { pass: Some(pass), small: true, ..Wanted::default() };
-            assert_eq!(wanted.case(0).pass.map(|config| config.name), Some(pass.name().to_string()));
-        }
-    }
 }
