@@ -1,7 +1,44 @@
 //! Views: other windows on the storage of an argument.
 
 use super::Row;
-use crate::ops::kind::{Kind, View};
+use crate::ops::kind::Kind;
+
+/// Windows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum View {
+    /// `view`, `reshape`, `_unsafe_view`: the same elements in row-major order under another shape.
+    Sizes,
+    /// `view.dtype`: the same bytes under another dtype.
+    Dtype,
+    Permute,
+    Transpose,
+    /// `t`: transpose of at most 2 dimensions.
+    T,
+    Unsqueeze,
+    Squeeze,
+    Expand,
+    Slice,
+    Select,
+    /// `split.Tensor`: pieces of one size.
+    Split,
+    SplitWithSizes,
+    /// `chunk`: at most the given number of pieces, all but the last of one size.
+    Chunk,
+    /// `narrow(x, dim, start, length)`.
+    Narrow,
+    Unbind,
+    AsStrided,
+    Diagonal,
+    /// `alias`, `detach`, `lift_fresh`: the same window.
+    Alias,
+    /// Pairs of floats as complex numbers.
+    AsComplex,
+    /// Complex numbers as pairs of floats.
+    AsReal,
+    /// Lazily conjugated view. Shares storage, shows other values.
+    Conj,
+}
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
