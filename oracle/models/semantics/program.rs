@@ -9,7 +9,7 @@ use super::hash;
 use super::run::Failure;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
-    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
+    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema,
 };
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
