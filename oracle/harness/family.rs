@@ -51,6 +51,18 @@ impl FamilyRow {
     }
 }
 
+/// Execution; and what others have that say nothing else.
+const PLAIN: FamilyRow = FamilyRow {
+    pass: PassKind::Execute,
+    in_turn: false,
+    brings: &[],
+    of_graphs: None,
+    make: generate::execution,
+    reference: reference::execute,
+    mutants: Vec::new,
+    is_scored: false,
+};
+
 /// The rows, in the order in which they take turns.
 pub static FAMILIES: &[FamilyRow] = &[
     FamilyRow {
@@ -69,65 +81,47 @@ pub static FAMILIES: &[FamilyRow] = &[
     },
     FamilyRow {
         pass: PassKind::Repair,
-        in_turn: false,
-        brings: &[],
         of_graphs: Some("windows"),
         make: generate::bucketing,
         reference: reference::repair,
-        // It is among those of bucketing.
-        mutants: Vec::new,
-        is_scored: true,
+        // Its mutants are among those of bucketing.
+        ..PLAIN
     },
     FamilyRow {
         pass: PassKind::Partition,
         in_turn: true,
-        brings: &[],
         of_graphs: Some("grafts"),
         make: generate::partition,
         reference: reference::partition,
         mutants: cutting::planted,
         is_scored: true,
+        ..PLAIN
     },
     FamilyRow {
         pass: PassKind::Schedule,
         in_turn: true,
-        brings: &[],
-        of_graphs: None,
         make: generate::schedule_case,
         reference: reference::schedule,
         mutants: schedule::planted,
-        is_scored: false,
+        ..PLAIN
     },
     FamilyRow {
         pass: PassKind::Memory,
         in_turn: true,
-        brings: &[],
-        of_graphs: None,
         make: |wanted, _, number| generate::memory::case(wanted.seed, number),
         reference: memory::reference,
         mutants: memory::planted,
-        is_scored: false,
+        ..PLAIN
     },
     FamilyRow {
         pass: PassKind::Rewrite,
-        in_turn: false,
-        brings: &[],
         of_graphs: Some("windows"),
         make: generate::rewrite,
         reference: |request| request.once(|_| Ok(Answer::Graph(rewrite::rewrite(request.graph)))),
         mutants: rewrite::planted,
-        is_scored: false,
+        ..PLAIN
     },
-    FamilyRow {
-        pass: PassKind::Execute,
-        in_turn: false,
-        brings: &[],
-        of_graphs: None,
-        make: generate::execution,
-        reference: reference::execute,
-        mutants: Vec::new,
-        is_scored: false,
-    },
+    PLAIN,
 ];
 
 /// The row of a pass.

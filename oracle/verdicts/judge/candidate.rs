@@ -208,21 +208,15 @@ pub trait Candidate: Sync {
     }
 }
 
-/// Requests whose answer is of one kind, of any candidate.
+/// Requests whose answer is of one kind, of any candidate. It may decline each of them, or fail.
 pub trait CandidateExt: Candidate {
     /// The graph that it makes of another one, as global rank `rank`.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn rewrite(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
         first(self, self.rewrite_on(graph, pass, &[rank])?)
     }
 
     /// The same as each of several global ranks: an outcome for each, or a single one where it is known to be the same on
     /// all of them.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn rewrite_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         let places: Vec<Place> = ranks.iter().map(|&rank| Place { rank, turn: 0 }).collect();
         let of = |answer| if let Answer::Graph(outcome) = answer { Some(outcome) } else { None };
@@ -230,17 +224,11 @@ pub trait CandidateExt: Candidate {
     }
 
     /// A joint graph cut as `pass` says: the forward and the backward graph.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
         first(self, self.partition_at(joint, pass, &[place])?)
     }
 
     /// The same at each of several places: the parts for each, or a single pair where the others are not known.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn partition_at(
         &self,
         joint: &Graph,
@@ -252,9 +240,6 @@ pub trait CandidateExt: Candidate {
     }
 
     /// What it states about the memory of a graph.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
         let of = |answer| if let Answer::Claim(claim) = answer { Some(*claim) } else { None };
         let request = Request { graph, pass, places: &[Place::default()], inputs: &[] };
@@ -262,9 +247,6 @@ pub trait CandidateExt: Candidate {
     }
 
     /// What executing a graph gives as all ranks at once, on the given tensors of the placeholders of each rank.
-    ///
-    /// # Errors
-    /// It declines, or fails.
     fn execute(
         &self,
         graph: &Graph,
