@@ -117,7 +117,7 @@ pub static FAMILIES: &[FamilyRow] = &[
         pass: PassKind::Rewrite,
         of_graphs: Some("windows"),
         make: generate::rewrite,
-        reference: |request| request.once(|_| Ok(Answer::Graph(rewrite::rewrite(request.graph)))),
+        reference: |request| request.once(|_| Ok(rewrite::rewrite(request.graph).into())),
         mutants: rewrite::planted,
         ..PLAIN
     },

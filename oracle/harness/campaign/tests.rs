@@ -473,7 +473,7 @@ impl Candidate for Counting<'_> {
                 (self.then)();
             }
             let outcome = self.inner.rewrite(request.graph, request.pass, place.rank);
-            outcome.map(Answer::Graph)
+            outcome.map(Answer::from)
         })
     }
 }

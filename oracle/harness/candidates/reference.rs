@@ -146,7 +146,7 @@ pub(super) fn run_bucketing(
     let mut answers = Vec::with_capacity(request.places.len());
     for place in request.places {
         let (outcome, names_rank) = bucketed(request.graph, request.pass, place.rank, strategy, change)?;
-        answers.push(Answer::Graph(outcome));
+        answers.push(outcome.into());
         if !names_rank {
             break;
         }

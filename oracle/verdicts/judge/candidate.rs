@@ -145,7 +145,7 @@ impl Request<'_> {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A graph.
-    Graph(Outcome),
+    Graph(Box<Outcome>),
     /// The forward and the backward graph of a joint one.
     Parts(Box<(Graph, Graph)>),
     /// What it states about the memory of the graph.
@@ -154,9 +154,15 @@ pub enum Answer {
     Executed(Executed),
 }
 
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Answer {
+        Answer::Graph(Box::new(outcome))
+    }
+}
+
 impl From<Graph> for Answer {
     fn from(repaired: Graph) -> Answer {
-        Answer::Graph(Outcome { unrepaired: None, repaired })
+        Outcome { unrepaired: None, repaired }.into()
     }
 }
 
@@ -219,7 +225,7 @@ pub trait CandidateExt: Candidate {
     /// all of them.
     fn rewrite_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         let places: Vec<Place> = ranks.iter().map(|&rank| Place { rank, turn: 0 }).collect();
-        let of = |answer| if let Answer::Graph(outcome) = answer { Some(outcome) } else { None };
+        let of = |answer| if let Answer::Graph(outcome) = answer { Some(*outcome) } else { None };
         answers(self, &Request { graph, pass, places: &places, inputs: &[] }, of)
     }
 

@@ -209,10 +209,10 @@ impl Candidate for Mutant {
             Broken::Config(change) => run_bucketing(request, &Reference, change),
             Broken::Bucketed(edit) => {
                 let edited = |answer| match answer {
-                    Answer::Graph(outcome) => Answer::Graph(Outcome {
-                        unrepaired: outcome.unrepaired.as_ref().map(edit),
-                        repaired: edit(&outcome.repaired),
-                    }),
+                    Answer::Graph(outcome) => {
+                        let unrepaired = outcome.unrepaired.as_ref().map(edit);
+                        Outcome { unrepaired, repaired: edit(&outcome.repaired) }.into()
+                    }
                     other => other,
                 };
                 let answers = run_bucketing(request, &Reference, &|_| {})?;

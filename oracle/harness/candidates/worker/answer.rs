@@ -19,7 +19,8 @@ pub(super) fn write(answer: &Answer) -> Vec<(&'static str, Vec<u8>)> {
     };
     // Values whose keys are strings can always be written.
     match answer {
-        Answer::Graph(Outcome { unrepaired, repaired }) => {
+        Answer::Graph(outcome) => {
+            let Outcome { unrepaired, repaired } = &**outcome;
             let unrepaired = unrepaired.as_ref().map(|unrepaired| graph("unrepaired", unrepaired));
             [graph("repaired", repaired)].into_iter().chain(unrepaired).collect()
         }
@@ -52,7 +53,7 @@ pub(super) fn read(message: &mut Message, gives: Gives) -> Result<Answer, String
         Gives::Graph => {
             let unrepaired = optional_graph("unrepaired", message.unrepaired)?;
             let outcome = Outcome { unrepaired, repaired: graph("repaired", message.repaired)? };
-            Answer::Graph(outcome.completed().unwrap_or(outcome))
+            outcome.completed().unwrap_or(outcome).into()
         }
         Gives::Parts => {
             let forward = part("forward", message.forward)?;
