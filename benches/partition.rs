@@ -9,7 +9,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use graph_oracle::candidates::{Candidate, Place, Reference, judging};
+use graph_oracle::candidates::{CandidateExt, Place, Reference, judging};
 use graph_oracle::case::Case;
 use graph_oracle::generate::joint::{self, Config};
 use graph_oracle::judge::partition::judge_partition;

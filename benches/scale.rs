@@ -17,7 +17,7 @@
 #![allow(missing_docs)]
 
 use graph_oracle::analysis::validate::validate;
-use graph_oracle::candidates::{Candidate, Place, Reference, judging};
+use graph_oracle::candidates::{CandidateExt, Place, Reference, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::{json, text};
 use graph_oracle::generate::Layers;
@@ -184,7 +184,7 @@ fn bucketing(spec: &Layers) {
     println!("{:.0} bytes a node", graph.memory() as f64 / graph.len() as f64);
     part("validate", || assert!(validate(&graph).is_empty()));
     let config = PassConfig::new("bucketing");
-    let outcome = part("bucketing and repair", || Reference.run(&graph, &config, 0)).expect("an outcome");
+    let outcome = part("bucketing and repair", || Reference.rewrite(&graph, &config, 0)).expect("an outcome");
     let outcomes = [(None, outcome)];
     for (name, values) in [("all rules", Values::Off), ("all rules and proof", Values::Symbolic)] {
         let options = Options { values, ..judging() };

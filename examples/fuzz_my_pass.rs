@@ -4,10 +4,9 @@
 //!
 //! The pass means to turn `mul(x, 2.0)` into `add(x, x)`.
 
-use graph_oracle::candidates::{Candidate, Capabilities, Outcome, Refusal, judging};
+use graph_oracle::candidates::{Answer, Candidate, Capabilities, Refusal, Request, judging};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::generate::{Config, case};
-use graph_oracle::graph::Graph;
 use graph_oracle::judge::{Verdict, judge};
 use graph_oracle::reduce::{Budget, Pin, reduce, violates};
 use graph_oracle::report;
@@ -21,11 +20,11 @@ impl Candidate for Doubles {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Rewrite], bakes_rank: false }
+        Capabilities::of(&[PassKind::Rewrite])
     }
 
-    fn run(&self, graph: &Graph, _: &PassConfig, _rank: u32) -> Result<Outcome, Refusal> {
-        let mut graph = graph.clone();
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let mut graph = request.graph.clone();
         for id in graph.ids() {
             if graph.target(id) == "aten.mul.Tensor" {
                 // The bug: the second factor is not looked at.
@@ -36,7 +35,7 @@ impl Candidate for Doubles {
                 (node.target, node.args) = (target, arguments);
             }
         }
-        Ok(Outcome { unrepaired: None, repaired: graph })
+        Ok(vec![graph.into()])
     }
 }
 

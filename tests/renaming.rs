@@ -3,7 +3,7 @@
 //! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among the
 //! calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
 
-use graph_oracle::candidates::{self, Outcome, judging};
+use graph_oracle::candidates::{self, CandidateExt, Outcome, judging};
 use graph_oracle::case::{PassConfig, Recorded};
 use graph_oracle::format::text;
 use graph_oracle::generate;
@@ -132,7 +132,7 @@ fn generated_outcomes_of_bucketing() {
             if !candidate.capabilities().passes.contains(&PassKind::Bucketing) {
                 continue;
             }
-            let Ok(outcome) = candidate.run(&case.graph, pass, 0) else { continue };
+            let Ok(outcome) = candidate.rewrite(&case.graph, pass, 0) else { continue };
             let what = format!("case {index}, {}", candidate.name());
             sweep.outcome(&what, &case.graph, pass, &[&outcome.repaired]);
         }
@@ -196,9 +196,9 @@ output (wp, wq)
     let gathered = case("kind=all_gather", before.to_string());
     let reference = candidates::find("reference").unwrap();
     let pass = gathered.pass.clone().unwrap();
-    let first = reference.run(&gathered.graph, &pass, 0).unwrap();
+    let first = reference.rewrite(&gathered.graph, &pass, 0).unwrap();
     let scattered = case("kind=reduce_scatter", before.to_string()).pass.unwrap();
-    let both = reference.run(&first.repaired, &scattered, 0).unwrap();
+    let both = reference.rewrite(&first.repaired, &scattered, 0).unwrap();
     let mut sweep = Sweep::default();
     let either = PassConfig { options: Vec::new(), ..pass };
     sweep.outcome("both", &gathered.graph, &either, &[&both.repaired]);

@@ -1,6 +1,6 @@
 //! Rewrites of no particular pass: composed right edits are sound, and one wrong edit among them is not.
 
-use graph_oracle::candidates::{self, Candidate, Outcome, Reference, judging};
+use graph_oracle::candidates::{self, Answer, Candidate, CandidateExt, Reference, judging};
 use graph_oracle::case::{Case, PassConfig, Setting};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
@@ -39,7 +39,7 @@ fn wrong_edits_are_not() {
             match verdict(number, &mutant) {
                 Verdict::Sound => {
                     let (case, pass) = (case(number), PassConfig::new("rewrite"));
-                    let after = mutant.run(&case.graph, &pass, 0).expect("it ran before").repaired;
+                    let after = mutant.rewrite(&case.graph, &pass, 0).expect("it ran before").repaired;
                     let texts = format!("{}--- after\n{}", text::print(&case), text::print_graph(&after));
                     slept.push(format!("{}, case {number}:\n{texts}", mutant.name()));
                 }

@@ -1,7 +1,7 @@
 //! What the references decide on the corpus, and how findings are told: read a difference before you accept it.
 //! `INSTA_UPDATE=always cargo test snapshots` rewrites snapshots/.
 
-use graph_oracle::candidates::{self, Candidate, Place, Reference, judging};
+use graph_oracle::candidates::{self, CandidateExt, Place, Reference, judging};
 use graph_oracle::case::{Case, Expectation, Expected, PassConfig, Subject};
 use graph_oracle::files;
 use graph_oracle::format::text;
@@ -39,7 +39,7 @@ fn check(name: &str, contents: &str) {
 
 /// The buckets that the reference chooses, and the order that it leaves.
 fn decisions(graph: &Graph, pass: &PassConfig) -> String {
-    let outcome = match Reference.run(graph, pass, 0) {
+    let outcome = match Reference.rewrite(graph, pass, 0) {
         Ok(outcome) => outcome,
         Err(refusal) => return format!("refused: {}\n", refusal.reason),
     };

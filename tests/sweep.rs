@@ -1,7 +1,7 @@
 //! The edits of `score --edits`, held against execution: what is called wrong shows when all ranks run, what is called right
 //! does not. The judge, which the sweep measures, has no part in it.
 
-use graph_oracle::candidates::{Candidate, Reference};
+use graph_oracle::candidates::{CandidateExt, Reference};
 use graph_oracle::case::Case;
 use graph_oracle::edits::{Edit, Part, Place, Reading, catalogue};
 use graph_oracle::format::text;
@@ -70,7 +70,7 @@ fn hold_against_execution(
     let (Some(pass), world) = (&case.pass, &case.graph.world) else { return };
     let Some(count) = world.ranks.filter(|&ranks| ranks <= 4) else { return };
     let ranks: Vec<u32> = (0..count).collect();
-    let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) else { return };
+    let Ok(outcomes) = Reference.rewrite_on(&case.graph, pass, &ranks) else { return };
     let graphs: Vec<Graph> = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
     if executed(&graphs, world, &Concrete::default()).is_none() {
         return;

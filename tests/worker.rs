@@ -3,14 +3,14 @@
 #![cfg(unix)]
 use graph_oracle::campaign::{Campaign, KnownList, Limit, RankPlan, Summary};
 use graph_oracle::candidates::worker::{Limits, Worker, conformance};
-use graph_oracle::candidates::{self, Candidate, Capabilities, Outcome, Reference, Refusal, judging};
+use graph_oracle::candidates::{
+    self, Answer, Candidate, CandidateExt, Capabilities, Reference, Refusal, Request, judging,
+};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::format::text;
-use graph_oracle::graph::Graph;
 use graph_oracle::judge::{self, Options, Values, Verdict};
 use graph_oracle::reduce::Budget;
 use graph_oracle::rules::{Code, Finding, PassKind};
-use graph_oracle::semantics::{Executed, ExecutionInputs};
 use graph_oracle::stop::Stop;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -213,7 +213,7 @@ fn a_worker_declines_with_a_code_of_ours_or_with_a_word_of_its_own() {
         let refuse =
             format!(r#"echo "{{\"type\":\"refused\",\"id\":$ID,\"code\":\"{code}\",\"reason\":\"no\"}}""#);
         let worker = Worker::start(&script("", &format!("while ask; do {refuse}; done")), limits()).unwrap();
-        worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err().reason
+        worker.rewrite(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err().reason
     };
     assert_eq!(said("refused/unsupported"), Code::Unsupported.because("no"));
     assert_eq!(said("too-old").code(), "refused/by-worker/too-old");
@@ -283,7 +283,7 @@ fn nobody_waits_for_a_reader() {
     );
     let worker =
         Worker::start(&script("", &rest), Limits { request: Duration::from_secs(20), ..limits() }).unwrap();
-    let refusal = worker.run(&graph, &PassConfig::new("bucketing"), 0).unwrap_err();
+    let refusal = worker.rewrite(&graph, &PassConfig::new("bucketing"), 0).unwrap_err();
     assert_eq!((refusal.reason.message.as_str(), refusal.failure), ("large", None));
 }
 
@@ -292,7 +292,7 @@ fn a_worker_that_asks_for_it_is_started_anew() {
     let refuse = r#"while ask; do echo "{\"type\":\"refused\",\"id\":$ID,\"reason\":\"no\"}"; done"#;
     let worker = Worker::start(&script(",\"recycle_after\":2", refuse), limits()).unwrap();
     for _ in 0..6 {
-        let refusal = worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
+        let refusal = worker.rewrite(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
         assert_eq!(refusal.reason.message, "no");
     }
     assert!(worker.notes()[0].contains("6 requests to 3 processes"), "{:?}", worker.notes());
@@ -313,7 +313,7 @@ fn a_worker_is_only_asked_for_what_it_takes() {
         spans += usize::from(pass.get("max_topo_span").is_some());
     }
     assert_eq!(spans, 0);
-    let refusal = worker.run(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
+    let refusal = worker.rewrite(&case().graph, &PassConfig::new("bucketing"), 0).unwrap_err();
     assert!(
         refusal.reason.message.contains("does not rebuild _c10d_functional.all_gather_into_tensor"),
         "{}",
@@ -508,25 +508,16 @@ impl Candidate for OneBit {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Execute], bakes_rank: false }
+        Capabilities::of(&[PassKind::Execute])
     }
 
-    fn run(&self, _: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(Refusal::new("no pass"))
-    }
-
-    fn execute(
-        &self,
-        graph: &Graph,
-        pass: &PassConfig,
-        inputs: &[ExecutionInputs],
-    ) -> Result<Executed, Refusal> {
-        let mut executed = Reference.execute(graph, pass, inputs)?;
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let mut executed = Reference.execute(request.graph, request.pass, request.inputs)?;
         let tensors = executed.ranks.iter_mut().flat_map(|rank| rank.outputs.iter_mut().flatten());
         if let Some(cell) = tensors.flat_map(|tensor| tensor.cells.iter_mut()).next() {
             *cell ^= 1;
         }
-        Ok(executed)
+        Ok(vec![Answer::Executed(executed)])
     }
 }
 

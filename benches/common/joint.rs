@@ -1,6 +1,6 @@
 //! Joint graphs of a chosen length.
 
-use graph_oracle::candidates::{Candidate, Reference};
+use graph_oracle::candidates::{CandidateExt, Reference};
 use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::generate::joint::{self, Config};
 use graph_oracle::generate::{Longest, Seeded};

@@ -4,7 +4,7 @@ use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
-use crate::candidates::{Outcome, judging};
+use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::format::Spot;
 use crate::graph::Graph;
@@ -259,19 +259,19 @@ impl Check {
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let replay = replay(arguments);
-        let text = match self.format {
-            ReportFormat::Text => {
-                let counts = counts.map_or(String::new(), |(text, _)| text + "\n");
+        let text = self.format.render(
+            || {
+                let counts = counts.as_ref().map_or(String::new(), |(text, _)| format!("{text}\n"));
                 counts + &report::text(judgement, subject, Some(&replay), self.verbose)
-            }
-            ReportFormat::Json => {
+            },
+            || {
                 let mut report = report::json(judgement, subject, Some(&replay));
-                if let (Some((_, counts)), Some(report)) = (counts, report.as_object_mut()) {
-                    report.insert(self.pass.clone(), counts);
+                if let (Some((_, counts)), Some(report)) = (&counts, report.as_object_mut()) {
+                    report.insert(self.pass.clone(), counts.clone());
                 }
-                serde_json::to_string_pretty(&report).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+                report
+            },
+        )?;
         print(out, &text)?;
         Ok(match judgement.verdict {
             Verdict::Sound => Status::Sound,

@@ -6,6 +6,7 @@ use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signal
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
+use crate::family::{Gives, row};
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
 use crate::limits::Limits;
@@ -143,14 +144,15 @@ impl Fuzz {
         let old = self.against.as_ref();
         let old = old.map(|old| self.worker.named_or_command(old, limits, &stop)).transpose()?;
         let known = self.known(limits)?;
-        if let (Some(pass @ (PassKind::Schedule | PassKind::Memory | PassKind::Execute)), [_, ..]) =
-            (pass, &self.graphs[..])
-        {
-            let why = format_args!(
-                "--graph: cases are made of real graphs for bucketing, repair and partition, not for {}",
+        let of_graphs = |pass: PassKind| row(pass).of_graphs;
+        if let Some(pass) = pass.filter(|&pass| !self.graphs.is_empty() && of_graphs(pass).is_none()) {
+            let others = PassKind::ALL.iter().filter(|&&pass| of_graphs(pass).is_some());
+            let others: Vec<&str> = others.map(|pass| pass.name()).collect();
+            return Err(CouldNotRun::new(format_args!(
+                "--graph: cases are made of real graphs for {}, not for {}",
+                others.join(", "),
                 pass.name()
-            );
-            return Err(CouldNotRun::new(why));
+            )));
         }
         let mut graphs = Vec::new();
         for path in &self.graphs {
@@ -162,7 +164,7 @@ impl Fuzz {
             if !faults.is_empty() {
                 return Err(CouldNotRun::faults(path, &faults));
             }
-            if pass == Some(PassKind::Partition) {
+            if pass.is_some_and(|pass| pass.row().gives == Gives::Parts) {
                 forward_outputs(&graph, &PassConfig::new("partition")).map_err(|_| {
                     let why = "it does not say how many outputs are forward's (num_fwd_outputs)";
                     CouldNotRun::new(format_args!("{}: {why}", path.display()))
@@ -282,13 +284,10 @@ impl Results {
 }
 
 fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = match format {
-        ReportFormat::Text => diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
-        ReportFormat::Json => {
-            let list: Vec<serde_json::Value> = diffs.iter().map(Diff::json).collect();
-            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
-        }
-    };
+    let text = format.render(
+        || diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
+        || diffs.iter().map(Diff::json).collect(),
+    )?;
     print(out, &text)?;
     if let Some(signal) = diffs.iter().find_map(|diff| diff.stopped) {
         return Ok(signals::status(signal));
@@ -301,13 +300,10 @@ fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Re
 }
 
 fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = match format {
-        ReportFormat::Text => summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
-        ReportFormat::Json => {
-            let list: Vec<serde_json::Value> = summaries.iter().map(json).collect();
-            serde_json::to_string_pretty(&list).map_err(CouldNotRun::new)? + "\n"
-        }
-    };
+    let text = format.render(
+        || summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
+        || summaries.iter().map(json).collect(),
+    )?;
     print(out, &text)?;
     for summary in summaries {
         match &summary.ending {

@@ -53,12 +53,7 @@ impl Lifecycle {
             _ => Verifier::of_safety(mode),
         };
         let summary = verifier.judge(events);
-        let text = match self.format {
-            ReportFormat::Text => text_of(&summary, &notes),
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&json(&summary, &notes)).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self.format.render(|| text_of(&summary, &notes), || json(&summary, &notes))?;
         print(out, &text)?;
         Ok(if summary.faults.is_empty() { Status::Sound } else { Status::Violated })
     }

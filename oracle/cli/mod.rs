@@ -87,6 +87,20 @@ enum ReportFormat {
     Json,
 }
 
+impl ReportFormat {
+    /// The report in this format.
+    fn render(
+        self,
+        text: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Value,
+    ) -> Result<String, CouldNotRun> {
+        match self {
+            ReportFormat::Text => Ok(text()),
+            ReportFormat::Json => Ok(serde_json::to_string_pretty(&json()).map_err(CouldNotRun::new)? + "\n"),
+        }
+    }
+}
+
 /// The exit status of a run that came to an end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

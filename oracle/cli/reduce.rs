@@ -177,9 +177,8 @@ impl Reduce {
         let pass =
             pass.ok_or_else(|| CouldNotRun::new(format_args!("{name}: names no pass; give --pass")))?;
         let config = self.options.config(&pass, case.pass.as_ref())?;
-        if self.values.is_some()
-            && [PassKind::Schedule, PassKind::Memory].iter().any(|kind| kind.name() == pass)
-        {
+        let compares = PassKind::parse(&pass).is_none_or(|kind| kind.row().compares_values);
+        if self.values.is_some() && !compares {
             return Err(CouldNotRun::new(format_args!("--values: {NO_VALUES}")));
         }
         let reader = Reader::Both { worker: self.worker.is_given() };

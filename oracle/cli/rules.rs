@@ -26,15 +26,13 @@ impl Rules {
                 vec![rule]
             }
         };
-        let text = match self.format {
-            ReportFormat::Text => chosen.iter().map(render).collect::<Vec<_>>().join("\n"),
-            ReportFormat::Json => {
+        let text = self.format.render(
+            || chosen.iter().map(render).collect::<Vec<_>>().join("\n"),
+            || {
                 let rules: Vec<serde_json::Value> = chosen.iter().map(to_json).collect();
-                let catalogue =
-                    serde_json::json!({"catalogue_version": "graph-oracle-catalogue/1", "rules": rules});
-                serde_json::to_string_pretty(&catalogue).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+                serde_json::json!({"catalogue_version": "graph-oracle-catalogue/1", "rules": rules})
+            },
+        )?;
         print(out, &text)?;
         Ok(Status::Sound)
     }

@@ -4,8 +4,9 @@ use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
-use crate::candidates::{Candidate, Place, Reference};
+use crate::candidates::{Candidate, CandidateExt, Place, Reference};
 use crate::case::PassConfig;
+use crate::family::Gives;
 use crate::graph::Graph;
 use crate::judge::input_faults;
 use crate::judge::partition::{forward_outputs, stages, trace_again};
@@ -73,17 +74,17 @@ impl Run {
         let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
         timing.print("validating");
-        match pass {
-            PassKind::Partition => {
+        match pass.row().gives {
+            Gives::Parts => {
                 return self.partition(&graph, &config, candidate.as_ref(), &mut timing, out);
             }
-            PassKind::Memory => {
+            Gives::Claim => {
                 return Err(CouldNotRun::new("memory gives no graph; see graph-oracle check memory"));
             }
-            PassKind::Execute => {
+            Gives::Executed => {
                 return Err(CouldNotRun::new("what an execution gives is no graph"));
             }
-            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {}
+            Gives::Graph => {}
         }
         let known = graph.world.assume_mesh().and_then(|world| world.ranks);
         if let Some(ranks) = known.filter(|&ranks| self.rank >= ranks.max(1)) {
@@ -92,7 +93,7 @@ impl Run {
                 "--rank {rank}: the world has {ranks} ranks, from 0 on"
             )));
         }
-        let outcome = candidate.run(&graph, &config, self.rank).map_err(|refusal| {
+        let outcome = candidate.rewrite(&graph, &config, self.rank).map_err(|refusal| {
             CouldNotRun::new(format_args!("{}: {}", self.before.display(), refusal.reason))
         })?;
         timing.print("the pass");
@@ -164,23 +165,16 @@ impl Run {
 
     /// What each partition saves, with its name where there are several.
     fn print_saved(&self, sets: &[(&str, SavedSet)], out: &mut dyn Write) -> Result<(), CouldNotRun> {
-        let text = match (self.format, sets) {
-            (ReportFormat::Text, [(_, saved)]) => saved.text(),
-            (ReportFormat::Text, _) => {
-                sets.iter().map(|(name, saved)| format!("{name} partition: {}", saved.text())).collect()
-            }
-            (ReportFormat::Json, _) => {
-                let json = match sets {
-                    [(_, saved)] => saved.json(),
-                    _ => sets
-                        .iter()
-                        .map(|(name, saved)| (name.to_string(), saved.json()))
-                        .collect::<serde_json::Map<_, _>>()
-                        .into(),
-                };
-                serde_json::to_string_pretty(&json).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self.format.render(
+            || match sets {
+                [(_, saved)] => saved.text(),
+                _ => sets.iter().map(|(name, saved)| format!("{name} partition: {}", saved.text())).collect(),
+            },
+            || match sets {
+                [(_, saved)] => saved.json(),
+                _ => sets.iter().map(|(name, saved)| (name.to_string(), saved.json())).collect(),
+            },
+        )?;
         print(out, &text)
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{CouldNotRun, Status, print};
 use crate::campaign::{Reduction, reductions, score};
-use crate::candidates::{self, Candidate, judging, mutants, partition, pr158663::Pr158663};
+use crate::candidates::{self, Candidate, judging};
+use crate::family::{FAMILIES, Planted};
 use crate::judge::Options;
 use crate::limits::{Limit, Limits};
 use clap::Args;
@@ -32,23 +33,24 @@ impl Score {
         if self.sweep.edits {
             return self.sweep.run(&self.names, limits, out);
         }
-        let bucketing = mutants::all();
-        let mut all: Vec<Planted> =
-            bucketing.iter().map(|m| (m.label(), m.about(), m.origin(), m as &dyn Candidate)).collect();
-        all.push(("pr158663", "the historic algorithm, five defects", "#158663", &Pr158663));
-        let cutting: Vec<_> = partition::mutants().collect();
-        all.extend(cutting.iter().map(|m| (m.name, m.about, m.origin, m as &dyn Candidate)));
+        let is_chosen = |planted: &Planted, is_scored: bool| match self.names.is_empty() {
+            true => is_scored,
+            false => self.names.iter().any(|name| name == planted.candidate.name()),
+        };
+        let planted =
+            FAMILIES.iter().flat_map(|row| row.planted().into_iter().map(|one| (one, row.is_scored)));
+        let planted = planted.filter(|(one, is_scored)| is_chosen(one, *is_scored)).map(|(one, _)| one);
+        let planted: Vec<Planted> = planted.collect();
         let others: Vec<Box<dyn Candidate>> = self
             .names
             .iter()
-            .filter(|name| !all.iter().any(|planted| planted.0 == **name))
+            .filter(|name| !planted.iter().any(|planted| planted.candidate.name() == *name))
             .map(|name| candidates::find(name))
             .collect::<Result<_, _>>()
             .map_err(CouldNotRun::new)?;
-        let wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|other| other == name);
         let options = Options { element_limit: limits.get(Limit::Elements), ..judging() };
         if self.reductions {
-            let chosen = all.iter().filter(|planted| wanted(planted.0)).map(|planted| planted.3);
+            let chosen = planted.iter().map(|planted| &*planted.candidate);
             let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();
             return self.reduce(&chosen, &options, out);
         }
@@ -57,7 +59,8 @@ impl Score {
             out,
             "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
         )?;
-        for (name, about, origin, candidate) in all.into_iter().filter(|planted| wanted(planted.0)) {
+        for Planted { about, origin, candidate } in &planted {
+            let (name, candidate) = (candidate.name(), candidate.as_ref());
             let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
             idle.extend(Some(name.to_string()).filter(|_| did_nothing(&score)));
@@ -138,9 +141,6 @@ fn reduced_row(name: &str, found: &[(Reduction, usize)]) -> String {
 fn did_nothing(score: &crate::campaign::Score) -> bool {
     score.rules.is_empty() && score.acted == 0
 }
-
-/// Name, what is wrong, after which reports, and who does it.
-type Planted<'a> = (&'a str, &'a str, &'a str, &'a dyn Candidate);
 
 fn row(name: &str, about: &str, origin: &str, score: &crate::campaign::Score) -> String {
     let number = |n: Option<u64>| n.map_or("none".to_string(), |n| n.to_string());

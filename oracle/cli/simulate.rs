@@ -118,11 +118,11 @@ impl Simulate {
             Some(false) => Status::Violated,
             None => Status::Undecided,
         };
-        let text = match self.format {
-            ReportFormat::Text => format!("{report}{}", times(&report.timeline)),
-            ReportFormat::Json => {
+        let text = self.format.render(
+            || format!("{report}{}", times(&report.timeline)),
+            || {
                 let lines = report.to_string();
-                let value = serde_json::json!({
+                serde_json::json!({
                     "simulation_version": "graph-oracle-simulation/1",
                     "finishes": report.finishes(),
                     "ranks": ranks,
@@ -130,10 +130,9 @@ impl Simulate {
                     "report": lines.lines().collect::<Vec<_>>(),
                     "end_nanoseconds": report.timeline.end(),
                     "exposed_nanoseconds": report.timeline.exposed(),
-                });
-                serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+                })
+            },
+        )?;
         print(out, &text)?;
         Ok(status)
     }

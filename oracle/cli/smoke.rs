@@ -108,12 +108,7 @@ impl Smoke {
             planted |= of_case.injected.is_some();
             report.cases.push(of_case);
         }
-        let text = match self.format {
-            ReportFormat::Text => report.text(self.table),
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&report.json()).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self.format.render(|| report.text(self.table), || report.json())?;
         print(out, &text)?;
         let violated = report.cases.iter().any(CaseReport::is_violated);
         if self.inject.is_some() && !planted {

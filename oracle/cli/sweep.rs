@@ -3,9 +3,10 @@
 use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
-use crate::candidates::{Candidate, Outcome, Reference, judging};
+use crate::candidates::{Candidate, CandidateExt, Outcome, Reference, judging};
 use crate::case::Case;
 use crate::edits::{self, Edited, Given, Ranks};
+use crate::family::Gives;
 use crate::graph::Graph;
 use crate::judge::{self, Options};
 use crate::limits::Limits;
@@ -124,16 +125,14 @@ impl Sweep {
         if sweep.edited.is_empty() {
             return Err(CouldNotRun::new(format_args!("{before}: there is no place for any edit")));
         }
-        let text = match self.format {
-            ReportFormat::Text => {
+        let text = self.format.render(
+            || {
                 let lines = edits::lines(&sweep, self.show == Show::Undecided, self.show == Show::All);
                 let space = if lines.is_empty() { "" } else { "\n" };
                 format!("{lines}{space}{}", edits::text(&sweep))
-            }
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&edits::json(&sweep)).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+            },
+            || edits::json(&sweep),
+        )?;
         print(out, &text)?;
         let bad = |one: &Edited| one.slept(&catalogue) || one.is_wolf(&catalogue);
         Ok(if sweep.edited.iter().any(bad) { Status::Violated } else { Status::Sound })
@@ -174,7 +173,7 @@ impl Sweep {
     ) -> Result<Vec<(Option<u32>, Outcome)>, CouldNotRun> {
         let kind = PassKind::named(&pass.name).map_err(CouldNotRun::new)?;
         let declined = |refusal: crate::candidates::Refusal| CouldNotRun::new(refusal.reason);
-        if kind == PassKind::Partition {
+        if kind.row().gives == Gives::Parts {
             let (forward, backward) =
                 Reference.partition(&case.graph, pass, Default::default()).map_err(declined)?;
             return Ok(vec![whole(forward), whole(backward)]);
@@ -185,7 +184,7 @@ impl Sweep {
             true => (0..world.min(MOST_RANKS)).collect(),
             false => vec![0],
         };
-        let outcomes = Reference.run_on(&case.graph, pass, &ranks).map_err(declined)?;
+        let outcomes = Reference.rewrite_on(&case.graph, pass, &ranks).map_err(declined)?;
         let named = outcomes.len() > 1 || bakes;
         let named = ranks.iter().zip(outcomes).map(|(&rank, outcome)| (named.then_some(rank), outcome));
         Ok(named.map(|(rank, outcome)| (rank, Outcome { unrepaired: None, ..outcome })).collect())

@@ -94,12 +94,9 @@ impl Trace {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let report = judge_folder(&self.folder, &self.known.options(limits)?)
             .map_err(|error| files::in_file(&self.folder, &error))?;
-        let text = match self.format {
-            ReportFormat::Text => self.listing.table(&report) + "\n" + &summary(&report),
-            ReportFormat::Json => {
-                serde_json::to_string_pretty(&json(&report)).map_err(CouldNotRun::new)? + "\n"
-            }
-        };
+        let text = self
+            .format
+            .render(|| self.listing.table(&report) + "\n" + &summary(&report), || json(&report))?;
         print(out, &text)?;
         Ok(status(&report))
     }

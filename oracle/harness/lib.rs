@@ -13,6 +13,7 @@
 pub mod campaign;
 pub mod candidates;
 pub mod edits;
+pub mod family;
 pub mod files;
 pub mod generate;
 #[cfg(test)]

@@ -17,4 +17,4 @@ use harness::candidates;
 use harness::generate;
 use ir::{analysis, case, format, graph, limits, ops};
 use models::{lifecycle, memory, semantics};
-use verdicts::rules;
+use verdicts::{family, rules};

@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod family;
 pub mod judge;
 pub mod report;
 pub mod rules;

@@ -1,6 +1,6 @@
 //! Which joint graphs can be cut, and that a plan is a partition.
 
-use graph_oracle::candidates::{Candidate, Place, Reference, judging};
+use graph_oracle::candidates::{CandidateExt, Place, Reference, judging};
 use graph_oracle::format::text;
 use graph_oracle::generate::joint::{Config, case, naive};
 use graph_oracle::generate::{Seeded, Source};

@@ -3,11 +3,11 @@
 //!
 //! A line `pass` of a case says how its result was made, and is no question: only what the command line states is refused.
 
-use crate::candidates::{Candidate, Reference};
+use crate::candidates::{CandidateExt, Reference};
 use crate::case::{PassConfig, Setting};
 use crate::cli::CouldNotRun;
 use crate::passes::schedule::Pass;
-use crate::rules::{PassKind, judge_options};
+use crate::rules::PassKind;
 
 /// Who reads the options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,15 +32,8 @@ struct Row {
 
 const ALWAYS: fn(&PassConfig, Reader) -> bool = |_, _| true;
 
-/// What the judge reads of a result that is given. No other option is read.
+/// What the judge reads of a result that is given, beside its own options. No other option is read.
 const JUDGED: &[Row] = &[
-    Row { pass: PassKind::Rewrite, keys: &["allow", "demand", "contracts"], read: ALWAYS, why: "" },
-    Row {
-        pass: PassKind::Bucketing,
-        keys: &["promises", "peak_budget", "exposed_budget"],
-        read: ALWAYS,
-        why: "",
-    },
     Row {
         pass: PassKind::Bucketing,
         keys: &["cap"],
@@ -72,22 +65,8 @@ const JUDGED: &[Row] = &[
         why: "buckets are judged by what they do, whatever they are made of; only custom_ops_multidtype lets them hold more",
     },
     Row {
-        pass: PassKind::Repair,
-        keys: &["promises", "peak_budget", "exposed_budget"],
-        read: ALWAYS,
-        why: "",
-    },
-    Row {
         pass: PassKind::Partition,
-        keys: &[
-            "method",
-            "promises",
-            "budget",
-            "reshard_after_forward",
-            "num_fwd_outputs",
-            "static_inputs",
-            "checkpoint",
-        ],
+        keys: &["method", "budget", "num_fwd_outputs", "static_inputs", "checkpoint"],
         read: ALWAYS,
         why: "",
     },
@@ -115,18 +94,6 @@ const JUDGED: &[Row] = &[
             _ => false,
         },
         why: "it counts for the network of method=min-cut, which promises=[minimum_cut] or a budget asks for",
-    },
-    Row {
-        pass: PassKind::Schedule,
-        keys: &[
-            "promises",
-            "exposed_budget",
-            "exposed_gather_budget",
-            "displacement_budget",
-            "max_in_flight",
-        ],
-        read: ALWAYS,
-        why: "",
     },
     Row {
         pass: PassKind::Schedule,
@@ -246,9 +213,10 @@ fn unread(kind: PassKind, pass: &PassConfig, key: &str, reader: Reader) -> Optio
     match reader {
         Reader::Judge { .. } => match row(JUDGED) {
             Some(row) => unread(row),
+            None if kind.row().judge_options.contains(&key) && key != "first" => None,
             None => Some("the result is given, and no rule looks at this option: leave it out"),
         },
-        Reader::Pass if judge_options(kind).contains(&key) && key != "first" => {
+        Reader::Pass if kind.row().judge_options.contains(&key) && key != "first" => {
             Some("it is for the judge, and nothing is judged here: check takes it")
         }
         Reader::Pass | Reader::Both { .. } => row(MADE).and_then(unread),

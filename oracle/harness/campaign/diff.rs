@@ -15,7 +15,7 @@ use super::{Campaign, CampaignError, Distinct, Summary, key};
 use crate::candidates::Candidate;
 use crate::candidates::worker::panic_message;
 use crate::case::Case;
-use crate::generate::Config;
+use crate::generate::Wanted;
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Pin};
 use rayon::prelude::*;
@@ -71,7 +71,7 @@ impl Campaign<'_> {
     pub fn compare(&self, old: &dyn Candidate) -> Result<Diff, CampaignError> {
         let both = [self.candidate, old];
         let pool = self.pool()?;
-        let config = self.config(&both);
+        let wanted = self.wanted(&both);
         let names = (self.candidate.name().to_string(), old.name().to_string());
         let mut diff = Diff { names, ..Diff::default() };
         let (mut worse, mut better) = (Counts::new(), Counts::new());
@@ -83,7 +83,7 @@ impl Campaign<'_> {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
             let judged: Vec<[Judged; 2]> =
-                pool.install(|| self.until_stopped(first..end, |number| self.both(&both, &config, number)));
+                pool.install(|| self.until_stopped(first..end, |number| self.both(&both, &wanted, number)));
             for (number, [(new, new_acted), (old, old_acted)]) in (first..).zip(&judged) {
                 let has = |wrongs: &Wrongs| u64::from(wrongs.values().any(Option::is_some));
                 diff.cases += 1;
@@ -108,7 +108,7 @@ impl Campaign<'_> {
                 cases: *cases,
                 first: *first,
                 reduced: pin.as_ref().map(|pin| {
-                    let case = self.case_for(&both, &config, *first);
+                    let case = wanted.case(*first);
                     self.reduce_change(&case, *first, pin, wrong, right)
                 }),
             };
@@ -119,8 +119,8 @@ impl Campaign<'_> {
         Ok(diff)
     }
 
-    fn both(&self, both: &[&dyn Candidate; 2], config: &Config, number: u64) -> [Judged; 2] {
-        let case = self.case_for(both, config, number);
+    fn both(&self, both: &[&dyn Candidate; 2], wanted: &Wanted, number: u64) -> [Judged; 2] {
+        let case = wanted.case(number);
         let options = self.options(number);
         both.map(|candidate| wrongs(&case, candidate, &options))
     }

@@ -1,6 +1,6 @@
 //! A distinct finding: a rule, the method that breaks it and the reduced shape on which it does.
 
-use crate::candidates::{Candidate, Reference};
+use crate::candidates::{Candidate, CandidateExt, Reference};
 use crate::case::{Case, Expectation, Expected, Subject};
 use crate::graph::{Graph, Op};
 use crate::judge::{self, Options, Verdict};

@@ -46,10 +46,9 @@ pub use summary::{Batch, Ending, Summary};
 
 use crate::candidates::worker::panic_message;
 use crate::candidates::{Candidate, Reference, judging};
-use crate::case::{Case, PassConfig, Setting};
-use crate::generate::{self, Config, Seeded, Source, Without, joint, memory, schedule};
+use crate::case::{Case, Setting};
+use crate::generate::{self, Wanted, offers};
 use crate::graph::Graph;
-use crate::judge::partition::forward_outputs;
 use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict};
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::{Code, PassKind, Reason};
@@ -75,9 +74,6 @@ const PATIENCE: u64 = 4;
 /// Of so many cases one is also executed, on all its ranks, where the symbolic evaluator has decided it: a proof costs a quarter of an
 /// execution, and what is judged must not rest on one evaluator alone.
 const SECOND_OPINION: u64 = 8;
-
-/// Windows and grafts that are tried for one case.
-const TRIES: u32 = 8;
 
 /// Cases on which the reference is run where the candidate never did anything.
 const FIRST: u64 = 64;
@@ -235,7 +231,7 @@ impl Campaign<'_> {
             self.reproduce(finding)?;
         }
         let pool = self.pool()?;
-        let config = self.config(&[self.candidate]);
+        let wanted = self.wanted(&[self.candidate]);
         let started = Instant::now();
         let mut progress = Progress::new(self.progress, self.limit, &summary);
         let mut batch = self.shard.0;
@@ -244,8 +240,8 @@ impl Campaign<'_> {
             let Some(end) = self.end_of_batch(first, started) else { break };
             if !summary.has(batch, end - first) {
                 let done = pool.install(|| {
-                    let judged = self.until_stopped(first..end, |number| self.judge(&config, number));
-                    self.count(&config, batch, first, judged, &summary.before(batch))
+                    let judged = self.until_stopped(first..end, |number| self.judge(&wanted, number));
+                    self.count(&wanted, batch, first, judged, &summary.before(batch))
                 });
                 let shorter = summary.batches.get(&batch).cloned();
                 if done.cases == 0 || shorter.as_ref().is_some_and(|batch| batch.length() >= done.length()) {
@@ -266,7 +262,7 @@ impl Campaign<'_> {
             summary.ending = Ending::Stopped(signal);
         }
         if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_requested() {
-            summary.reference = Some(pool.install(|| self.acts_of_reference(&config, summary.total.cases)));
+            summary.reference = Some(pool.install(|| self.acts_of_reference(&wanted, summary.total.cases)));
         }
         Ok(summary)
     }
@@ -297,13 +293,12 @@ impl Campaign<'_> {
     }
 
     /// In how many of the first cases the reference does something, and how many that were.
-    fn acts_of_reference(&self, config: &Config, cases: u64) -> (u64, u64) {
+    fn acts_of_reference(&self, wanted: &Wanted, cases: u64) -> (u64, u64) {
         let numbers = (0..cases.min(FIRST)).into_par_iter();
         let acts = numbers.filter(|&number| {
             let options = Options { values: Values::Off, ..judging() };
-            let judged = catch_unwind(AssertUnwindSafe(|| {
-                judge::judge(&self.case_by(config, number), &Reference, &options)
-            }));
+            let judged =
+                catch_unwind(AssertUnwindSafe(|| judge::judge(&wanted.case(number), &Reference, &options)));
             matches!(judged, Ok(Ok(judgement)) if judgement.acted)
         });
         (acts.count() as u64, cases.min(FIRST))
@@ -340,7 +335,7 @@ impl Campaign<'_> {
             program: env!("CARGO_PKG_VERSION").to_string(),
             pass: self.pass.map_or("all", PassKind::name).to_string(),
             candidate: self.candidate.name().to_string(),
-            runs: self.candidate.runs(),
+            runs: self.candidate.capabilities().command,
             seed: self.seed,
             shard: self.shard,
             values: self.options.values.name().to_string(),
@@ -360,39 +355,27 @@ impl Campaign<'_> {
     fn left_out(&self) -> Vec<String> {
         let passes = PassKind::ALL.iter().filter(|&&pass| self.pass.is_none_or(|only| only == pass));
         let of_pass = |&pass: &PassKind| {
-            let without = without(&[self.candidate], pass).into_iter();
+            let without = self.candidate.offer(pass).map_or(&[][..], |offer| &offer.without).iter();
             without.map(move |one| format!("{}: {}", pass.name(), one.name())).collect::<Vec<_>>()
         };
         passes.flat_map(of_pass).collect()
     }
 
-    /// How cases are generated: the pass that is asked for, as far as all candidates implement it.
-    fn config(&self, candidates: &[&dyn Candidate]) -> Config {
-        let implement = |pass| candidates.iter().all(|one| one.capabilities().passes.contains(&pass));
-        let wanted = |pass| self.pass.is_none_or(|only| only == pass) && implement(pass);
-        let max_ranks = [PassKind::Bucketing, PassKind::Repair].map(|pass| most_ranks(candidates, pass));
-        let config = Config::default().up_to_ranks(max_ranks.into_iter().flatten().min());
-        let repair = match (wanted(PassKind::Bucketing), wanted(PassKind::Repair)) {
-            (true, true) => config.repair,
-            (true, false) => 0,
-            (false, true) => 100,
-            // A pass that it does not implement: every case is refused.
-            (false, false) => {
-                if self.pass == Some(PassKind::Repair) {
-                    100
-                } else {
-                    0
-                }
-            }
-        };
-        let wanted_passes = [PassKind::Bucketing, PassKind::Repair].into_iter().filter(|&pass| wanted(pass));
-        let without: Vec<Without> = wanted_passes.flat_map(|pass| without(candidates, pass)).collect();
-        Config { repair, ..config }.without(&without)
+    /// What cases are made, as all candidates take them.
+    fn wanted(&self, candidates: &[&dyn Candidate]) -> Wanted<'_> {
+        Wanted {
+            seed: self.seed,
+            pass: self.pass,
+            offers: candidates.iter().map(|candidate| offers(*candidate)).collect(),
+            set: &self.set,
+            graphs: &self.graphs,
+            small: false,
+        }
     }
 
     /// Case `number` of the campaign.
     pub fn case(&self, number: u64) -> Case {
-        self.case_by(&self.config(&[self.candidate]), number)
+        self.wanted(&[self.candidate]).case(number)
     }
 
     /// Whether the reference takes a case with what is set.
@@ -407,132 +390,9 @@ impl Campaign<'_> {
         judged.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// The pass of case `number`: of all passes, each family in turn.
-    fn family(&self, number: u64) -> PassKind {
-        const FAMILIES: [PassKind; 4] =
-            [PassKind::Bucketing, PassKind::Partition, PassKind::Schedule, PassKind::Memory];
-        let passes = self.candidate.capabilities().passes;
-        let implemented = |family: &PassKind| match family {
-            PassKind::Bucketing => passes.contains(family) || passes.contains(&PassKind::Repair),
-            _ => passes.contains(family),
-        };
-        let families: Vec<PassKind> = FAMILIES.into_iter().filter(implemented).collect();
-        match (self.pass, families.len() as u64) {
-            (Some(pass), _) => pass,
-            // Windows of real graphs are for bucketing and repair only.
-            (None, 0) => PassKind::Bucketing,
-            (None, _) if !self.graphs.is_empty() => PassKind::Bucketing,
-            (None, count) => families[(number % count) as usize],
-        }
-    }
-
-    fn case_by(&self, config: &Config, number: u64) -> Case {
-        self.case_for(&[self.candidate], config, number)
-    }
-
-    /// Case `number`, as all candidates take it.
-    fn case_for(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
-        let case = self.generated(candidates, config, number);
-        let mut case = candidates.iter().fold(case, |case, candidate| candidate.narrowed(case, number));
-        if let Some(pass) = &mut case.pass {
-            self.set.iter().for_each(|(key, value)| pass.set(key.clone(), value.clone()));
-        }
-        case
-    }
-
-    fn generated(&self, candidates: &[&dyn Candidate], config: &Config, number: u64) -> Case {
-        match self.family(number) {
-            PassKind::Rewrite => {
-                let case = generate::case(&Config { repair: 0, ..*config }, self.seed, number).into_case();
-                let graph = self.neighbour(number).unwrap_or(case.graph);
-                return Case {
-                    pass: Some(PassConfig::new(PassKind::Rewrite.name())),
-                    ..Case::of_graph(graph)
-                };
-            }
-            PassKind::Bucketing | PassKind::Repair => {}
-            PassKind::Partition => {
-                let case = joint::case(&joints(candidates, &self.set), self.seed, number);
-                return self.graft(&case, number).unwrap_or(case);
-            }
-            PassKind::Schedule => {
-                let without = without(candidates, PassKind::Schedule);
-                return schedule::case_without(self.seed, number, &without);
-            }
-            PassKind::Memory => return memory::case(self.seed, number),
-            PassKind::Execute => return self.execution(candidates, number),
-        }
-        let generated = || generate::case(config, self.seed, number).into_case();
-        match self.neighbour(number) {
-            // The pass and its options as for a generated case; caps would be those of another graph.
-            Some(graph) => {
-                let mut pass = generated().pass;
-                pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| key != "cap"));
-                Case { pass, ..Case::of_graph(graph) }
-            }
-            None => generated(),
-        }
-    }
-
-    /// A graph to be executed: one of bucketing, and every fourth time a joint graph. Draws come out otherwise for
-    /// everybody, and what the interpreter does not compute cannot be compared.
-    fn execution(&self, candidates: &[&dyn Candidate], number: u64) -> Case {
-        let mut left_out = without(candidates, PassKind::Execute);
-        left_out.extend([Without::RandomDraws, Without::Uninterpreted]);
-        let most = most_ranks(candidates, PassKind::Execute);
-        let case = if number % 4 == 3 {
-            let config = joint::Config::default().without(&left_out).up_to_ranks(most);
-            let config = joint::Config { symbolic: 0, constant: 0, ..config };
-            joint::case(&config, self.seed, number)
-        } else {
-            let config = Config { repair: 0, ..Config::default().without(&left_out).up_to_ranks(most) };
-            generate::case(&config, self.seed, number).into_case()
-        };
-        Case { pass: Some(PassConfig::new(PassKind::Execute.name())), ..case }
-    }
-
-    /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
-    /// leave nothing of one. The pass is that of a generated case, but the number of forward outputs is in the graph's file, and
-    /// the positions of lasting inputs would be those of another graph.
-    fn graft(&self, case: &Case, number: u64) -> Option<Case> {
-        if self.graphs.is_empty() {
-            return None;
-        }
-        let mut source = Seeded::case(self.seed, number);
-        let mut pass = case.pass.clone()?;
-        pass.options.retain(|(key, _)| !["num_fwd_outputs", "static_inputs"].contains(&key.as_str()));
-        let graph = (0..TRIES).find_map(|_| {
-            let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
-            let forward_outputs = forward_outputs(graph, &pass).ok()?;
-            joint::graft(&mut source, graph, forward_outputs)
-        })?;
-        Some(Case { pass: Some(pass), ..Case::of_graph(graph) })
-    }
-
-    /// A window of a real graph, made small enough to be executed, with a few edits. `None` where there are no graphs,
-    /// or the windows tried cannot be made small.
-    fn neighbour(&self, number: u64) -> Option<Graph> {
-        if self.graphs.is_empty() {
-            return None;
-        }
-        let mut source = Seeded::case(self.seed, number);
-        (0..TRIES).find_map(|_| {
-            let (_, graph) = &self.graphs[source.below(self.graphs.len() as u32) as usize];
-            let start = source.below(graph.len() as u32) as usize;
-            let window = generate::window(graph, start, source.between(10, 80) as usize)?;
-            let mut small = generate::shrink(&window, 4)?;
-            for _ in 0..source.below(4) {
-                if let Some((_, edited)) = generate::edit(&mut source, &small) {
-                    small = edited;
-                }
-            }
-            Some(small)
-        })
-    }
-
-    fn judge(&self, config: &Config, number: u64) -> Judged {
+    fn judge(&self, wanted: &Wanted, number: u64) -> Judged {
         let judged = catch_unwind(AssertUnwindSafe(|| {
-            let case = self.case_by(config, number);
+            let case = wanted.case(number);
             let options = self.options(number);
             let mut values = self.first_values(number);
             let mut judgement = judge::judge(&case, self.candidate, &Options { values, ..options.clone() })?;
@@ -581,7 +441,7 @@ impl Campaign<'_> {
     }
 
     /// Sums up a batch, and reduces what is new in it.
-    fn count(&self, config: &Config, number: u64, first: u64, judged: Vec<Judged>, before: &Batch) -> Batch {
+    fn count(&self, wanted: &Wanted, number: u64, first: u64, judged: Vec<Judged>, before: &Batch) -> Batch {
         let mut batch = Batch { number, ..Batch::default() };
         let mut to_reduce: Vec<(u64, Found)> = Vec::new();
         for (number, Judged { pass, outcome }) in (first..).zip(judged) {
@@ -639,7 +499,7 @@ impl Campaign<'_> {
             }
         }
         let reduced: Vec<Distinct> =
-            to_reduce.par_iter().map(|(number, found)| self.reduced(config, *number, found)).collect();
+            to_reduce.par_iter().map(|(number, found)| self.reduced(wanted, *number, found)).collect();
         for finding in reduced {
             let rule = key(&finding.rule, finding.kind.as_deref());
             if self.known.holds(&finding) {
@@ -656,19 +516,19 @@ impl Campaign<'_> {
     }
 
     /// The reduced form of a case that showed a violation; the case itself, if reducing it panics.
-    fn reduced(&self, config: &Config, number: u64, found: &Found) -> Distinct {
-        let reduced = catch_unwind(AssertUnwindSafe(|| self.reduce(config, number, found)));
+    fn reduced(&self, wanted: &Wanted, number: u64, found: &Found) -> Distinct {
+        let reduced = catch_unwind(AssertUnwindSafe(|| self.reduce(wanted, number, found)));
         reduced.unwrap_or_else(|panic| {
             let why = format!("The case is not reduced: there is a panic. {}\n", panic_message(&*panic));
-            Distinct::unreduced(&found.pin, number, &self.case_by(config, number), self.candidate, why)
+            Distinct::unreduced(&found.pin, number, &wanted.case(number), self.candidate, why)
         })
     }
 
     /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways before it
     /// is said that it was seen once.
-    fn reduce(&self, config: &Config, number: u64, found: &Found) -> Distinct {
+    fn reduce(&self, wanted: &Wanted, number: u64, found: &Found) -> Distinct {
         let Found { pin, values, explanation } = found;
-        let case = self.case_by(config, number);
+        let case = wanted.case(number);
         let explanation =
             explanation.as_ref().map_or(String::new(), |explanation| format!("\n{explanation}\n"));
         // As in every eighth case; as when it was found; and in other words.
@@ -723,38 +583,6 @@ impl Campaign<'_> {
     }
 }
 
-/// The joint graphs that all candidates take. Tags are made for a method: what was made for a replay is not put to another one,
-/// which would save what its tags only stop short of. So it is with an option that is `set` to one value.
-fn joints(candidates: &[&dyn Candidate], set: &[(String, Setting)]) -> joint::Config {
-    let pass = PassKind::Partition;
-    let stated = |key: &str| set.iter().find(|(known, _)| known == key).map(|(_, value)| value.word());
-    let takes = |key: &str, values: &[&str]| {
-        if let Some(stated) = stated(key) {
-            return stated.is_some_and(|stated| values.contains(&stated));
-        }
-        candidates.iter().all(|candidate| values.iter().any(|value| candidate.takes_option(pass, key, value)))
-    };
-    let most = most_ranks(candidates, pass);
-    let mut config = joint::Config::default().without(&without(candidates, pass)).up_to_ranks(most);
-    if stated("method") == Some(Some("replay")) {
-        config.replay = 100;
-    } else if !takes("method", &["replay"]) {
-        config.replay = 0;
-    }
-    match (takes("method", &["default"]), takes("method", &["min-cut"])) {
-        (true, false) => config.default_method = 100,
-        (false, true) => config.default_method = 0,
-        _ => {}
-    }
-    if !takes("first", &["default", "min-cut"]) {
-        config.two_stages = 0;
-    }
-    if !takes("checkpoint", &["auto", "operators"]) {
-        config.checkpoint_pass = 0;
-    }
-    config
-}
-
 /// The option `method` that a case gives its pass.
 fn method_of(case: &Case) -> Option<&str> {
     case.pass.as_ref()?.word("method").ok()?
@@ -763,14 +591,4 @@ fn method_of(case: &Case) -> Option<&str> {
 /// What is counted together: a rule, with its kind where there is one.
 fn key(rule: &str, kind: Option<&str>) -> String {
     kind.map_or(rule.to_string(), |kind| format!("{rule}: {kind}"))
-}
-
-/// What one of the candidates or another does not take.
-fn without(candidates: &[&dyn Candidate], pass: PassKind) -> Vec<Without> {
-    candidates.iter().flat_map(|candidate| candidate.without(pass)).collect()
-}
-
-/// The smallest limit on ranks.
-fn most_ranks(candidates: &[&dyn Candidate], pass: PassKind) -> Option<u32> {
-    candidates.iter().filter_map(|candidate| candidate.max_ranks(pass)).min()
 }

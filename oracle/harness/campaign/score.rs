@@ -7,10 +7,9 @@
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;
-use crate::generate::{self, Config, joint, memory, schedule};
+use crate::generate::{Wanted, offers};
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::{self, Budget};
-use crate::rules::PassKind;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -91,16 +90,11 @@ struct Conviction {
 /// The first case of a seed that convicts a candidate, and in how many before it the candidate did something.
 fn convict(candidate: &dyn Candidate, seed: u64, limit: u64, options: &Options) -> (Option<Conviction>, u64) {
     let passes = candidate.capabilities().passes;
-    let repair = if passes == [PassKind::Repair] { 100 } else { 0 };
-    let config = Config { repair, ..Config::default() };
+    let pass = if let [pass] = passes[..] { Some(pass) } else { None };
+    let wanted = Wanted { seed, pass, offers: vec![offers(candidate)], ..Wanted::default() };
     let mut acted = 0;
     let found = (0..limit).find_map(|number| {
-        let case = match passes[..] {
-            [PassKind::Partition] => joint::case(&joint::Config::default(), seed, number),
-            [PassKind::Schedule] => schedule::case(seed, number),
-            [PassKind::Memory] => memory::case(seed, number),
-            _ => generate::case(&config, seed, number).into_case(),
-        };
+        let case = wanted.case(number);
         let judgement = judge::judge(&case, candidate, options).ok()?;
         acted += u64::from(judgement.acted);
         let rule = *judgement.violated_rules().first()?;

@@ -15,6 +15,7 @@
 
 use super::summary::{Batch, Summary};
 use super::{Distinct, RankPlan, digest};
+use crate::family::row;
 use crate::files::read_bytes;
 use crate::limits::Limit;
 use crate::rules::PassKind;
@@ -95,7 +96,8 @@ impl Header {
         let graphs = match &self.graphs[..] {
             [] => String::new(),
             graphs => {
-                let what = if self.pass == PassKind::Partition.name() { "grafts" } else { "windows" };
+                let what =
+                    PassKind::parse(&self.pass).and_then(|pass| row(pass).of_graphs).unwrap_or("windows");
                 let named = |graph: &GraphId| format!("{} ({:.8})", graph.name, graph.digest);
                 format!(", {what} of {}", graphs.iter().map(named).collect::<Vec<_>>().join(" and "))
             }

@@ -1,10 +1,8 @@
 //! Campaigns: the same findings however they are run, stores that survive, and stores that are refused.
 
 use super::{Batch, Campaign, Ending, KnownList, Limit, RankPlan, Summary, merge};
-use crate::candidates::{self, Candidate, Capabilities, Outcome, Refusal, judging};
-use crate::case::PassConfig;
-use crate::graph::Graph;
-use crate::judge::{Options, Values};
+use crate::candidates::{self, Answer, Candidate, CandidateExt, Capabilities, Refusal, Request, judging};
+use crate::judge::{Offer, Options, Values};
 use crate::reduce::Budget;
 use crate::rules::PassKind;
 use crate::stop::Stop;
@@ -240,17 +238,17 @@ impl Candidate for Panics {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Bucketing], bakes_rank: false }
+        Capabilities::of(&[PassKind::Bucketing])
     }
 
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        assert!(graph.len().is_multiple_of(2), "an odd number of nodes");
-        candidates::Reference.run(graph, pass, rank)
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        assert!(request.graph.len().is_multiple_of(2), "an odd number of nodes");
+        candidates::Reference.run(request)
     }
 }
 
 /// Cuts joint graphs by position in the list, and in no other way.
-struct ByPosition;
+struct ByPosition(Offer);
 
 impl Candidate for ByPosition {
     fn name(&self) -> &str {
@@ -258,19 +256,15 @@ impl Candidate for ByPosition {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Partition], bakes_rank: false }
+        Capabilities::of(&[PassKind::Partition])
     }
 
-    fn takes_option(&self, _: PassKind, key: &str, value: &str) -> bool {
-        match key {
-            "method" => value == "default",
-            "first" | "checkpoint" => false,
-            _ => true,
-        }
+    fn offer(&self, _: PassKind) -> Option<&Offer> {
+        Some(&self.0)
     }
 
-    fn run(&self, _: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(Refusal::new("it cuts joint graphs"))
+    fn run(&self, _: &Request) -> Result<Vec<Answer>, Refusal> {
+        Err(Refusal::new("it is not run here"))
     }
 }
 
@@ -282,7 +276,11 @@ fn joint_graphs_are_made_for_the_methods_that_there_are() {
         (0..60).map(|number| campaign.case(number).to_string()).collect()
     };
     let any = |cases: &[String], word: &str| cases.iter().any(|case| case.contains(word));
-    let (all, own) = (cases(&candidates::Reference), cases(&ByPosition));
+    let values = |values: &[&str]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let options = [("method", values(&["default"])), ("first", values(&[])), ("checkpoint", values(&[]))];
+    let options = options.map(|(key, values)| (key.to_string(), values)).into();
+    let by_position = ByPosition(Offer { options, ..Offer::default() });
+    let (all, own) = (cases(&candidates::Reference), cases(&by_position));
     for word in ["method=replay", "method=min-cut", "first=", "checkpoint=", "ap_must_save"] {
         assert!(any(&all, word) && !any(&own, word), "{word}");
     }
@@ -466,14 +464,17 @@ impl Candidate for Counting<'_> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        Capabilities { keeps_promises: false, ..self.inner.capabilities() }
     }
 
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        if self.runs.fetch_add(1, Ordering::Relaxed) == self.at {
-            (self.then)();
-        }
-        self.inner.run(graph, pass, rank)
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        request.at_each(|place| {
+            if self.runs.fetch_add(1, Ordering::Relaxed) == self.at {
+                (self.then)();
+            }
+            let outcome = self.inner.rewrite(request.graph, request.pass, place.rank);
+            outcome.map(Answer::from)
+        })
     }
 }
 
@@ -542,11 +543,11 @@ impl Candidate for Nothing {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Bucketing], bakes_rank: false }
+        Capabilities::of(&[PassKind::Bucketing])
     }
 
-    fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Ok(Outcome { unrepaired: None, repaired: graph.clone() })
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        request.once(|_| Ok(request.graph.clone().into()))
     }
 }
 

@@ -4,10 +4,7 @@
 //! too: the rule `bucket/policy-deterministic` must convict it where the cap cuts a run.
 
 use super::reference::run_bucketing;
-use super::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
-use crate::graph::Graph;
-use crate::judge::options::bucketing_config;
+use super::{Answer, Candidate, Capabilities, Refusal, Request};
 use crate::passes::bucketing::{Context, Key, Member, Run, Strategy, select};
 use crate::rules::PassKind;
 
@@ -21,15 +18,11 @@ impl Candidate for ByName {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Bucketing], bakes_rank: true }
+        Capabilities { bakes_rank: true, ..Capabilities::of(&[PassKind::Bucketing]) }
     }
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        bucketing_config(pass, None).map(|_| ())
-    }
-
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        run_bucketing(graph, pass, rank, &NameOrder)
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        run_bucketing(request, &NameOrder, &|_| {})
     }
 }
 

@@ -5,12 +5,11 @@
 //! over a few swaps, and offsets in an arena. A mutant replaces one ingredient; reference code knows of none.
 //! Sources of the mutants: K18, K19, K20, K24, K30, K31 and K33 of the bug benchmark.
 
-use super::{Candidate, Capabilities, Outcome, Refusal};
+use super::{Answer, Candidate, Capabilities, Refusal, Request};
 use crate::analysis::{Dependences, Edges, Storages, Touch};
 use crate::candidates::refusals::not_implemented;
-use crate::case::PassConfig;
+use crate::family::Planted;
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::judge::options::check_memory_options;
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::scheduler::lower::LowerFault;
 use crate::memory::scheduler::{Planning, ProgramFault, Timeline, lower};
@@ -227,9 +226,15 @@ pub static MEMORY_CANDIDATES: &[MemoryCandidate] = &[
 /// A mutant as a candidate.
 pub struct MemoryMutant(&'static MemoryCandidate);
 
-/// The mutants as candidates.
-pub(super) fn mutants() -> impl Iterator<Item = MemoryMutant> {
-    MEMORY_CANDIDATES.iter().filter(|candidate| !candidate.defect.is_empty()).map(MemoryMutant)
+/// The mutants.
+pub(crate) fn planted() -> Vec<Planted> {
+    let mutants = MEMORY_CANDIDATES.iter().filter(|candidate| !candidate.defect.is_empty());
+    let planted = |mutant: &'static MemoryCandidate| Planted {
+        about: mutant.defect,
+        origin: "",
+        candidate: Box::new(MemoryMutant(mutant)),
+    };
+    mutants.map(planted).collect()
 }
 
 impl Candidate for MemoryMutant {
@@ -238,19 +243,14 @@ impl Candidate for MemoryMutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Memory], bakes_rank: false }
+        Capabilities::of(&[PassKind::Memory])
     }
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        check_memory_options(pass)
-    }
-
-    fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(not_implemented(format!("{} does not run {}", self.0.name, pass.name)))
-    }
-
-    fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
-        self.0.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        request.once(|_| {
+            let claim = self.0.claim(request.graph).map_err(|why| Refusal::of(Code::NoClaim, why))?;
+            Ok(Answer::Claim(Box::new(claim)))
+        })
     }
 }
 
@@ -269,10 +269,10 @@ fn give_back(free: &mut BTreeMap<i64, i64>, mut from: i64, mut to: i64) {
 }
 
 /// What the reference states about a graph.
-pub(super) fn reference_claim(graph: &Graph) -> Result<Claim, Refusal> {
+pub(crate) fn reference(request: &Request) -> Result<Vec<Answer>, Refusal> {
     let reference = MEMORY_CANDIDATES.iter().find(|candidate| candidate.defect.is_empty());
     let reference = reference.ok_or_else(|| not_implemented("there is no reference".into()))?;
-    reference.claim(graph).map_err(|why| Refusal::of(Code::NoClaim, why))
+    MemoryMutant(reference).run(request)
 }
 
 /// How many swaps the incremental tracker is shown at.

@@ -2,31 +2,28 @@
 
 pub mod by_name;
 pub mod memory;
-pub mod mutants;
+pub(crate) mod mutants;
 mod numbers;
 pub mod partition;
 pub mod pr158663;
-mod reference;
+pub(crate) mod reference;
 mod refusals;
 pub mod rewrite;
 pub mod schedule;
 pub mod worker;
 
-pub use crate::judge::candidate::{Candidate, Capabilities, Outcome, Place, Refusal, Reproduce};
+use crate::family::FAMILIES;
+pub use crate::judge::candidate::{
+    Answer, Candidate, CandidateExt, Capabilities, Outcome, Place, Refusal, Reproduce, Request,
+};
 pub use reference::{Reference, judging};
 
 /// The candidates that run in process.
 pub fn all() -> Vec<Box<dyn Candidate>> {
-    let mut all: Vec<Box<dyn Candidate>> =
-        vec![Box::new(Reference), Box::new(pr158663::Pr158663), Box::new(by_name::ByName)];
-    all.extend(mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
-    all.extend(schedule::mutants::all().into_iter().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
-    all.extend(partition::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
-    all.extend(
-        rewrite::mutants().chain(rewrite::loose()).map(|mutant| Box::new(mutant) as Box<dyn Candidate>),
-    );
-    all.extend(memory::mutants().map(|mutant| Box::new(mutant) as Box<dyn Candidate>));
-    all
+    let planted = FAMILIES.iter().flat_map(|row| row.planted()).map(|planted| planted.candidate);
+    let others: [Box<dyn Candidate>; 2] = [Box::new(Reference), Box::new(by_name::ByName)];
+    let loose = rewrite::loose().map(|candidate| Box::new(candidate) as Box<dyn Candidate>);
+    others.into_iter().chain(planted).chain(loose).collect()
 }
 
 /// The candidate called `name`, or whose number in the benchmark of bugs it is; the names that exist, otherwise.

@@ -12,11 +12,9 @@
 //! All-gather buckets stand right after their first member, reduce-scatter buckets after their last; one
 //! topological sort follows. All-reduces are left alone, and only `convert_element_type` is folded.
 
-use super::reference::{run_bucketing, run_bucketing_on};
-use super::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
+use super::reference::run_bucketing;
+use super::{Answer, Candidate, Capabilities, Refusal, Request};
 use crate::graph::{Dtype, Graph, NodeId, OrderingEdge, Out, Value};
-use crate::judge::options::bucketing_config;
 use crate::ops::Collective;
 use crate::passes::bucketing::merge::{self, Body, Emitter, Merged, Parcel, Piece};
 use crate::passes::bucketing::{
@@ -36,19 +34,11 @@ impl Candidate for Pr158663 {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Bucketing], bakes_rank: true }
+        Capabilities { bakes_rank: true, ..Capabilities::of(&[PassKind::Bucketing]) }
     }
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        bucketing_config(pass, None).map(|_| ())
-    }
-
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        run_bucketing(graph, pass, rank, &Historic)
-    }
-
-    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
-        run_bucketing_on(graph, pass, ranks, &Historic, &|_| {})
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        run_bucketing(request, &Historic, &|_| {})
     }
 }
 

@@ -1,23 +1,21 @@
 //! The reference implementations, as a candidate.
 
-use super::memory::reference_claim;
 use super::partition::cut_network;
-use super::rewrite::rewrite;
 use super::schedule::run_options;
-use super::{Candidate, Capabilities, Outcome, Place, Refusal};
+use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
 use crate::candidates::refusals::{bad_options, not_implemented, refusal};
 use crate::case::{PassConfig, TracedAgain};
 use crate::config::partition::Stage;
 use crate::config::schedule::Config as ScheduleConfig;
+use crate::family::row;
 use crate::graph::{Graph, NodeId};
-use crate::judge::options::{bucketing_config, check_options, partition_config};
+use crate::judge::options::{bucketing_config, partition_config};
 use crate::judge::{self, References};
 use crate::ops::{Collective, Ops};
 use crate::passes::bucketing::{self, Config};
 use crate::passes::partition::activation_checkpointing::checkpoint;
 use crate::passes::partition::two_stages::trace_again;
 use crate::passes::{partition, repair, schedule};
-use crate::rules::memory::Claim;
 use crate::rules::partition::CutNetwork;
 use crate::rules::{Code, PassKind};
 use crate::semantics::{
@@ -34,55 +32,45 @@ impl Candidate for Reference {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: PassKind::ALL.to_vec(), bakes_rank: true }
+        Capabilities { bakes_rank: true, keeps_promises: true, ..Capabilities::of(PassKind::ALL) }
     }
 
-    fn keeps_promises(&self) -> bool {
-        true
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let pass = PassKind::named(&request.pass.name).map_err(not_implemented)?;
+        (row(pass).reference)(request)
     }
+}
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        check_options(pass)
-    }
+/// Buckets collectives.
+pub(crate) fn bucketing(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    run_bucketing(request, &bucketing::Reference, &|_| {})
+}
 
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        match PassKind::parse(&pass.name) {
-            Some(PassKind::Rewrite) => Ok(rewrite(graph)),
-            Some(PassKind::Bucketing) => run_bucketing(graph, pass, rank, &bucketing::Reference),
-            Some(PassKind::Repair) => run_repair(graph, repair::stable_topological_sort),
-            Some(PassKind::Schedule) => run_options(graph, pass, rank, &schedule::Reference),
-            Some(PassKind::Partition | PassKind::Memory | PassKind::Execute) => {
-                Err(not_implemented(format!("{} gives no single graph", pass.name)))
-            }
-            None => Err(not_implemented(format!("there is no pass {:?}", pass.name))),
-        }
-    }
+/// Repairs the order of a list.
+pub(crate) fn repair(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| run_repair(request.graph, repair::stable_topological_sort))
+}
 
-    fn partition(&self, joint: &Graph, pass: &PassConfig, _: Place) -> Result<(Graph, Graph), Refusal> {
-        let config = partition_config(pass).map_err(bad_options)?;
-        let parts = partition::run(joint, &config).map_err(refusal)?;
-        Ok((parts.forward, parts.backward))
-    }
+/// Cuts a joint graph.
+pub(crate) fn partition(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| {
+        let config = partition_config(request.pass).map_err(bad_options)?;
+        let parts = partition::run(request.graph, &config).map_err(refusal)?;
+        Ok(Answer::Parts(Box::new((parts.forward, parts.backward))))
+    })
+}
 
-    fn claim(&self, graph: &Graph, _: &PassConfig) -> Result<Claim, Refusal> {
-        reference_claim(graph)
-    }
+/// Puts a graph in another order.
+pub(crate) fn schedule(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|place| run_options(request.graph, request.pass, place.rank, &schedule::Reference))
+}
 
-    fn execute(
-        &self,
-        graph: &Graph,
-        _: &PassConfig,
-        inputs: &[ExecutionInputs],
-    ) -> Result<Executed, Refusal> {
-        interpreted(graph, inputs).map_err(|why| Refusal::of(Code::CannotExecute, why))
-    }
-
-    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
-        match PassKind::parse(&pass.name) {
-            Some(PassKind::Bucketing) => run_bucketing_on(graph, pass, ranks, &bucketing::Reference, &|_| {}),
-            _ => ranks.iter().take(1).map(|&rank| self.run(graph, pass, rank)).collect(),
-        }
-    }
+/// Executes a graph with the interpreter.
+pub(crate) fn execute(request: &Request) -> Result<Vec<Answer>, Refusal> {
+    request.once(|_| {
+        let executed = interpreted(request.graph, request.inputs);
+        Ok(Answer::Executed(executed.map_err(|why| Refusal::of(Code::CannotExecute, why))?))
+    })
 }
 
 impl References for Reference {
@@ -120,7 +108,7 @@ pub fn judging() -> judge::Options {
     judge::Options::new(&Reference)
 }
 
-/// Executes a graph with the interpreter.
+/// What the interpreter says of all ranks.
 fn interpreted(graph: &Graph, inputs: &[ExecutionInputs]) -> Result<Executed, String> {
     let ops = Ops::of(graph);
     let world = graph.world.assume_mesh().ok_or("the world has too many ranks")?;
@@ -149,33 +137,21 @@ fn interpreted(graph: &Graph, inputs: &[ExecutionInputs]) -> Result<Executed, St
     Ok(Executed { ranks: ranks.collect() })
 }
 
-/// Runs a bucketing algorithm as global rank `rank`.
+/// Runs a bucketing algorithm at each place, with changed options; once where no body names the rank.
 pub(super) fn run_bucketing(
-    graph: &Graph,
-    pass: &PassConfig,
-    rank: u32,
-    strategy: &dyn bucketing::Strategy,
-) -> Result<Outcome, Refusal> {
-    Ok(bucketed(graph, pass, rank, strategy, &|_| {})?.0)
-}
-
-/// Runs a bucketing algorithm as each of `ranks`, with changed options; once where no body names the rank.
-pub(super) fn run_bucketing_on(
-    graph: &Graph,
-    pass: &PassConfig,
-    ranks: &[u32],
+    request: &Request,
     strategy: &dyn bucketing::Strategy,
     change: &dyn Fn(&mut Config),
-) -> Result<Vec<Outcome>, Refusal> {
-    let mut outcomes = Vec::with_capacity(ranks.len());
-    for &rank in ranks {
-        let (outcome, names_rank) = bucketed(graph, pass, rank, strategy, change)?;
-        outcomes.push(outcome);
+) -> Result<Vec<Answer>, Refusal> {
+    let mut answers = Vec::with_capacity(request.places.len());
+    for place in request.places {
+        let (outcome, names_rank) = bucketed(request.graph, request.pass, place.rank, strategy, change)?;
+        answers.push(outcome.into());
         if !names_rank {
             break;
         }
     }
-    Ok(outcomes)
+    Ok(answers)
 }
 
 /// The outcome, and whether it may depend on the rank: only the bodies of gathers do.
@@ -197,9 +173,9 @@ fn bucketed(
 pub(super) fn run_repair(
     graph: &Graph,
     sort: fn(&Graph) -> Result<Graph, repair::Cycle>,
-) -> Result<Outcome, Refusal> {
+) -> Result<Answer, Refusal> {
     match sort(graph) {
-        Ok(repaired) => Ok(Outcome { unrepaired: None, repaired }),
+        Ok(repaired) => Ok(repaired.into()),
         Err(cycle) => Err(Refusal::of(Code::Cycle, format!("the graph has a cycle: {cycle}"))),
     }
 }

@@ -12,19 +12,21 @@
 //!
 //! Bugs that need a whole algorithm to go wrong. A graph in which a wrong edit has no place is refused.
 
-use super::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
+use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
+use crate::case::Setting;
 use crate::edits::{Edit, Part, Reading, catalogue, loosening};
+use crate::family::Planted;
 use crate::format::json;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
+use crate::judge::{Offer, OfferedPromise};
 use crate::rules::{Code, PassKind};
 
 /// Right edits that are composed at most.
 const MOST_EDITS: u32 = 4;
 
 /// Rewrites a graph by edits that keep its meaning.
-pub(super) fn rewrite(graph: &Graph) -> Outcome {
+pub(crate) fn rewrite(graph: &Graph) -> Outcome {
     Outcome { unrepaired: None, repaired: edited(graph, &mut choices(graph)) }
 }
 
@@ -32,6 +34,12 @@ pub(super) fn rewrite(graph: &Graph) -> Outcome {
 pub fn mutants() -> impl Iterator<Item = Mutant> {
     let edits = of_rewrites(false).into_iter().map(|edit| (edit, None));
     edits.chain(loosened(false)).map(|(edit, allow)| Mutant::new(edit, allow))
+}
+
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted = |mutant: Mutant| Planted { about: mutant.about(), origin: "", candidate: Box::new(mutant) };
+    mutants().map(planted).collect()
 }
 
 /// Those that end with an edit that is right where something is allowed.
@@ -50,12 +58,17 @@ pub struct Mutant {
     name: String,
     edit: Edit,
     /// What is allowed beside keeping every bit.
-    allow: Option<&'static str>,
+    offer: Option<Offer>,
 }
 
 impl Mutant {
     fn new(edit: Edit, allow: Option<&'static str>) -> Mutant {
-        Mutant { name: format!("rewrite-{}", edit.name), edit, allow }
+        let promise = |allow: &str| OfferedPromise {
+            options: vec![("allow".to_string(), Setting::Text(allow.to_string()))],
+            ..OfferedPromise::default()
+        };
+        let offer = allow.map(|allow| Offer { promises: vec![promise(allow)], ..Offer::default() });
+        Mutant { name: format!("rewrite-{}", edit.name), edit, offer }
     }
 
     /// What it does, in one line.
@@ -70,17 +83,15 @@ impl Candidate for Mutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Rewrite], bakes_rank: false }
+        Capabilities::of(&[PassKind::Rewrite])
     }
 
-    fn promised(&self, pass: &PassConfig) -> PassConfig {
-        match self.allow {
-            Some(allow) if pass.get("allow").is_none() => pass.clone().with("allow", allow),
-            _ => pass.clone(),
-        }
+    fn offer(&self, _: PassKind) -> Option<&Offer> {
+        self.offer.as_ref()
     }
 
-    fn run(&self, graph: &Graph, _: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let graph = request.graph;
         let mut source = choices(graph);
         let rewritten = edited(graph, &mut source);
         let repaired =
@@ -88,7 +99,7 @@ impl Candidate for Mutant {
         let no_place = || {
             Refusal::of(Code::NoPlace, format!("there is no place in the graph where {}", self.edit.about))
         };
-        Ok(Outcome { unrepaired: None, repaired: repaired.ok_or_else(no_place)? })
+        Ok(vec![repaired.ok_or_else(no_place)?.into()])
     }
 }
 

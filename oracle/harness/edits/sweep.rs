@@ -3,6 +3,7 @@
 use super::{Edit, Part, Place, Reading, catalogue};
 use crate::candidates::Outcome;
 use crate::case::PassConfig;
+use crate::family::Gives;
 use crate::generate::{Seeded, Source};
 use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
@@ -197,8 +198,8 @@ fn tasks(
     limits: &Limits,
     sweep: &mut Sweep,
 ) -> Result<Vec<Task>, CannotJudge> {
-    let graphs: Vec<(usize, Part)> = match (pass, limits.ranks) {
-        (PassKind::Partition, _) => {
+    let graphs: Vec<(usize, Part)> = match (pass.row().gives, limits.ranks) {
+        (Gives::Parts, _) => {
             let config = PartitionConfig::from_pass(&given.pass).map_err(CannotJudge::Pass)?;
             let outputs = config.or_from_file(&given.before).forward_outputs.unwrap_or(1);
             vec![(0, Part::Forward { outputs }), (1, Part::Backward)]
@@ -255,7 +256,7 @@ fn made(given: &Given, task: &Task, ranks: Ranks, pass: PassKind) -> Vec<(Option
     let Some(of) = edited_graph else { return outcomes };
     for (index, (_, outcome)) in outcomes.iter_mut().enumerate() {
         let elsewhere =
-            ranks == Ranks::All && pass != PassKind::Partition && has_same_nodes(&of, &outcome.repaired);
+            ranks == Ranks::All && pass.row().gives == Gives::Graph && has_same_nodes(&of, &outcome.repaired);
         if index == task.graph || elsewhere {
             *outcome = Outcome { unrepaired: None, repaired: (task.place.change)(&outcome.repaired) };
         }

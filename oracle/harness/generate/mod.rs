@@ -50,6 +50,7 @@ mod types;
 #[cfg(feature = "arbitrary")]
 mod unstructured;
 mod views;
+mod wanted;
 mod window;
 mod without;
 mod world;
@@ -69,6 +70,8 @@ pub(crate) use resize::{with_groups, with_sizes};
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Longest, Seeded, Source};
 pub use survey::Survey;
+pub use wanted::{Offers, Wanted, offers};
+pub(crate) use wanted::{bucketing, execution, partition, rewrite, schedule as schedule_case};
 pub use window::window;
 
 use crate::case::Case;

@@ -3,6 +3,10 @@
 //! Variants are about *meaning*. Whether the result is fresh, a view, or written into an argument follows from
 //! the schema: `aten.add.Tensor`, `aten.add_.Tensor` and `aten.add.out` share [`Kind::Binary`].
 
+pub use super::table::communication::Collective;
+pub use super::table::unary::Unary;
+pub use super::table::views::View;
+
 /// The meaning of an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
@@ -103,43 +107,6 @@ impl Kind {
     }
 }
 
-/// Windows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum View {
-    /// `view`, `reshape`, `_unsafe_view`: the same elements in row-major order under another shape.
-    Sizes,
-    /// `view.dtype`: the same bytes under another dtype.
-    Dtype,
-    Permute,
-    Transpose,
-    /// `t`: transpose of at most 2 dimensions.
-    T,
-    Unsqueeze,
-    Squeeze,
-    Expand,
-    Slice,
-    Select,
-    /// `split.Tensor`: pieces of one size.
-    Split,
-    SplitWithSizes,
-    /// `chunk`: at most the given number of pieces, all but the last of one size.
-    Chunk,
-    /// `narrow(x, dim, start, length)`.
-    Narrow,
-    Unbind,
-    AsStrided,
-    Diagonal,
-    /// `alias`, `detach`, `lift_fresh`: the same window.
-    Alias,
-    /// Pairs of floats as complex numbers.
-    AsComplex,
-    /// Complex numbers as pairs of floats.
-    AsReal,
-    /// Lazily conjugated view. Shares storage, shows other values.
-    Conj,
-}
-
 /// Movement of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
@@ -230,41 +197,6 @@ impl Kind {
             _ => false,
         }
     }
-}
-
-/// Functions of one element.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum Unary {
-    Relu,
-    Neg,
-    Abs,
-    Sign,
-    Exp,
-    Exp2,
-    Expm1,
-    Log,
-    Log2,
-    Log1p,
-    Sqrt,
-    Rsqrt,
-    Reciprocal,
-    Sigmoid,
-    Silu,
-    Gelu,
-    Tanh,
-    Sin,
-    Cos,
-    Square,
-    Floor,
-    Ceil,
-    /// Half to even.
-    Round,
-    Trunc,
-    Isnan,
-    Isinf,
-    LogicalNot,
-    BitwiseNot,
 }
 
 /// Functions of two elements. A Python number may stand for either.
@@ -364,43 +296,4 @@ pub enum Number {
     Max,
     /// `torch.sym_min`.
     Min,
-}
-
-/// Communication over a process group. Schemas: `torch/csrc/distributed/c10d/Functional.cpp`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[allow(missing_docs)]
-pub enum Collective {
-    AllGather,
-    ReduceScatter,
-    AllReduce,
-    AllToAll,
-    Broadcast,
-    Send,
-    Recv,
-    /// `batch_p2p_ops`: several sends and receives started together.
-    PointToPoint,
-    Barrier,
-    /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
-    ShardDimAllToAll,
-    /// Communication of a kind that the oracle does not model.
-    Other,
-}
-
-impl Collective {
-    /// A word for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collective::AllGather => "all_gather",
-            Collective::ReduceScatter => "reduce_scatter",
-            Collective::AllReduce => "all_reduce",
-            Collective::AllToAll => "all_to_all",
-            Collective::Broadcast => "broadcast",
-            Collective::Send => "send",
-            Collective::Recv => "recv",
-            Collective::PointToPoint => "batch_p2p",
-            Collective::Barrier => "barrier",
-            Collective::ShardDimAllToAll => "shard_dim_alltoall",
-            Collective::Other => "communication",
-        }
-    }
 }

@@ -6,15 +6,15 @@
 //! target stands in its place.
 
 mod binary;
-mod communication;
+pub(super) mod communication;
 mod create;
 mod moves;
 mod numbers;
 mod opaque;
 mod reduce;
 mod ternary;
-mod unary;
-mod views;
+pub(super) mod unary;
+pub(super) mod views;
 
 use super::kind::{Collective, Kind};
 use super::{OpInfo, Schema};

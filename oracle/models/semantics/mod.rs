@@ -26,6 +26,7 @@ mod compare;
 mod concrete;
 mod domain;
 mod doubles;
+mod doubt;
 mod float8;
 mod hash;
 mod hazard;

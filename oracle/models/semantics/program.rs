@@ -9,7 +9,7 @@ use super::hash;
 use super::run::Failure;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
-    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema, View,
+    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema,
 };
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
@@ -328,10 +328,8 @@ fn recorded(graph: &Graph, out: Out) -> u128 {
 impl<'g> Signature<'g> {
     fn new(info: &'g OpInfo, strings: &Strings) -> Signature<'g> {
         let schema = info.schema.as_ref();
-        let find = |names: &str| -> Option<(usize, Value)> {
-            let schema = schema?;
-            let at = names.split('|').find_map(|name| schema.param(name))?;
-            let default = match &schema.params[at].default {
+        let parameter = |at: usize| -> Option<(usize, Value)> {
+            let default = match &schema?.params.get(at)?.default {
                 Some(Constant::Bool(b)) => Value::Bool(*b),
                 Some(Constant::Int(n)) => Value::Int(*n),
                 Some(Constant::Float(x)) => Value::Float(*x),
@@ -341,9 +339,14 @@ impl<'g> Signature<'g> {
             };
             Some((at, default))
         };
+        let find = |names: &str| parameter(names.split('|').find_map(|name| schema?.param(name))?);
         let mut at = [None; PLACES];
-        for (place, names) in at.iter_mut().zip(places(info.kind)) {
-            *place = find(names);
+        for (index, place) in at.iter_mut().enumerate() {
+            *place = match info.kind {
+                // Their overloads list what a view takes in one order.
+                Kind::View(_) => parameter(index),
+                kind => places(kind).get(index).and_then(|names| find(names)),
+            };
         }
         let stem = match schema {
             Some(s) => format!("{}.{}.{}", s.namespace, s.name.trim_end_matches('_'), s.overload),
@@ -363,23 +366,8 @@ impl<'g> Signature<'g> {
 /// The parameters that fill a step's places, by name; `|` separates the names that overloads use.
 fn places(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::View(view) => match view {
-            View::Sizes => &["self", "size|shape"],
-            View::Dtype => &["self", "dtype"],
-            View::Permute => &["self|a", "dims|permutation"],
-            View::Transpose => &["self", "dim0", "dim1"],
-            View::Unsqueeze | View::Squeeze | View::Unbind => &["self", "dim"],
-            View::Expand => &["self", "size"],
-            View::Slice => &["self", "dim", "start", "end", "step"],
-            View::Narrow => &["self", "dim", "start", "length"],
-            View::Select => &["self", "dim", "index"],
-            View::Split => &["self", "split_size", "dim"],
-            View::SplitWithSizes => &["self", "split_sizes", "dim"],
-            View::Chunk => &["self", "chunks", "dim"],
-            View::AsStrided => &["self", "size", "stride", "storage_offset"],
-            View::Diagonal => &["self", "offset", "dim1", "dim2"],
-            View::T | View::Alias | View::AsComplex | View::AsReal | View::Conj => &["self|a"],
-        },
+        // All that there are, in the order of the schema.
+        Kind::View(_) => &[],
         Kind::Move(movement) => match movement {
             Move::Clone => &["self|a", "memory_format"],
             Move::Cat | Move::Stack => &["tensors", "dim"],

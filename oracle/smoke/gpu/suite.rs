@@ -1,8 +1,9 @@
 //! What is run where no case is named, and what a file of a case stands for.
 
 use super::passes::Case;
-use crate::candidates::{Candidate, Place, Reference};
+use crate::candidates::{CandidateExt, Place, Reference};
 use crate::case;
+use crate::family::Gives;
 use crate::format::text;
 use crate::rules::PassKind;
 
@@ -54,22 +55,22 @@ pub fn cases(name: &str, file: Option<&str>, case: &case::Case) -> Result<Vec<Ca
     let Some(pass) = &case.pass else { return Ok(all) };
     let kind = PassKind::named(&pass.name)?;
     Reference.check_options(pass)?;
-    match kind {
-        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
+    match kind.row().gives {
+        Gives::Graph => {
             let world = case.graph.world.assume_mesh();
             let ranks: Vec<u32> = (0..world.and_then(|world| world.ranks).unwrap_or(1)).collect();
-            if let Ok(outcomes) = Reference.run_on(&case.graph, pass, &ranks) {
+            if let Ok(outcomes) = Reference.rewrite_on(&case.graph, pass, &ranks) {
                 let graphs = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
                 all.push(make(&format!(" after {}", pass.name), graphs));
             }
         }
-        PassKind::Partition => {
+        Gives::Parts => {
             if let Ok((forward, backward)) = Reference.partition(&case.graph, pass, Place::default()) {
                 all.push(make(" forward", vec![forward]));
                 all.push(make(" backward", vec![backward]));
             }
         }
-        PassKind::Memory | PassKind::Execute => {}
+        Gives::Claim | Gives::Executed => {}
     }
     Ok(all)
 }

@@ -1,7 +1,8 @@
 //! Who is judged: anything that turns a case into an outcome, and what it gives.
 
-use super::Without;
-use crate::case::{Case, PassConfig, TracedAgain};
+use super::Offer;
+use super::options::check_options;
+use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::ops::shape::complete;
 use crate::rules::memory::Claim;
@@ -10,12 +11,26 @@ use crate::rules::{Code, PassKind, Reason};
 use crate::semantics::{Executed, ExecutionInputs};
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities {
     /// The passes it implements.
     pub passes: Vec<PassKind>,
     /// Whether it bakes the rank into its graph, and so must be asked for each rank's.
     pub bakes_rank: bool,
+    /// Whether it keeps every promise of the selection that it is asked for. Of others only the promises that the
+    /// options state are demanded.
+    pub keeps_promises: bool,
+    /// Whether it may decline any case: it cannot take every graph, and says so.
+    pub may_decline: bool,
+    /// What is run, where the name and the version of this program do not say that: a command, and its limits.
+    pub command: Option<String>,
+}
+
+impl Capabilities {
+    /// These passes, and nothing beside them.
+    pub fn of(passes: &[PassKind]) -> Capabilities {
+        Capabilities { passes: passes.to_vec(), ..Capabilities::default() }
+    }
 }
 
 /// What a candidate gives for one case on one rank.
@@ -86,7 +101,7 @@ pub struct Reproduce<'a> {
     pub title: &'a str,
 }
 
-/// Where and when a candidate is asked to cut a joint graph: nothing of it should matter.
+/// Where and when a candidate is asked: nothing of it should matter, but for the rank where that is baked in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The global rank.
@@ -95,98 +110,86 @@ pub struct Place {
     pub turn: u32,
 }
 
+/// What is requested of a candidate: a pass over a graph.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The graph before the pass.
+    pub graph: &'a Graph,
+    /// The pass.
+    pub pass: &'a PassConfig,
+    /// Where: an answer for each place, or a single one where it is known to be the same at all of them.
+    pub places: &'a [Place],
+    /// The tensors of the placeholders of each rank, where the graph is executed.
+    pub inputs: &'a [ExecutionInputs],
+}
+
+impl Request<'_> {
+    /// An answer at each place.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn at_each(&self, answer: impl Fn(Place) -> Result<Answer, Refusal>) -> Result<Vec<Answer>, Refusal> {
+        self.places.iter().map(|&place| answer(place)).collect()
+    }
+
+    /// An answer at the first place: it is the same elsewhere, or others are not asked for.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn once(&self, answer: impl Fn(Place) -> Result<Answer, Refusal>) -> Result<Vec<Answer>, Refusal> {
+        Request { places: self.places.get(..1).unwrap_or_default(), ..*self }.at_each(answer)
+    }
+}
+
+/// What a candidate gives at one place; [`Gives`](crate::family::Gives) says which of these a pass asks for.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A graph.
+    Graph(Box<Outcome>),
+    /// The forward and the backward graph of a joint one.
+    Parts(Box<(Graph, Graph)>),
+    /// What it states about the memory of the graph.
+    Claim(Box<Claim>),
+    /// What executing the graph gave, on all ranks at once.
+    Executed(Executed),
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Answer {
+        Answer::Graph(Box::new(outcome))
+    }
+}
+
+impl From<Graph> for Answer {
+    fn from(repaired: Graph) -> Answer {
+        Outcome { unrepaired: None, repaired }.into()
+    }
+}
+
 /// An implementation of one or more passes.
 pub trait Candidate: Sync {
     /// Its name on the command line and in expectations.
     fn name(&self) -> &str;
 
-    /// What is run, where the name and the version of this program do not say that: a command, and its limits.
-    fn runs(&self) -> Option<String> {
-        None
-    }
-
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether it keeps every promise of the selection that it is asked for. Of others only the promises that the
-    /// options state are demanded.
-    fn keeps_promises(&self) -> bool {
-        false
-    }
+    /// Runs a pass on a graph.
+    ///
+    /// # Errors
+    /// It declines, or fails.
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal>;
 
-    /// The pass with what it promises by itself, as options of the judge. What the pass states already stays.
-    fn promised(&self, pass: &PassConfig) -> PassConfig {
-        pass.clone()
-    }
-
-    /// Whether it may decline any case: it cannot take every graph, and says so.
-    fn may_decline(&self) -> bool {
-        false
-    }
-
-    /// Whether it understands the options of a pass; the error names the option and what exists.
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        let _ = pass;
-        Ok(())
-    }
-
-    /// A generated case made one that it takes: options that it does not know have values that it does. `number` is
-    /// that of the case in its campaign, and decides.
-    fn narrowed(&self, case: Case, number: u64) -> Case {
-        let _ = number;
-        case
-    }
-
-    /// Whether it takes an option of a pass with this value.
-    fn takes_option(&self, pass: PassKind, key: &str, value: &str) -> bool {
-        let _ = (pass, key, value);
-        true
-    }
-
-    /// The largest world that it takes for a pass; `None`: any.
-    fn max_ranks(&self, pass: PassKind) -> Option<u32> {
+    /// On which terms it takes a pass, where it does not take all that there is.
+    fn offer(&self, pass: PassKind) -> Option<&Offer> {
         let _ = pass;
         None
-    }
-
-    /// What it does not take in the graph for a pass, so that it need not be made.
-    fn without(&self, pass: PassKind) -> Vec<Without> {
-        let _ = pass;
-        Vec::new()
     }
 
     /// A program that shows a finding by itself, without graph-oracle.
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         let _ = finding;
         Err(Refusal::of(Code::NotImplemented, format!("{} makes no reproductions", self.name())))
-    }
-
-    /// Forgets what it may keep between requests, where it can: whatever it is asked next is asked first.
-    fn renew(&self) {}
-
-    /// How it ran so far, in lines for people.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Runs `pass` on `graph` as global rank `rank`.
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal>;
-
-    /// Cuts a joint graph as `pass` says: the forward and the backward graph.
-    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
-        let _ = (joint, pass, place);
-        Err(Refusal::of(Code::NotImplemented, format!("{} cuts no joint graphs", self.name())))
-    }
-
-    /// Cuts a joint graph at each of several places: the parts for each, or a single pair where they are known to be the
-    /// same everywhere.
-    fn partition_at(
-        &self,
-        joint: &Graph,
-        pass: &PassConfig,
-        places: &[Place],
-    ) -> Result<Vec<(Graph, Graph)>, Refusal> {
-        places.iter().take(1).map(|&place| self.partition(joint, pass, place)).collect()
     }
 
     /// Writes on the forward graph what it saves, and traces both parts again as one joint graph for a second
@@ -202,26 +205,106 @@ pub trait Candidate: Sync {
         None
     }
 
-    /// What it states about the memory of a graph.
-    fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
-        let _ = (graph, pass);
-        Err(Refusal::of(Code::NotImplemented, format!("{} states nothing about memory", self.name())))
+    /// Forgets what it may keep between requests, where it can: whatever it is asked next is asked first.
+    fn renew(&self) {}
+
+    /// How it ran so far, in lines for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Requests whose answer is of one kind, of any candidate. It may decline each of them, or fail.
+pub trait CandidateExt: Candidate {
+    /// The graph that it makes of another one, as global rank `rank`.
+    fn rewrite(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
+        first(self, self.rewrite_on(graph, pass, &[rank])?)
     }
 
-    /// Executes a graph as all ranks at once, on the given tensors of the placeholders of each rank.
+    /// The same as each of several global ranks: an outcome for each, or a single one where it is known to be the same on
+    /// all of them.
+    fn rewrite_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+        let places: Vec<Place> = ranks.iter().map(|&rank| Place { rank, turn: 0 }).collect();
+        let of = |answer| if let Answer::Graph(outcome) = answer { Some(*outcome) } else { None };
+        answers(self, &Request { graph, pass, places: &places, inputs: &[] }, of)
+    }
+
+    /// A joint graph cut as `pass` says: the forward and the backward graph.
+    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
+        first(self, self.partition_at(joint, pass, &[place])?)
+    }
+
+    /// The same at each of several places: the parts for each, or a single pair where the others are not known.
+    fn partition_at(
+        &self,
+        joint: &Graph,
+        pass: &PassConfig,
+        places: &[Place],
+    ) -> Result<Vec<(Graph, Graph)>, Refusal> {
+        let of = |answer| if let Answer::Parts(parts) = answer { Some(*parts) } else { None };
+        answers(self, &Request { graph: joint, pass, places, inputs: &[] }, of)
+    }
+
+    /// What it states about the memory of a graph.
+    fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
+        let of = |answer| if let Answer::Claim(claim) = answer { Some(*claim) } else { None };
+        let request = Request { graph, pass, places: &[Place::default()], inputs: &[] };
+        first(self, answers(self, &request, of)?)
+    }
+
+    /// What executing a graph gives as all ranks at once, on the given tensors of the placeholders of each rank.
     fn execute(
         &self,
         graph: &Graph,
         pass: &PassConfig,
         inputs: &[ExecutionInputs],
     ) -> Result<Executed, Refusal> {
-        let _ = (graph, pass, inputs);
-        Err(Refusal::of(Code::NotImplemented, format!("{} executes no graphs", self.name())))
+        let of = |answer| if let Answer::Executed(executed) = answer { Some(executed) } else { None };
+        let request = Request { graph, pass, places: &[Place::default()], inputs };
+        first(self, answers(self, &request, of)?)
     }
 
-    /// Runs `pass` on `graph` as each of several global ranks: an outcome for each, or a single one where it is
-    /// known to be the same on all of them.
-    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
-        ranks.iter().map(|&rank| self.run(graph, pass, rank)).collect()
+    /// The pass with what the candidate promises by itself, as options of the judge. What the pass states already stays.
+    fn promised(&self, pass: &PassConfig) -> PassConfig {
+        match offer(self, pass) {
+            Some(offer) => offer.promised(pass.clone()),
+            None => pass.clone(),
+        }
     }
+
+    /// Whether it understands the options of a pass: those that it lists are its own business, others are those that
+    /// there are.
+    ///
+    /// # Errors
+    /// The option, and what exists.
+    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
+        match offer(self, pass) {
+            Some(offer) => check_options(&offer.of_others(pass)),
+            None => check_options(pass),
+        }
+    }
+}
+
+impl<C: Candidate + ?Sized> CandidateExt for C {}
+
+fn offer<'c, C: Candidate + ?Sized>(candidate: &'c C, pass: &PassConfig) -> Option<&'c Offer> {
+    candidate.offer(PassKind::parse(&pass.name)?)
+}
+
+/// The answers to a request, all of the kind that is wanted.
+fn answers<C: Candidate + ?Sized, T>(
+    candidate: &C,
+    request: &Request,
+    of: impl Fn(Answer) -> Option<T>,
+) -> Result<Vec<T>, Refusal> {
+    let wanted = |answer| {
+        let why = || format!("{} gives something else for {}", candidate.name(), request.pass.name);
+        of(answer).ok_or_else(|| Refusal::of(Code::NotImplemented, why()))
+    };
+    candidate.run(request)?.into_iter().map(wanted).collect()
+}
+
+fn first<C: Candidate + ?Sized, T>(candidate: &C, answers: Vec<T>) -> Result<T, Refusal> {
+    let none = || Refusal::of(Code::NoOutcome, format!("{} gave no outcome", candidate.name()));
+    answers.into_iter().next().ok_or_else(none)
 }

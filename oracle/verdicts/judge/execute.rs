@@ -3,23 +3,18 @@
 //! The graph is made [comparable](semantics::comparable()) first, both execute it on the same inputs, and
 //! [`rules::eager`] compares. What the interpreter cannot compute is undecided.
 
-use super::{CannotJudge, Judgement, Options, declined, left_open};
-use crate::case::PassConfig;
-use crate::graph::Graph;
-use crate::judge::candidate::Candidate;
+use super::{CannotJudge, Judgement, declined, left_open};
+use crate::family::Run;
+use crate::judge::candidate::CandidateExt;
 use crate::ops::Ops;
 use crate::rules::Code;
 use crate::rules::eager::{self, Executions};
 use crate::semantics::{self, Concrete, ExecutionInputs, Failure, Leaf, Program};
 
 /// Has `candidate` execute the graph of a case, and compares.
-pub fn judge_candidate(
-    graph: &Graph,
-    config: &PassConfig,
-    candidate: &dyn Candidate,
-    options: &Options,
-) -> Result<Judgement, CannotJudge> {
-    let comparable = match semantics::comparable(graph, &Ops::of(graph)) {
+pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
+    let &Run { case, config, candidate, options, .. } = run;
+    let comparable = match semantics::comparable(&case.graph, &Ops::of(&case.graph)) {
         Ok(comparable) => comparable,
         Err(why) => return Ok(left_open(Code::NotComparable.because(why))),
     };

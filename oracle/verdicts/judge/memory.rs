@@ -1,10 +1,43 @@
 //! Judging what is claimed about the memory of a graph.
 
-use super::{CannotJudge, Judgement, undecided, verdict};
+use super::candidate::CandidateExt;
+use super::{CannotJudge, Judgement, Options, declined, undecided, verdict};
 use crate::analysis::validate::validate;
-use crate::case::Claim;
+use crate::case::{Case, Claim, PassConfig, Recorded};
+use crate::family::Run;
 use crate::graph::Graph;
 use crate::rules::memory::{self, MemoryConfig, MemoryEvidence};
+
+/// Judges what a candidate claims about the memory of a graph.
+pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
+    let graph = &run.case.graph;
+    match run.candidate.claim(graph, run.config) {
+        Ok(claim) => judge_memory(graph, &claim, &MemoryConfig::default()),
+        Err(refusal) => Ok(declined(refusal)),
+    }
+}
+
+/// Judges the claim about memory that a case records; the recorded outcome is the graph that came out of it.
+pub(crate) fn judge_recorded_claim(
+    case: &Case,
+    _: &PassConfig,
+    _: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let after = match &case.outcome {
+        None => None,
+        Some(Recorded::Same(graphs)) => Some(graphs.repaired.clone()),
+        Some(Recorded::PerRank(_)) => {
+            return Err(CannotJudge::Pass(
+                "a claim about memory is about one graph, not one per rank".into(),
+            ));
+        }
+    };
+    if case.claim.is_none() && after.is_none() {
+        return Err(CannotJudge::Pass("the case records no claim".into()));
+    }
+    let claim = Claim { after, ..case.claim.as_deref().cloned().unwrap_or_default() };
+    judge_memory(&case.graph, &claim, &MemoryConfig::default())
+}
 
 /// Judges what is claimed about the memory of `graph`.
 ///

@@ -6,8 +6,9 @@
 mod allowed;
 pub mod bodies;
 pub mod candidate;
-mod execute;
-mod memory;
+pub(crate) mod execute;
+pub(crate) mod memory;
+mod offer;
 pub mod options;
 pub mod partition;
 mod references;
@@ -20,12 +21,11 @@ use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
-use crate::case::{Case, Claim, PassConfig, Recorded};
+use crate::case::{Case, PassConfig, Recorded};
+use crate::family::{self, Gives};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
 use crate::ops::shape::complete;
-use crate::rules::memory::MemoryConfig;
-use crate::rules::partition::Further;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{
     self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
@@ -33,8 +33,9 @@ use crate::rules::{
 use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
 use allowed::Comparable;
-use candidate::{Candidate, Outcome, Refusal};
+use candidate::{Candidate, CandidateExt, Outcome, Refusal};
 pub use memory::judge_memory;
+pub use offer::{Offer, OfferedPromise};
 pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
@@ -188,34 +189,27 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     let before = AnalyzedGraph::new(&case.graph);
     check_input(&before, pass)?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
-    let capabilities = candidate.capabilities();
-    if !capabilities.passes.contains(&pass) {
+    if !candidate.capabilities().passes.contains(&pass) {
         let reason = format!("{} does not implement {}", candidate.name(), pass.name());
         return Ok(refused(Code::NotImplemented.because(reason)));
     }
-    only_schedules_have_programs(case, pass)?;
-    match pass {
-        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair => {}
-        PassKind::Partition => return partition::judge_candidate(&case.graph, config, candidate, options),
-        PassKind::Schedule => return schedule::judge_candidate(case, config, candidate, options.references),
-        PassKind::Execute => return execute::judge_candidate(&case.graph, config, candidate, options),
-        PassKind::Memory => {
-            return match candidate.claim(&case.graph, config) {
-                Ok(claim) => judge_memory(&case.graph, &claim, &MemoryConfig::default()),
-                Err(refusal) => Ok(declined(refusal)),
-            };
-        }
-    }
-    let mut policies = policies(config, candidate.keeps_promises())?;
-    // A repair sorts, as every rank alike.
-    let bakes_rank = capabilities.bakes_rank && pass != PassKind::Repair;
+    check_programs(case, pass)?;
+    (pass.row().judge)(&family::Run { case, config, pass, candidate, options })
+}
+
+/// Judges the graph that a candidate makes of a case.
+pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
+    let &family::Run { case, config, pass, candidate, options } = run;
+    let capabilities = candidate.capabilities();
+    let mut policies = policies(config, capabilities.keeps_promises)?;
+    let bakes_rank = capabilities.bakes_rank && !pass.row().sorts;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
-    let outcomes = match candidate.run_on(&case.graph, config, &ranks) {
+    let outcomes = match candidate.rewrite_on(&case.graph, config, &ranks) {
         Ok(outcomes) => outcomes,
         Err(refusal) => return Ok(judge_refusal(&case.graph, &refusal, pass)),
     };
     let runs_twice = policies.demanded.deterministic;
-    let second = runs_twice.then(|| candidate.run_on(&case.graph, config, &ranks[..1]).ok()).flatten();
+    let second = runs_twice.then(|| candidate.rewrite_on(&case.graph, config, &ranks[..1]).ok()).flatten();
     let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
     let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
     let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
@@ -223,7 +217,6 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
         Some((before, after)) => (Cow::Owned(before), after),
         None => (Cow::Borrowed(&case.graph), outcomes),
     };
-    let before = if let Cow::Owned(graph) = &graph { AnalyzedGraph::new(graph) } else { before };
     for outcome in &mut outcomes {
         if let Some(named) = named_as_before(&graph, outcome) {
             *outcome = named;
@@ -238,7 +231,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
     let again = options.run_again.then(|| again(case, config, candidate, first));
     let after = AnalyzedGraph::new(&first.repaired);
     let again = Again { as_given, ..again.unwrap_or_default() };
-    Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
+    Ok(judge_outcomes_with(AnalyzedGraph::new(&graph), after, pass, policies, &of_ranks, options, again))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -253,7 +246,8 @@ pub fn judge_outcomes(
     // Rules about all ranks look at those that are known.
     let given = outcomes.iter().filter(|(rank, _)| rank.is_some()).count();
     let world = before.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1) as usize;
-    if config.name != PassKind::Partition.name() && (1..world).contains(&given) {
+    let is_one_a_rank = PassKind::parse(&config.name).is_none_or(|pass| pass.row().gives == Gives::Graph);
+    if is_one_a_rank && (1..world).contains(&given) {
         judgement
             .notes
             .push(format!("graphs of {given} of {world} ranks are given; those of the others are not known"));
@@ -272,10 +266,10 @@ fn judge_pair(
     check_options(config)?;
     // Passes often leave their new nodes without recorded results.
     // Partitions are completed where they are judged, which asks what was recorded.
-    let is_partition = matches!(pass, PassKind::Partition);
-    let completed = if is_partition { None } else { complete(before) };
+    let is_graph = pass.row().gives == Gives::Graph;
+    let completed = if is_graph { complete(before) } else { None };
     let before = completed.as_ref().unwrap_or(before);
-    let known = outcomes.iter().map(|(_, outcome)| if is_partition { None } else { outcome.completed() });
+    let known = outcomes.iter().map(|(_, outcome)| if is_graph { outcome.completed() } else { None });
     let completed: Vec<Option<Outcome>> = known.collect();
     let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
         let each = outcomes.iter().zip(completed);
@@ -287,39 +281,12 @@ fn judge_pair(
         Some((before, outcomes)) => (before, &outcomes[..]),
         None => (before, outcomes),
     };
-    match (pass, outcomes) {
-        (PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair, _) => {}
-        (PassKind::Partition, [(_, forward), (_, backward), others @ ..]) if others.len() % 2 == 0 => {
-            let parts = (forward.repaired.clone(), backward.repaired.clone());
-            if !others.is_empty() {
-                for part in [0, 1] {
-                    let part = outcomes.iter().skip(part).step_by(2).map(|(_, outcome)| outcome);
-                    let of_ranks: Vec<_> = (0u32..).map(Some).zip(part).collect();
-                    check_ranks(&before.world, &of_ranks)?;
-                }
-            }
-            let others = (1u32..).zip(others.chunks_exact(2));
-            let ranks = others.map(|(rank, pair)| (rank, &pair[0].1.repaired, &pair[1].1.repaired)).collect();
-            let further = Further { ranks, ..Further::default() };
-            return partition::judge_given(before, &parts, config, further, options);
-        }
-        (PassKind::Partition, _) => {
-            let why = format!(
-                "a partition is a forward and a backward graph, or these of each rank in turn, not {} graphs",
-                outcomes.len()
-            );
-            return Err(CannotJudge::Pass(why));
-        }
-        (PassKind::Schedule, _) => {
-            return schedule::judge_recorded(before, &[], config, outcomes, options.references);
-        }
-        (PassKind::Memory, _) => {
-            return Err(CannotJudge::Pass("what is claimed about memory is no graph".into()));
-        }
-        (PassKind::Execute, _) => {
-            return Err(CannotJudge::Pass("what an execution gives is no graph".into()));
-        }
-    }
+    (pass.row().judge_given)(&family::Given { before, programs: &[], config, pass, outcomes, options })
+}
+
+/// Judges graphs that are given: one for all ranks, or one per rank.
+pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudge> {
+    let &family::Given { before, config, pass, outcomes, options, .. } = given;
     let mut policies = policies(config, false)?;
     let second = options.second_run.as_deref();
     let as_given = as_given(&policies, before, outcomes.iter().map(|(_, outcome)| outcome), second);
@@ -357,7 +324,8 @@ fn seen_through(
     outcomes: &[(Option<u32>, Outcome)],
     options: &Options,
 ) -> Option<(Graph, Vec<(Option<u32>, Outcome)>)> {
-    let is_rewrite = matches!(pass, PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair);
+    let row = pass.row();
+    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
     let any = bodies::has_bodies(before) || outcomes.iter().any(|(_, o)| bodies::has_bodies(&o.repaired));
     if !is_rewrite || !any {
         return None;
@@ -436,12 +404,17 @@ pub fn judge_recorded(case: &Case, options: &Options) -> Result<Judgement, Canno
 fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
     check_options(config)?;
-    only_schedules_have_programs(case, pass)?;
-    match pass {
-        PassKind::Partition => return partition::judge_recorded_parts(case, options),
-        PassKind::Memory => return judge_recorded_claim(case),
-        _ => {}
-    }
+    check_programs(case, pass)?;
+    (pass.row().judge_recorded)(case, config, options)
+}
+
+/// Judges the graphs that a case records.
+pub(crate) fn judge_recorded_graphs(
+    case: &Case,
+    config: &PassConfig,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     let Some(recorded) = &case.outcome else {
         return Err(CannotJudge::Pass("the case records no outcome".into()));
     };
@@ -452,31 +425,13 @@ fn judge_record(case: &Case, options: &Options) -> Result<Judgement, CannotJudge
             return Ok(judge_refusal(&case.graph, &refusal, pass));
         }
     }
-    let outcomes = recorded_outcomes(recorded);
-    match pass {
-        PassKind::Schedule => {
-            schedule::judge_recorded(&case.graph, &case.programs, config, &outcomes, options.references)
+    let (before, programs, outcomes) = (&case.graph, &case.programs[..], &recorded_outcomes(recorded)[..]);
+    match pass.row().takes_programs {
+        true => {
+            (pass.row().judge_given)(&family::Given { before, programs, config, pass, outcomes, options })
         }
-        _ => judge_pair(&case.graph, config, &outcomes, options),
+        false => judge_pair(before, config, outcomes, options),
     }
-}
-
-/// Judges the claim about memory that a case records; the recorded outcome is the graph that came out of it.
-fn judge_recorded_claim(case: &Case) -> Result<Judgement, CannotJudge> {
-    let after = match &case.outcome {
-        None => None,
-        Some(Recorded::Same(graphs)) => Some(graphs.repaired.clone()),
-        Some(Recorded::PerRank(_)) => {
-            return Err(CannotJudge::Pass(
-                "a claim about memory is about one graph, not one per rank".into(),
-            ));
-        }
-    };
-    if case.claim.is_none() && after.is_none() {
-        return Err(CannotJudge::Pass("the case records no claim".into()));
-    }
-    let claim = Claim { after, ..case.claim.as_deref().cloned().unwrap_or_default() };
-    judge_memory(&case.graph, &claim, &MemoryConfig::default())
 }
 
 /// The outcomes that a case records.
@@ -491,9 +446,9 @@ pub fn recorded_outcomes(recorded: &Recorded) -> Vec<(Option<u32>, Outcome)> {
         .collect()
 }
 
-/// Other passes see the graph of one rank, for all of them.
-fn only_schedules_have_programs(case: &Case, pass: PassKind) -> Result<(), CannotJudge> {
-    match case.programs.is_empty() || pass == PassKind::Schedule {
+/// Most passes see the graph of one rank, for all of them.
+fn check_programs(case: &Case, pass: PassKind) -> Result<(), CannotJudge> {
+    match case.programs.is_empty() || pass.row().takes_programs {
         true => Ok(()),
         false => Err(CannotJudge::Pass(format!("{} takes one graph for all ranks", pass.name()))),
     }
@@ -517,7 +472,7 @@ pub fn input_faults(graph: &Graph, pass: PassKind) -> Vec<Fault> {
 }
 
 fn is_unfit(fault: &Fault, pass: PassKind) -> bool {
-    fault.is_fatal() && !(pass == PassKind::Repair && fault.concerns_order())
+    fault.is_fatal() && !(pass.row().sorts && fault.concerns_order())
 }
 
 /// Whether no fault of the input makes it unfit.
@@ -562,7 +517,7 @@ fn failed(failure: &Failure) -> Judgement {
 
 fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
     let has_raised = refusal.failure.as_ref().is_some_and(|failure| failure.class == Class::Error);
-    if pass == PassKind::Repair
+    if pass.row().sorts
         && has_raised
         && let Some(cycle) = shortest_cycle(&Edges::new(before))
     {
@@ -640,9 +595,9 @@ struct Again {
 }
 
 fn again(case: &Case, config: &PassConfig, candidate: &dyn Candidate, first: &Outcome) -> Again {
-    let on_result = candidate.run(&first.repaired, config, 0).ok().map(|o| o.repaired);
+    let on_result = candidate.rewrite(&first.repaired, config, 0).ok().map(|o| o.repaired);
     let renamed = renamed(&case.graph);
-    let renamed_plan = candidate.run(&renamed, config, 0).ok().map(|outcome| {
+    let renamed_plan = candidate.rewrite(&renamed, config, 0).ok().map(|outcome| {
         let (before, after) = (AnalyzedGraph::new(&renamed), AnalyzedGraph::new(&outcome.repaired));
         let correspondence = Correspondence::new(&before, &after);
         let original = |launch: &usize| {
@@ -755,7 +710,7 @@ fn judge_outcomes_with<'a>(
     let Some((first, _)) = all.split_first_mut() else {
         return refused(Code::NoOutcome.because("there is no outcome"));
     };
-    first.again = if pass == PassKind::Repair { again.on_result } else { None };
+    first.again = if pass.row().sorts { again.on_result } else { None };
     first.renamed_plan = again.renamed_plan;
     first.as_given = again.as_given;
     if evaluators.agree {
@@ -790,8 +745,8 @@ fn expected_order<'a>(
         return None;
     }
     // What is in order stays as it is.
-    let (graph, in_order) = match (pass, &evidence.unrepaired) {
-        (PassKind::Repair, _) => (evidence.before.graph, before_in_order),
+    let (graph, in_order) = match (pass.row().sorts, &evidence.unrepaired) {
+        (true, _) => (evidence.before.graph, before_in_order),
         (_, Some(unrepaired)) => (unrepaired.graph, in_order(unrepaired.graph, &unrepaired.edges)),
         _ => return None,
     };

@@ -10,13 +10,10 @@ use crate::rules::{self, JUDGE_OPTIONS, PassKind};
 /// are.
 pub fn check_options(pass: &PassConfig) -> Result<(), String> {
     let Some(kind) = PassKind::parse(&pass.name) else { return Ok(()) };
-    let of_judge = rules::judge_options(kind);
-    let checked = match kind {
-        PassKind::Bucketing => bucketing_config(pass, None).map(|_| ()),
-        PassKind::Rewrite | PassKind::Repair | PassKind::Execute => no_options(pass, of_judge),
-        PassKind::Memory => check_memory_options(pass),
-        PassKind::Partition => partition_config(pass).map(|_| ()),
-        PassKind::Schedule => schedule_config(pass).map(|_| ()),
+    let of_judge = kind.row().judge_options;
+    let checked = match kind.row().own_options {
+        Some(check) => check(pass),
+        None => no_options(pass, of_judge),
     };
     checked.map_err(|why| {
         let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));

@@ -1,10 +1,11 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
-use super::candidate::{Candidate, Outcome};
+use super::candidate::{Candidate, CandidateExt, Outcome};
 use super::options::schedule_config;
-use super::{CannotJudge, Judgement, References, failed, input_faults, refused, undecided, verdict};
+use super::{CannotJudge, Judgement, Options, References, failed, input_faults, refused, undecided, verdict};
 use crate::case::{Case, PassConfig, Program};
 use crate::config::schedule::{Config, Pass};
+use crate::family::{Given, Run};
 use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
@@ -40,7 +41,7 @@ impl Scheduler for WithOptions<'_> {
         let tables = config.estimates.iter().enumerate();
         let estimates = tables.map(|(i, table)| table.as_table(several.then_some(i as u32))).collect();
         let pass = PassConfig { estimates, ..self.pass.clone() };
-        let outcome = self.candidate.run(graph, &pass, rank).map_err(|refusal| {
+        let outcome = self.candidate.rewrite(graph, &pass, rank).map_err(|refusal| {
             if let Some(failure) = refusal.failure {
                 let _ = self.failure.set(*failure);
             }
@@ -51,14 +52,10 @@ impl Scheduler for WithOptions<'_> {
 }
 
 /// Runs a candidate on a case and judges the order that it gives, on every rank that has a graph or figures of its own.
-pub(super) fn judge_candidate(
-    case: &Case,
-    pass: &PassConfig,
-    candidate: &dyn Candidate,
-    references: &dyn References,
-) -> Result<Judgement, CannotJudge> {
+pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
+    let &Run { case, config: pass, candidate, options: &Options { references, .. }, .. } = run;
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
-    let promised = promised(pass, &config, candidate.keeps_promises())?;
+    let promised = promised(pass, &config, candidate.capabilities().keeps_promises)?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
     let judgement = judge_on_ranks(case, &config, &scheduler, promised, references)?;
     Ok(match scheduler.failure.get() {
@@ -148,15 +145,10 @@ fn graphs_of_ranks<'g>(graph: &'g Graph, programs: &'g [Program]) -> Result<Vec<
 /// Ranks whose graphs are looked at one by one.
 const MOST_RANKS: u32 = 4096;
 
-/// Judges the orders that a case records. Where ranks have graphs of their own, what is recorded for one rank holds for
+/// Judges orders that are given. Where ranks have graphs of their own, what is recorded for one rank holds for
 /// all that have its graph and no record of their own; ranks of whose graph nothing is recorded keep it.
-pub(super) fn judge_recorded(
-    graph: &Graph,
-    programs: &[Program],
-    pass: &PassConfig,
-    outcomes: &[(Option<u32>, Outcome)],
-    references: &dyn References,
-) -> Result<Judgement, CannotJudge> {
+pub(crate) fn judge_given(given: &Given) -> Result<Judgement, CannotJudge> {
+    let &Given { before: graph, programs, config: pass, outcomes, options, .. } = given;
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
     let mut ranks = ranks_recorded(graph, programs, outcomes)?;
@@ -170,7 +162,7 @@ pub(super) fn judge_recorded(
         check_programs(&evidence)?;
     }
     if evidence.promises.exact {
-        evidence.expected_orders = expected(&evidence, &config, references);
+        evidence.expected_orders = expected(&evidence, &config, options.references);
     }
     if evidence.promises.one_order {
         evidence.noisy = other_orders(&evidence);
@@ -234,7 +226,7 @@ pub fn outcomes_of(
     candidate: &dyn Candidate,
 ) -> Option<Vec<(Option<u32>, Outcome)>> {
     let tables = figures(&schedule_config(pass).ok()?);
-    let run = |rank: usize, graph| candidate.run(graph, pass, rank as u32).ok();
+    let run = |rank: usize, graph| candidate.rewrite(graph, pass, rank as u32).ok();
     if case.programs.is_empty() && tables == 1 {
         return Some(vec![(None, run(0, &case.graph)?)]);
     }

@@ -1,15 +1,13 @@
 //! `bucket/*` soundness: members that may be merged, and users that read the right thing afterwards.
 
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Code, Evidence, Stage, overlap};
+use super::{Checked, Code, Evidence, Stage};
+use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::contraction::check_contraction;
-use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
-use crate::analysis::storages::StorageIndex;
-use crate::analysis::{TopologicalOrder, computed};
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
 use crate::ops::Collective;
-use crate::ops::shape::{self, Packing};
+use crate::ops::shape::Packing;
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
 
@@ -382,113 +380,4 @@ pub(super) fn describe_tensor(graph: &Graph, tensor: &Tensor) -> String {
         })
         .collect();
     format!("{}[{}] on {}", tensor.dtype.short(), dims.join(", "), graph.text(tensor.device))
-}
-
-/// What `find` finds in the graph after, in list order, less the nodes of which it found the same before.
-fn new_faults<T>(evidence: &Evidence, find: impl Fn(&AnalyzedGraph) -> Vec<(NodeId, T)>) -> Vec<(NodeId, T)> {
-    let mut found = find(&evidence.after);
-    if !found.is_empty() {
-        let old = find(&evidence.before);
-        let was = |twin: NodeId| old.binary_search_by_key(&twin, |(node, _)| *node).is_ok();
-        found.retain(|(id, _)| !evidence.correspondence.before_of[id.index()].is_some_and(was));
-    }
-    found
-}
-
-/// Recorded results follow from their operators, and lie in no other memory's storage. What the input already has is no
-/// fault of the pass.
-pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
-    let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
-    let mut findings = Vec::new();
-    let foreign = new_faults(evidence, |side| recorded_elsewhere(side.graph, side.storages()));
-    // Who repeats a call copies its record, and those of what is written into the result and taken of it.
-    let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
-    let storages = after.storages();
-    let made_of = |storage: StorageIndex| {
-        let accesses = storages.accesses_of(storage).filter(|access| access.touch.writes());
-        let first = storages.storage(storage);
-        let nodes = std::iter::once(first.by).chain(accesses.map(|access| access.node));
-        (first.place, nodes.map(|id| numbers[id.index()]).collect::<Vec<_>>())
-    };
-    let is_repeated = |[copy, of]: [StorageIndex; 2]| {
-        let is_new = c.before_of[storages.storage(copy).by.index()].is_none();
-        is_new && made_of(copy) == made_of(of)
-    };
-    for (id, Elsewhere { other, storages }) in foreign {
-        if is_repeated(storages) {
-            continue;
-        }
-        let (name, other_name) = (after.graph.name(id), after.graph.name(other));
-        findings.push(
-            evidence
-                .finding(
-                    "rewrite/metadata",
-                    Stage::After,
-                    format!("{name} is recorded in the storage of {other_name}"),
-                )
-                .after_nodes(evidence, [id, other])
-                .fact(format!("{name} calls {}", after.graph.target(id)))
-                .expected("tensors are recorded in one storage where they share memory")
-                .observed(format!("{name} shares none with {other_name}")),
-        );
-    }
-    for (id, why) in new_faults(evidence, |side| resized(side.graph, &side.ops, side.storages())) {
-        let title = format!("the recorded storage of {} is not true", after.graph.name(id));
-        findings.push(
-            evidence
-                .finding("rewrite/metadata", Stage::After, title)
-                .after_nodes(evidence, [id])
-                .fact(format!("{} calls {}", after.graph.name(id), after.graph.target(id)))
-                .expected("a fresh result fills its storage, and a view has that of what it is a view of")
-                .observed(why),
-        );
-    }
-    for id in evidence.misfits_after() {
-        let excused = c.before_of[id.index()]
-            .is_some_and(|old| !shape::check(before.graph, &before.ops, old).is_empty());
-        if excused {
-            continue;
-        }
-        for fault in shape::check(after.graph, &after.ops, id) {
-            let name = after.graph.name(id);
-            let mut finding = evidence
-                .finding(
-                    "rewrite/metadata",
-                    Stage::After,
-                    format!("the recorded result of {name} is not true"),
-                )
-                .after_nodes(evidence, [id])
-                .fact(format!("{name} calls {}", after.graph.target(id)));
-            // Passes stop at such calls when they bring metadata up to date.
-            if let Some(&first) = after.edges.ordered_before(id).first() {
-                finding = finding
-                    .fact(format!("an ordering edge leads to {name} from {}", after.graph.name(first)));
-            }
-            findings.push(finding.observed(fault.to_string()));
-        }
-    }
-    for (id, why) in new_faults(evidence, |side| overlap::refused(side.graph, &side.ops, side.storages())) {
-        let name = after.graph.name(id);
-        let finding = evidence.finding("rewrite/metadata", Stage::After, format!("{name} raises"));
-        let finding = finding.after_nodes(evidence, [id]);
-        findings.push(finding.fact(format!("{name} calls {}", after.graph.target(id))).observed(why));
-    }
-    let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])
-        .into_iter()
-        .peekable();
-    for id in after.graph.ids() {
-        let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
-        let fault = super::device::fault(after.graph, id, twin)
-            .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
-            .or_else(|| super::device::mixed(after.graph, id).filter(|_| twin.is_none()))
-            .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));
-        if let Some(why) = fault {
-            let title = format!("the device of {} is not true", after.graph.name(id));
-            let finding = evidence.finding("rewrite/metadata", Stage::After, title);
-            findings.push(
-                finding.after_nodes(evidence, [id]).expected("values stay on their device").observed(why),
-            );
-        }
-    }
-    Checked::Findings(findings)
 }

@@ -40,6 +40,7 @@ mod groups;
 mod loosened;
 mod matching;
 pub mod memory;
+mod metadata;
 mod order;
 mod overlap;
 pub mod partition;
@@ -55,6 +56,7 @@ mod unread;
 mod values;
 pub mod worker;
 
+pub use crate::family::PassKind;
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::{contradictions, contradictions_of_partition};
 pub use allowed::Allowed;
@@ -79,75 +81,6 @@ pub(crate) use restreamed::Restreamed;
 pub use rule::{Checked, Family, Rule, RuleStatus, Statuses};
 use rule::{check_each, severity_in};
 pub use values::{Evaluators, ValueEvidence, ValueMethod};
-
-/// The passes that rules speak about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum PassKind {
-    /// Any pass that keeps what a graph means, of which nothing else is known.
-    Rewrite,
-    /// Bucketing of collectives, with or without its repair.
-    Bucketing,
-    /// Topological repair alone.
-    Repair,
-    /// Cutting a joint graph into forward and backward.
-    Partition,
-    /// Reordering a graph so that communication overlaps with computation.
-    Schedule,
-    /// What is stated about the memory of a graph.
-    Memory,
-    /// Executing a graph: no pass, but what the oracle's own interpreter is judged by.
-    Execute,
-}
-
-impl PassKind {
-    /// All of them.
-    pub const ALL: &'static [PassKind] = &[
-        PassKind::Rewrite,
-        PassKind::Bucketing,
-        PassKind::Repair,
-        PassKind::Partition,
-        PassKind::Schedule,
-        PassKind::Memory,
-        PassKind::Execute,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            PassKind::Rewrite => "rewrite",
-            PassKind::Bucketing => "bucketing",
-            PassKind::Repair => "repair",
-            PassKind::Partition => "partition",
-            PassKind::Schedule => "schedule",
-            PassKind::Memory => "memory",
-            PassKind::Execute => "execute",
-        }
-    }
-
-    /// The pass with this name; the names that exist, otherwise.
-    pub fn named(name: &str) -> Result<PassKind, String> {
-        PassKind::parse(name).ok_or_else(|| {
-            let names: Vec<&str> = PassKind::ALL.iter().map(|pass| pass.name()).collect();
-            format!("unknown pass {name:?}; there are: {}", names.join(", "))
-        })
-    }
-
-    /// The pass with this name.
-    pub fn parse(name: &str) -> Option<PassKind> {
-        PassKind::ALL.iter().copied().find(|p| p.name() == name)
-    }
-}
-
-/// The options of a case that state what is promised, or how to judge. The pass itself is not given them.
-pub fn judge_options(pass: PassKind) -> &'static [&'static str] {
-    match pass {
-        PassKind::Bucketing | PassKind::Repair => JUDGE_OPTIONS,
-        PassKind::Partition => partition::JUDGE_OPTIONS,
-        PassKind::Schedule => schedule::JUDGE_OPTIONS,
-        PassKind::Rewrite => REWRITE_OPTIONS,
-        PassKind::Memory | PassKind::Execute => &[],
-    }
-}
 
 /// A rule without a check: somebody else sees a violation of it happen.
 pub struct Promise {
@@ -174,42 +107,49 @@ pub struct Statement {
     pub reason: &'static str,
 }
 
-/// The statements of all rules: of bucketing and repair, partitioning, scheduling, memory, execution, about workers, and
-/// about the oracle itself. A rule that several families have stands once, with the passes of all.
+/// The statements of all rules: of every family, about workers, and about the oracle itself. A rule that several families
+/// have stands once, with the passes of all.
 pub fn statements() -> Vec<Statement> {
-    fn of<F: Family>(catalogue: &'static [Rule<F>]) -> impl Iterator<Item = Statement> {
-        catalogue.iter().map(|&Rule { id, severity, passes, statement, reason, .. }| Statement {
-            id,
-            severity,
-            passes: passes.to_vec(),
-            statement,
-            reason,
-        })
-    }
-    let promised = |passes: &'static [PassKind]| {
-        move |&Promise { id, statement, reason }: &Promise| Statement {
-            id,
-            severity: Severity::Soundness,
-            passes: passes.to_vec(),
-            statement,
-            reason,
-        }
-    };
-    let all = of(CATALOGUE)
-        .chain(of(partition::CATALOGUE))
-        .chain(of(schedule::CATALOGUE))
-        .chain(of(memory::CATALOGUE))
-        .chain(eager::CATALOGUE.iter().map(promised(&[PassKind::Execute])))
-        .chain(worker::CATALOGUE.iter().map(promised(PassKind::ALL)))
-        .chain(agreement::CATALOGUE.iter().map(promised(agreement::PASSES)));
+    let of_families = PassKind::ALL.iter().flat_map(|pass| (pass.row().statements)());
+    let all = of_families
+        .chain(promises_in(worker::CATALOGUE, PassKind::ALL))
+        .chain(promises_in(agreement::CATALOGUE, agreement::PASSES));
     let mut statements: Vec<Statement> = Vec::new();
     for new in all {
         match statements.iter_mut().find(|known| known.id == new.id) {
-            Some(known) => known.passes.extend(new.passes),
+            Some(known) => {
+                let more = new.passes.into_iter().filter(|pass| !known.passes.contains(pass));
+                let more: Vec<PassKind> = more.collect();
+                known.passes.extend(more);
+            }
             None => statements.push(new),
         }
     }
     statements
+}
+
+/// The statements of a catalogue.
+pub(crate) fn statements_in<F: Family>(catalogue: &'static [Rule<F>]) -> Vec<Statement> {
+    let statement = |&Rule { id, severity, passes, statement, reason, .. }: &Rule<F>| Statement {
+        id,
+        severity,
+        passes: passes.to_vec(),
+        statement,
+        reason,
+    };
+    catalogue.iter().map(statement).collect()
+}
+
+/// The statements of rules without checks.
+pub(crate) fn promises_in(catalogue: &[Promise], passes: &[PassKind]) -> Vec<Statement> {
+    let statement = |&Promise { id, statement, reason }: &Promise| Statement {
+        id,
+        severity: Severity::Soundness,
+        passes: passes.to_vec(),
+        statement,
+        reason,
+    };
+    catalogue.iter().map(statement).collect()
 }
 
 /// Ids that rules had once, each with the one that they have now. Old ids are understood wherever a rule is named.
@@ -405,7 +345,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
                     one that it names, and is recorded in no other memory's storage, and in one as large as it takes, as \
                     far as it was so before; a view may be recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
-        check: bucket::metadata_true,
+        check: metadata::metadata_true,
     },
     Rule {
         id: aliases::ID,

@@ -16,13 +16,12 @@ mod legality;
 mod outcome;
 mod place;
 
-use super::reference::{run_bucketing_on, run_repair};
-use super::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
+use super::reference::{run_bucketing, run_repair};
+use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
+use crate::family::Planted;
 use crate::graph::Graph;
-use crate::judge::options::bucketing_config;
 use crate::passes::bucketing::{Config, Reference, Strategy};
-use crate::rules::{Code, PassKind};
+use crate::rules::PassKind;
 
 /// What is broken.
 enum Broken {
@@ -37,32 +36,22 @@ enum Broken {
 }
 
 /// One mutant.
-pub struct Mutant {
+struct Mutant {
     name: &'static str,
     about: &'static str,
     origin: &'static str,
     broken: Broken,
 }
 
-impl Mutant {
-    /// Its name.
-    pub fn label(&self) -> &'static str {
-        self.name
-    }
-
-    /// What is wrong with it, in one line.
-    pub fn about(&self) -> &'static str {
-        self.about
-    }
-
-    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
-    pub fn origin(&self) -> &'static str {
-        self.origin
-    }
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> impl Iterator<Item = Planted> {
+    let planted =
+        |mutant: Mutant| Planted { about: mutant.about, origin: mutant.origin, candidate: Box::new(mutant) };
+    all().into_iter().map(planted)
 }
 
 /// All mutants.
-pub fn all() -> Vec<Mutant> {
+fn all() -> Vec<Mutant> {
     let mutant = |name, about, origin, broken| Mutant { name, about, origin, broken };
     vec![
         mutant(
@@ -210,39 +199,26 @@ impl Candidate for Mutant {
             Broken::Repair(_) => PassKind::Repair,
             _ => PassKind::Bucketing,
         };
-        Capabilities { passes: vec![pass], bakes_rank: true }
+        // A mutant promises what the reference promises.
+        Capabilities { bakes_rank: true, keeps_promises: true, ..Capabilities::of(&[pass]) }
     }
 
-    /// A mutant promises what the reference promises.
-    fn keeps_promises(&self) -> bool {
-        true
-    }
-
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        match self.broken {
-            Broken::Repair(_) => super::Reference.check_options(pass),
-            _ => bucketing_config(pass, None).map(|_| ()),
-        }
-    }
-
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        let outcomes = self.run_on(graph, pass, &[rank])?;
-        outcomes.into_iter().next().ok_or_else(|| Refusal::of(Code::NoOutcome, "there is no rank"))
-    }
-
-    fn run_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
         match &self.broken {
-            Broken::Strategy(strategy) => run_bucketing_on(graph, pass, ranks, *strategy, &|_| {}),
-            Broken::Config(change) => run_bucketing_on(graph, pass, ranks, &Reference, change),
+            Broken::Strategy(strategy) => run_bucketing(request, *strategy, &|_| {}),
+            Broken::Config(change) => run_bucketing(request, &Reference, change),
             Broken::Bucketed(edit) => {
-                let outcomes = run_bucketing_on(graph, pass, ranks, &Reference, &|_| {})?;
-                let edited = |outcome: Outcome| Outcome {
-                    unrepaired: outcome.unrepaired.as_ref().map(edit),
-                    repaired: edit(&outcome.repaired),
+                let edited = |answer| match answer {
+                    Answer::Graph(outcome) => {
+                        let unrepaired = outcome.unrepaired.as_ref().map(edit);
+                        Outcome { unrepaired, repaired: edit(&outcome.repaired) }.into()
+                    }
+                    other => other,
                 };
-                Ok(outcomes.into_iter().map(edited).collect())
+                let answers = run_bucketing(request, &Reference, &|_| {})?;
+                Ok(answers.into_iter().map(edited).collect())
             }
-            Broken::Repair(sort) => Ok(vec![run_repair(graph, *sort)?]),
+            Broken::Repair(sort) => request.once(|_| run_repair(request.graph, *sort)),
         }
     }
 }

@@ -16,9 +16,10 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use super::{Candidate, Capabilities, Outcome, Place, Refusal};
-use crate::candidates::refusals::{bad_options, not_implemented, refusal};
-use crate::case::{PassConfig, TracedAgain};
+use super::{Answer, Candidate, Capabilities, Place, Refusal, Request};
+use crate::candidates::refusals::{bad_options, refusal};
+use crate::case::TracedAgain;
+use crate::family::Planted;
 use crate::graph::Graph;
 use crate::judge::options::partition_config;
 use crate::passes::partition::two_stages::trace_again_with;
@@ -134,9 +135,14 @@ mutants! {
         LaterTurns;
 }
 
-/// The mutants as candidates.
-pub fn mutants() -> impl Iterator<Item = &'static PartitionMutant> {
-    PARTITION_MUTANTS.iter()
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted = |mutant: &'static PartitionMutant| Planted {
+        about: mutant.about,
+        origin: mutant.origin,
+        candidate: Box::new(mutant),
+    };
+    PARTITION_MUTANTS.iter().map(planted).collect()
 }
 
 impl PartitionMutant {
@@ -168,36 +174,20 @@ impl Candidate for &'static PartitionMutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Partition], bakes_rank: self.way == Way::OtherRanks }
+        let bakes_rank = self.way == Way::OtherRanks;
+        Capabilities { bakes_rank, keeps_promises: true, ..Capabilities::of(&[PassKind::Partition]) }
     }
 
-    fn keeps_promises(&self) -> bool {
-        true
-    }
-
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        partition_config(pass).map(|_| ())
-    }
-
-    fn run(&self, _: &Graph, pass: &PassConfig, _: u32) -> Result<Outcome, Refusal> {
-        Err(not_implemented(format!("{} gives no single graph", pass.name)))
-    }
-
-    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
-        let config = partition_config(pass).map_err(bad_options)?;
-        let parts = self.cut(joint, &config, place).map_err(refusal)?;
-        Ok((parts.forward, parts.backward))
-    }
-
-    fn partition_at(
-        &self,
-        joint: &Graph,
-        pass: &PassConfig,
-        places: &[Place],
-    ) -> Result<Vec<(Graph, Graph)>, Refusal> {
-        let same_everywhere = !matches!(self.way, Way::OtherRanks | Way::LaterTurns);
-        let asked_at = places.iter().take(if same_everywhere { 1 } else { places.len() });
-        asked_at.map(|&place| self.partition(joint, pass, place)).collect()
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let config = partition_config(request.pass).map_err(bad_options)?;
+        let cut = |place| {
+            let parts = self.cut(request.graph, &config, place).map_err(refusal)?;
+            Ok(Answer::Parts(Box::new((parts.forward, parts.backward))))
+        };
+        match self.way {
+            Way::OtherRanks | Way::LaterTurns => request.at_each(cut),
+            Way::Cut | Way::Marked | Way::Carried => request.once(cut),
+        }
     }
 
     fn trace_again(

@@ -2,8 +2,10 @@
 
 pub mod mutants;
 
+pub(crate) use mutants::planted;
+
 use super::refusals::{bad_options, refusal};
-use super::{Outcome, Reference, Refusal};
+use super::{Answer, Reference, Refusal};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::judge::options::schedule_config;
@@ -32,10 +34,9 @@ pub(super) fn run_options(
     pass: &PassConfig,
     rank: u32,
     strategy: &dyn Strategy,
-) -> Result<Outcome, Refusal> {
+) -> Result<Answer, Refusal> {
     let config = schedule_config(pass).map_err(bad_options)?;
-    let repaired = run_with(graph, &config, rank, strategy)?;
-    Ok(Outcome { unrepaired: None, repaired })
+    Ok(run_with(graph, &config, rank, strategy)?.into())
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use super::{Scheduler, run_options, run_with};
 use crate::analysis::origin::{Hazard, Origin};
-use crate::candidates::{Candidate, Capabilities, Outcome, Refusal};
-use crate::case::PassConfig;
+use crate::candidates::{Answer, Candidate, Capabilities, Refusal, Request};
+use crate::family::Planted;
 use crate::graph::{Graph, NodeId, Op};
-use crate::judge::options::schedule_config;
 use crate::ops::Collective;
 use crate::passes::schedule::{Config, Facts, Kind, Strategy};
 use crate::rules::{PassKind, Reason};
@@ -26,11 +25,6 @@ impl Mutant {
     pub fn about(&self) -> &'static str {
         self.about
     }
-
-    /// Reports of the bug that it stands for; a bare number is one of pytorch/pytorch.
-    pub fn origin(&self) -> &'static str {
-        self.origin
-    }
 }
 
 impl Scheduler for Mutant {
@@ -49,22 +43,26 @@ impl Candidate for Mutant {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { passes: vec![PassKind::Schedule], bakes_rank: false }
+        // A mutant promises what the reference promises.
+        Capabilities { keeps_promises: true, ..Capabilities::of(&[PassKind::Schedule]) }
     }
 
-    /// A mutant promises what the reference promises.
-    fn keeps_promises(&self) -> bool {
-        true
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        request.at_each(|place| {
+            let answer = run_options(request.graph, request.pass, place.rank, self.strategy)?;
+            Ok(match answer {
+                Answer::Graph(outcome) => (self.finish)(outcome.repaired).into(),
+                other => other,
+            })
+        })
     }
+}
 
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        schedule_config(pass).map(|_| ())
-    }
-
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        let outcome = run_options(graph, pass, rank, self.strategy)?;
-        Ok(Outcome { repaired: (self.finish)(outcome.repaired), ..outcome })
-    }
+/// The mutants, as they are scored.
+pub(crate) fn planted() -> Vec<Planted> {
+    let planted =
+        |mutant: Mutant| Planted { about: mutant.about, origin: mutant.origin, candidate: Box::new(mutant) };
+    all().into_iter().map(planted).collect()
 }
 
 /// All mutants.

@@ -10,11 +10,11 @@
 //!
 //! Whether results are right is for `fuzz` and `check`. It only asks whether they can be read.
 
-use super::message::{Message, Offered, Options, Request, append_graph, graph, line, line_with_graph};
+use super::message::{Line, Message, Options, append_graph, line, line_with_graph};
 use super::process::{END, Limits, Process, Silence};
-use super::{Hello, greeted, read_graph, shown};
+use super::{Hello, answer, greeted, shown};
 use crate::case::{Case, PassConfig};
-use crate::generate::{self, Config, joint, memory, schedule};
+use crate::generate::Wanted;
 use crate::rules::PassKind;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -58,12 +58,9 @@ pub fn test(command: &str, limits: &Limits, report: &mut dyn FnMut(&Check)) -> V
     for (name, offered) in &hello.passes {
         // What is executed needs inputs, and is checked below.
         let Some(pass) = PassKind::parse(name).filter(|&pass| pass != PassKind::Execute) else { continue };
-        let case = |number| {
-            let mut case = small(pass, number, offered);
-            offered.narrow(&mut case, number);
-            case
-        };
-        let found = kit.run_pass(pass, &case);
+        let offers = [(pass, offered.terms())].into();
+        let wanted = Wanted { pass: Some(pass), offers: vec![offers], small: true, ..Wanted::default() };
+        let found = kit.run_pass(pass, &wanted);
         known = known.or(found);
     }
     if hello.passes.contains_key("execute") {
@@ -81,33 +78,6 @@ pub fn test(command: &str, limits: &Limits, report: &mut dyn FnMut(&Check)) -> V
     kit.hostile(&case);
     kit.endings(&case);
     kit.checks
-}
-
-/// A small case of a pass.
-fn small(pass: PassKind, number: u64, offered: &Offered) -> Case {
-    let most = offered.max_ranks.unwrap_or(2).clamp(1, 2);
-    let without = offered.without();
-    let repair = if pass == PassKind::Repair { 100 } else { 0 };
-    let config = Config {
-        min_nodes: 8,
-        max_nodes: 16,
-        min_ranks: most,
-        max_ranks: most,
-        repair,
-        odd_name: 0,
-        ..Config::default().without(&without)
-    };
-    match pass {
-        PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Execute => {
-            generate::case(&config, 0, number).into_case()
-        }
-        PassKind::Partition => {
-            let config = joint::Config { ranks: most, ..joint::Config::default().without(&without) };
-            joint::case(&config, 0, number)
-        }
-        PassKind::Schedule => schedule::case_without(0, number, &without),
-        PassKind::Memory => memory::case(0, number),
-    }
 }
 
 struct Kit<'a> {
@@ -227,22 +197,8 @@ impl Kit<'_> {
             Some("refused") => Ok(None),
             Some("outcome") => {
                 let text = answer.to_string();
-                let message = Message::read(&text)?;
-                let nodes = match pass {
-                    PassKind::Partition => {
-                        let forward = read_graph("forward", message.forward)?.len();
-                        forward + read_graph("backward", message.backward)?.len()
-                    }
-                    PassKind::Memory => {
-                        message.claim.ok_or("the key claim is missing")?.read()?;
-                        return Ok(Some("a claim".into()));
-                    }
-                    _ => {
-                        super::optional_graph("unrepaired", message.unrepaired)?;
-                        graph("repaired", message.repaired)?.len()
-                    }
-                };
-                Ok(Some(format!("{nodes} nodes")))
+                let mut message = Message::read(&text)?;
+                Ok(Some(answer::brief(&answer::read(&mut message, pass.row().gives)?)))
             }
             _ => Err(format!("expected an outcome, the answer is {}", brief(answer))),
         }
@@ -251,7 +207,7 @@ impl Kit<'_> {
     fn request(&mut self, case: &Case) -> (u64, Vec<u8>) {
         let id = self.id();
         let pass = case.pass.clone().unwrap_or_else(|| PassConfig::new("bucketing"));
-        (id, Request::run(id, &pass, 0).line(&case.graph))
+        (id, Line::run(id, &pass, 0).bytes(&case.graph))
     }
 
     fn run(&mut self, case: &Case) -> Result<Option<String>, String> {
@@ -270,11 +226,11 @@ impl Kit<'_> {
         }
     }
 
-    fn run_pass(&mut self, pass: PassKind, case: &dyn Fn(u64) -> Case) -> Option<Case> {
+    fn run_pass(&mut self, pass: PassKind, wanted: &Wanted) -> Option<Case> {
         let mut taken = None;
         self.check(&format!("run {}", pass.name()), |kit| {
             for refused in 0..TRIES {
-                let case = case(refused);
+                let case = wanted.case(refused);
                 let before = kit.progress;
                 if let Some(seen) = kit.run(&case)? {
                     taken = Some(case);
@@ -312,13 +268,13 @@ impl Kit<'_> {
         self.check("repro", |kit| {
             let id = kit.id();
             let pass = case.pass.clone().unwrap_or_default();
-            let request = Request {
+            let request = Line {
                 kind: "repro",
                 rule: Some("bucket/contracted-acyclic"),
                 title: Some("a test of the worker"),
-                ..Request::run(id, &pass, 0)
+                ..Line::run(id, &pass, 0)
             };
-            kit.send(request.line(&case.graph))?;
+            kit.send(request.bytes(&case.graph))?;
             let answer = kit.answer()?;
             match answer["python"].as_str() {
                 Some(text) if answer["type"] == "repro" && answer["id"] == json!(id) => {

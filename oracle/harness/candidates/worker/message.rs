@@ -2,11 +2,11 @@
 
 use super::bits::Bits;
 use super::claim::ClaimText;
-use crate::case::{Case, EstimateTable, PassConfig, Setting};
+use crate::case::{EstimateTable, PassConfig, Setting};
 use crate::format::json;
-use crate::generate::Without;
 use crate::graph::Graph;
-use crate::rules::{PassKind, judge_options};
+use crate::judge::{Offer, OfferedPromise, Without};
+use crate::rules::PassKind;
 use crate::semantics::{Executed, ExecutedRank, ExecutionInputs};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -123,16 +123,6 @@ pub(super) struct Promised {
     pub options: Options<'static>,
 }
 
-impl Promised {
-    fn is_about(&self, pass: &PassConfig) -> bool {
-        let has = |key: &str, values: &[String]| {
-            let word = pass.get(key).map_or(Some(""), Setting::word);
-            word.is_some_and(|word| values.iter().any(|value| value == word))
-        };
-        self.when.iter().all(|(key, values)| has(key, values))
-    }
-}
-
 /// What is offered for a pass.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
 pub(super) struct Offered {
@@ -149,61 +139,25 @@ pub(super) struct Offered {
 }
 
 impl Offered {
-    /// What is not to be generated. Words of a later version are passed over: the worker refuses.
-    pub fn without(&self) -> Vec<Without> {
-        self.without.iter().filter_map(|name| Without::parse(name)).collect()
-    }
-
-    /// The pass with what is promised for it. What it states itself stays; of several promises the first counts.
-    pub fn promised(&self, mut pass: PassConfig) -> PassConfig {
-        for promised in &self.promises {
-            let options = if promised.is_about(&pass) { &promised.options.0[..] } else { &[] };
-            for (key, setting) in options {
-                if pass.get(key).is_none() {
-                    pass.options.push((key.clone(), setting.clone()));
-                }
-            }
+    /// The terms that it states. Words of a later version are passed over: the worker refuses.
+    pub fn terms(&self) -> Offer {
+        let promise = |Promised { when, options }: &Promised| OfferedPromise {
+            when: when.clone(),
+            options: options.0.to_vec(),
+        };
+        Offer {
+            options: self.options.clone(),
+            max_ranks: self.max_ranks,
+            without: self.without.iter().filter_map(|name| Without::parse(name)).collect(),
+            promises: self.promises.iter().map(promise).collect(),
         }
-        pass
     }
 
     /// The first option of a promise that the judge of `pass` does not have.
     pub fn unknown_promise(&self, pass: &str) -> Option<&str> {
-        let known = PassKind::parse(pass).map_or(&[][..], judge_options);
+        let known = PassKind::parse(pass).map_or(&[][..], |pass| pass.row().judge_options);
         let keys = self.promises.iter().flat_map(|promised| promised.options.0.iter());
         keys.map(|(key, _)| key.as_str()).find(|key| !known.contains(key))
-    }
-
-    /// A generated case made one that the worker takes.
-    pub fn narrow(&self, case: &mut Case, number: u64) {
-        let Some(pass) = &mut case.pass else { return };
-        let selection = pass.get("selection").cloned();
-        narrow(&mut pass.options, &self.options, number);
-        if pass.get("selection") != selection.as_ref() {
-            // It belongs to the selection that is gone.
-            pass.options.retain(|(key, _)| key != "max_topo_span");
-        }
-    }
-}
-
-/// Replaces values that are not allowed, each by one that is; an option for which nothing is allowed goes.
-fn narrow(options: &mut Vec<(String, Setting)>, allowed: &BTreeMap<String, Vec<String>>, number: u64) {
-    options.retain(|(key, _)| allowed.get(key).is_none_or(|values| !values.is_empty()));
-    for (key, setting) in options {
-        let Some(values) = allowed.get(key) else { continue };
-        replace(setting, values, number);
-    }
-}
-
-fn replace(setting: &mut Setting, values: &[String], number: u64) {
-    match setting {
-        Setting::Text(text) if values.contains(text) => {}
-        Setting::Text(text) => {
-            if let Some(value) = values.get((number % values.len().max(1) as u64) as usize) {
-                text.clone_from(value);
-            }
-        }
-        Setting::List(items) => items.iter_mut().for_each(|item| replace(item, values, number)),
     }
 }
 
@@ -288,7 +242,7 @@ pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
 
 /// What is asked for a graph.
 #[derive(Clone, Copy, Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct Line<'a> {
     #[serde(rename = "type")]
     pub kind: &'a str,
     pub id: u64,
@@ -337,21 +291,21 @@ fn as_tables<S: Serializer>(tables: &&[EstimateTable], to: S) -> Result<S::Ok, S
 
 /// The options that concern the pass. What is promised is the judge's business: a worker need not know of it.
 fn as_options<S: Serializer>(pass: &&PassConfig, to: S) -> Result<S::Ok, S::Error> {
-    let judges = PassKind::parse(&pass.name).map_or(&[][..], judge_options);
+    let judges = PassKind::parse(&pass.name).map_or(&[][..], |pass| pass.row().judge_options);
     let own = pass.options.iter().filter(|(key, _)| !judges.contains(&key.as_str()));
     Options(Cow::Owned(own.cloned().collect())).serialize(to)
 }
 
-impl<'a> Request<'a> {
+impl<'a> Line<'a> {
     /// A request to run a pass as a global rank.
-    pub fn run(id: u64, pass: &'a PassConfig, rank: u32) -> Request<'a> {
+    pub fn run(id: u64, pass: &'a PassConfig, rank: u32) -> Line<'a> {
         let (kind, estimates) = ("run", &pass.estimates[..]);
         let (rule, title, inputs) = (None, None, &[][..]);
-        Request { kind, id, pass: &pass.name, options: pass, rank, estimates, rule, title, inputs }
+        Line { kind, id, pass: &pass.name, options: pass, rank, estimates, rule, title, inputs }
     }
 
     /// The request with its graph, on a line.
-    pub fn line(&self, graph: &Graph) -> Vec<u8> {
+    pub fn bytes(&self, graph: &Graph) -> Vec<u8> {
         line_with_graph(self, graph)
     }
 }
@@ -423,7 +377,7 @@ mod tests {
             for (key, value) in options {
                 pass = pass.with(*key, *value);
             }
-            let text = serde_json::to_value(Request::run(1, &pass, 0)).unwrap();
+            let text = serde_json::to_value(Line::run(1, &pass, 0)).unwrap();
             text["options"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
         };
         assert_eq!(

@@ -13,6 +13,7 @@
 //!
 //! It judges nothing, and it asks nothing twice.
 
+mod answer;
 mod bits;
 mod claim;
 pub mod conformance;
@@ -26,19 +27,18 @@ pub use process::Limits;
 pub(crate) use serve::panic_message;
 pub use serve::serve;
 
-use super::{Candidate, Capabilities, Outcome, Place, Reference, Refusal, Reproduce};
+use super::{Answer, Candidate, Capabilities, Place, Refusal, Reproduce, Request};
 use crate::candidates::refusals::not_implemented;
-use crate::case::{Case, PassConfig};
-use crate::generate::Without;
+use crate::case::PassConfig;
+use crate::family::Gives;
 use crate::graph::{Graph, Op};
-use crate::ops::shape::complete;
-use crate::rules::memory::Claim;
+use crate::judge::Offer;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{Code, PassKind};
-use crate::semantics::{Executed, ExecutionInputs};
+use crate::semantics::ExecutionInputs;
 use bits::Bits;
 use conversation::{Conversation, shown};
-use message::{Message, Offered, Request, graph as read_graph, optional_graph};
+use message::{Line, Message, Offered};
 use process::{Process, Silence, ending};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +59,7 @@ pub struct Worker {
     limits: Limits,
     hello: Hello,
     name: String,
+    offers: BTreeMap<PassKind, Offer>,
     idle: Mutex<Vec<Process>>,
     next: AtomicU64,
     load: Mutex<Load>,
@@ -74,6 +75,14 @@ struct Hello {
     repro: bool,
     recycle_after: Option<u64>,
     passes: BTreeMap<String, Offered>,
+}
+
+impl Hello {
+    /// The terms of each pass that is known here.
+    fn offers(&self) -> BTreeMap<PassKind, Offer> {
+        let known = self.passes.iter().filter_map(|(name, offered)| Some((PassKind::parse(name)?, offered)));
+        known.map(|(pass, offered)| (pass, offered.terms())).collect()
+    }
 }
 
 /// What all processes did together.
@@ -97,6 +106,7 @@ impl Worker {
         Ok(Worker {
             command: command.to_string(),
             limits,
+            offers: hello.offers(),
             hello,
             name,
             idle: Mutex::new(vec![process]),
@@ -161,7 +171,7 @@ impl Worker {
     /// Sends a request and reads the answer of the type `wanted`.
     fn exchange<T>(
         &self,
-        request: Request,
+        line: Line,
         graph: &Graph,
         wanted: &str,
         read: &dyn Fn(&mut Message) -> Result<T, String>,
@@ -176,7 +186,7 @@ impl Worker {
             return Err(conversation.end(process, failure));
         }
         let sent = Instant::now();
-        process.send(Request { id, ..request }.line(graph));
+        process.send(Line { id, ..line }.bytes(graph));
         let answer = loop {
             let line = match process.receive(sent + self.limits.request) {
                 Ok(line) => line,
@@ -288,71 +298,54 @@ impl Candidate for Worker {
         &self.name
     }
 
-    fn runs(&self) -> Option<String> {
+    fn capabilities(&self) -> Capabilities {
         let Limits { request, start, answer, memory, .. } = &self.limits;
         let memory = memory.map_or("any".to_string(), |bytes| bytes.to_string());
         let (request, start) = (request.as_secs_f64(), start.as_secs_f64());
         let limits = format!("{request} s, {start} s to start, {answer} bytes, {memory} memory");
-        Some(format!("{} ({limits})", self.command))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let passes = PassKind::ALL.iter().copied().filter(|pass| self.offered(pass.name()).is_some());
-        Capabilities { passes: passes.collect(), bakes_rank: self.hello.bakes_rank }
-    }
-
-    fn keeps_promises(&self) -> bool {
-        self.hello.keeps_promises
-    }
-
-    fn promised(&self, pass: &PassConfig) -> PassConfig {
-        let pass = pass.clone();
-        match self.offered(&pass.name) {
-            Some(offered) => offered.promised(pass),
-            None => pass,
+        Capabilities {
+            passes: self.offers.keys().copied().collect(),
+            bakes_rank: self.hello.bakes_rank,
+            keeps_promises: self.hello.keeps_promises,
+            may_decline: true,
+            command: Some(format!("{} ({limits})", self.command)),
         }
     }
 
-    /// Options that it lists are its own business; others are those that there are.
-    fn check_options(&self, pass: &PassConfig) -> Result<(), String> {
-        let mut others = pass.clone();
-        if let Some(offered) = self.offered(&pass.name) {
-            others.options.retain(|(key, _)| !offered.options.contains_key(key));
+    /// A graph is requested for each place; anything else once, since that takes long.
+    fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {
+        let &Request { graph, pass, inputs, .. } = request;
+        self.takes(graph, pass)?;
+        let gives = PassKind::named(&pass.name).map_err(not_implemented)?.row().gives;
+        let of_rank = |inputs: &ExecutionInputs| {
+            inputs.iter().map(|(name, tensor)| (name.clone(), Bits::of(tensor))).collect::<BTreeMap<_, _>>()
+        };
+        let inputs: Vec<BTreeMap<String, Bits>> = inputs.iter().map(of_rank).collect();
+        let at = |place: Place| {
+            let line = Line { inputs: &inputs, ..Line::run(0, pass, place.rank) };
+            self.exchange(line, graph, "outcome", &|message| answer::read(message, gives))
+        };
+        match gives {
+            Gives::Graph => request.at_each(at),
+            _ => request.once(at),
         }
-        Reference.check_options(&others)
     }
 
-    fn narrowed(&self, mut case: Case, number: u64) -> Case {
-        if let Some(offered) = case.pass.as_ref().and_then(|pass| self.offered(&pass.name)) {
-            offered.narrow(&mut case, number);
-        }
-        case
-    }
-
-    fn without(&self, pass: PassKind) -> Vec<Without> {
-        self.offered(pass.name()).map_or(Vec::new(), Offered::without)
-    }
-
-    fn takes_option(&self, pass: PassKind, key: &str, value: &str) -> bool {
-        let allowed = self.offered(pass.name()).and_then(|offered| offered.options.get(key));
-        allowed.is_none_or(|values| values.iter().any(|known| known == value))
-    }
-
-    fn max_ranks(&self, pass: PassKind) -> Option<u32> {
-        self.offered(pass.name())?.max_ranks
+    fn offer(&self, pass: PassKind) -> Option<&Offer> {
+        self.offers.get(&pass)
     }
 
     fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
         if !self.hello.repro {
             return Err(not_implemented(format!("{} makes no reproductions", self.name)));
         }
-        let request = Request {
+        let line = Line {
             kind: "repro",
             rule: Some(finding.rule),
             title: Some(finding.title),
-            ..Request::run(0, finding.pass, finding.rank)
+            ..Line::run(0, finding.pass, finding.rank)
         };
-        self.exchange(request, finding.graph, "repro", &|message| {
+        self.exchange(line, finding.graph, "repro", &|message| {
             message.python.take().ok_or_else(|| "the key python is missing".to_string())
         })
     }
@@ -374,50 +367,5 @@ impl Candidate for Worker {
             each(waited),
             each(inside)
         )]
-    }
-
-    fn run(&self, graph: &Graph, pass: &PassConfig, rank: u32) -> Result<Outcome, Refusal> {
-        self.takes(graph, pass)?;
-        self.exchange(Request::run(0, pass, rank), graph, "outcome", &|message| {
-            let outcome = Outcome {
-                unrepaired: optional_graph("unrepaired", message.unrepaired)?,
-                repaired: read_graph("repaired", message.repaired)?,
-            };
-            Ok(outcome.completed().unwrap_or(outcome))
-        })
-    }
-
-    fn may_decline(&self) -> bool {
-        true
-    }
-
-    fn partition(&self, joint: &Graph, pass: &PassConfig, place: Place) -> Result<(Graph, Graph), Refusal> {
-        self.takes(joint, pass)?;
-        self.exchange(Request::run(0, pass, place.rank), joint, "outcome", &|message| {
-            let part = |key, text| read_graph(key, text).map(|graph| complete(&graph).unwrap_or(graph));
-            Ok((part("forward", message.forward)?, part("backward", message.backward)?))
-        })
-    }
-
-    fn execute(
-        &self,
-        graph: &Graph,
-        pass: &PassConfig,
-        inputs: &[ExecutionInputs],
-    ) -> Result<Executed, Refusal> {
-        self.takes(graph, pass)?;
-        let of_rank = |inputs: &ExecutionInputs| {
-            inputs.iter().map(|(name, tensor)| (name.clone(), Bits::of(tensor))).collect::<BTreeMap<_, _>>()
-        };
-        let inputs: Vec<BTreeMap<String, Bits>> = inputs.iter().map(of_rank).collect();
-        let request = Request { inputs: &inputs, ..Request::run(0, pass, 0) };
-        self.exchange(request, graph, "outcome", &|message| message.executed())
-    }
-
-    fn claim(&self, graph: &Graph, pass: &PassConfig) -> Result<Claim, Refusal> {
-        self.takes(graph, pass)?;
-        self.exchange(Request::run(0, pass, 0), graph, "outcome", &|message| {
-            message.claim.take().ok_or_else(|| "the key claim is missing".to_string())?.read()
-        })
     }
 }

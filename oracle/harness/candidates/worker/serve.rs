@@ -3,18 +3,16 @@
 //! `graph-oracle worker` serves it: a model for workers in other languages, one half of a comparison, and what the
 //! driver is tested with.
 
-use super::bits::Bits;
-use super::claim::ClaimText;
 use super::message::{Message, Offered, Table, append_graph, graph as read_graph, line};
 use super::process::Limits;
-use super::{PROTOCOL, Refusal};
+use super::{PROTOCOL, Refusal, answer};
 use crate::analysis::validate::validate;
 use crate::candidates::refusals::{bad_options, not_implemented};
-use crate::candidates::{Candidate, Place};
+use crate::candidates::{Candidate, CandidateExt, Place, Request};
 use crate::case::PassConfig;
 use crate::graph::Graph;
 use crate::rules::{Code, PassKind};
-use crate::semantics::{ExecutedRank, ExecutionInputs, TensorValue};
+use crate::semantics::ExecutionInputs;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -81,7 +79,7 @@ fn hello(candidate: &dyn Candidate) -> Vec<u8> {
         "name": candidate.name(),
         "version": env!("CARGO_PKG_VERSION"),
         "bakes_rank": capabilities.bakes_rank,
-        "keeps_promises": candidate.keeps_promises(),
+        "keeps_promises": capabilities.keeps_promises,
         "passes": passes,
     }))
 }
@@ -109,7 +107,7 @@ fn run(
         return refused(id, &not_implemented(format!("{} does not offer {:?}", candidate.name(), pass.name)));
     };
     let is_unfit = |fault: &&crate::analysis::fault::Fault| {
-        fault.is_fatal() && !(kind == PassKind::Repair && fault.concerns_order())
+        fault.is_fatal() && !(kind.row().sorts && fault.concerns_order())
     };
     if let Some(fault) = validate(graph).iter().find(is_unfit) {
         return refused(id, &Refusal::of(Code::Input, fault.to_string()));
@@ -119,49 +117,10 @@ fn run(
     }
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let started = Instant::now();
-        let mut parts: Vec<(&str, Vec<u8>)> = Vec::new();
-        let mut seconds = 0.0;
-        let mut add = |key, graph: &Graph| {
-            let mut bytes = Vec::new();
-            append_graph(&mut bytes, graph);
-            parts.push((key, bytes));
-        };
-        match kind {
-            PassKind::Rewrite | PassKind::Bucketing | PassKind::Repair | PassKind::Schedule => {
-                let outcome = candidate.run(graph, pass, rank)?;
-                seconds += started.elapsed().as_secs_f64();
-                add("repaired", &outcome.repaired);
-                if let Some(unrepaired) = &outcome.unrepaired {
-                    add("unrepaired", unrepaired);
-                }
-            }
-            PassKind::Partition => {
-                let (forward, backward) = candidate.partition(graph, pass, Place { rank, turn: 0 })?;
-                seconds += started.elapsed().as_secs_f64();
-                add("forward", &forward);
-                add("backward", &backward);
-            }
-            PassKind::Execute => {
-                let executed = candidate.execute(graph, pass, inputs)?;
-                seconds += started.elapsed().as_secs_f64();
-                let bits = |tensor: &Option<TensorValue>| tensor.as_ref().map(Bits::of);
-                let outputs = |rank: &ExecutedRank| rank.outputs.iter().map(bits).collect::<Vec<_>>();
-                let inputs = |rank: &ExecutedRank| {
-                    let tensors = rank.inputs.iter().map(|(name, tensor)| (name.clone(), Bits::of(tensor)));
-                    tensors.collect::<BTreeMap<_, _>>()
-                };
-                let results: Vec<_> = executed.ranks.iter().map(outputs).collect();
-                let inputs: Vec<_> = executed.ranks.iter().map(inputs).collect();
-                parts.push(("results", serde_json::to_vec(&results).unwrap_or_default()));
-                parts.push(("inputs", serde_json::to_vec(&inputs).unwrap_or_default()));
-            }
-            PassKind::Memory => {
-                let claim = candidate.claim(graph, pass)?;
-                seconds += started.elapsed().as_secs_f64();
-                parts.push(("claim", serde_json::to_vec(&ClaimText::of(claim)).unwrap_or_default()));
-            }
-        }
-        Ok((seconds, parts))
+        let answers = candidate.run(&Request { graph, pass, places: &[Place { rank, turn: 0 }], inputs })?;
+        let seconds = started.elapsed().as_secs_f64();
+        let none = || Refusal::of(Code::NoOutcome, format!("{} gave no outcome", candidate.name()));
+        Ok((seconds, answer::write(answers.first().ok_or_else(none)?)))
     }));
     match ran {
         Ok(Ok((seconds, parts))) => {

@@ -89,15 +89,14 @@ struct Window {
 fn single(call: &Call, kind: View, window: Window) -> Rule<Window> {
     let rank = window.shape.len();
     match kind {
-        View::Permute => window.permute(call, &call.ints(call.param(1))?),
-        View::Transpose => {
-            let (a, b) = (call.dim("dim0", rank)?, call.dim("dim1", rank)?);
-            Ok(window.swap(a, b))
+        _ if kind.is_permutation() => {
+            let given = call.schema.params.iter().skip(1).map(|param| call.ints(&param.name));
+            let given = given.collect::<Rule<Vec<_>>>()?.concat();
+            match kind.order(rank, &given) {
+                Ok(order) => Ok(window.permuted(&order)),
+                Err(why) => fault(why),
+            }
         }
-        View::T if rank > 2 => {
-            fault(format!("t takes at most 2 dimensions, got {}", call.text(&window.shape)))
-        }
-        View::T => Ok(window.swap(0, 1)),
         View::Unsqueeze => {
             let dim = call.dim("dim", rank + 1)?;
             Ok(window.unsqueeze(dim))
@@ -138,26 +137,12 @@ impl Window {
         call.dim(name, self.shape.len())
     }
 
-    fn permute(self, call: &Call, dims: &[i64]) -> Rule<Window> {
-        let rank = self.shape.len();
-        let order = dims.iter().map(|&d| call.wrap(d, rank)).collect::<Rule<Vec<usize>>>()?;
-        let distinct = (0..rank).all(|d| order.contains(&d));
-        if order.len() != rank || !distinct {
-            return fault(format!("{dims:?} does not permute the dimensions of {}", call.text(&self.shape)));
-        }
-        Ok(Window {
+    fn permuted(self, order: &[usize]) -> Window {
+        Window {
             shape: order.iter().map(|&d| self.shape[d]).collect(),
             stride: order.iter().map(|&d| self.stride[d]).collect(),
             offset: self.offset,
-        })
-    }
-
-    fn swap(mut self, a: usize, b: usize) -> Window {
-        if a < self.shape.len() && b < self.shape.len() {
-            self.shape.swap(a, b);
-            self.stride.swap(a, b);
         }
-        self
     }
 
     fn unsqueeze(mut self, dim: usize) -> Window {

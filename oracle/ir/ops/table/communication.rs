@@ -1,7 +1,46 @@
 //! Collectives, waits and streams.
 
 use super::Row;
-use crate::ops::kind::{Collective, Kind};
+use crate::ops::kind::Kind;
+
+/// Communication over a process group. Schemas: `torch/csrc/distributed/c10d/Functional.cpp`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Collective {
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    AllToAll,
+    Broadcast,
+    Send,
+    Recv,
+    /// `batch_p2p_ops`: several sends and receives started together.
+    PointToPoint,
+    Barrier,
+    /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
+    ShardDimAllToAll,
+    /// Communication of a kind that the oracle does not model.
+    Other,
+}
+
+impl Collective {
+    /// A word for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Collective::AllGather => "all_gather",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::AllReduce => "all_reduce",
+            Collective::AllToAll => "all_to_all",
+            Collective::Broadcast => "broadcast",
+            Collective::Send => "send",
+            Collective::Recv => "recv",
+            Collective::PointToPoint => "batch_p2p",
+            Collective::Barrier => "barrier",
+            Collective::ShardDimAllToAll => "shard_dim_alltoall",
+            Collective::Other => "communication",
+        }
+    }
+}
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[

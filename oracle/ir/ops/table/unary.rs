@@ -1,7 +1,42 @@
 //! Functions of one element.
 
 use super::Row;
-use crate::ops::kind::{Kind, Unary};
+use crate::ops::kind::Kind;
+
+/// Functions of one element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Relu,
+    Neg,
+    Abs,
+    Sign,
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log2,
+    Log1p,
+    Sqrt,
+    Rsqrt,
+    Reciprocal,
+    Sigmoid,
+    Silu,
+    Gelu,
+    Tanh,
+    Sin,
+    Cos,
+    Square,
+    Floor,
+    Ceil,
+    /// Half to even.
+    Round,
+    Trunc,
+    Isnan,
+    Isinf,
+    LogicalNot,
+    BitwiseNot,
+}
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[

@@ -1,7 +1,76 @@
 //! Views: other windows on the storage of an argument.
 
 use super::Row;
-use crate::ops::kind::{Kind, View};
+use crate::ops::kind::Kind;
+
+/// Windows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum View {
+    /// `view`, `reshape`, `_unsafe_view`: the same elements in row-major order under another shape.
+    Sizes,
+    /// `view.dtype`: the same bytes under another dtype.
+    Dtype,
+    Permute,
+    Transpose,
+    /// `t`: transpose of at most 2 dimensions.
+    T,
+    Unsqueeze,
+    Squeeze,
+    Expand,
+    Slice,
+    Select,
+    /// `split.Tensor`: pieces of one size.
+    Split,
+    SplitWithSizes,
+    /// `chunk`: at most the given number of pieces, all but the last of one size.
+    Chunk,
+    /// `narrow(x, dim, start, length)`.
+    Narrow,
+    Unbind,
+    AsStrided,
+    Diagonal,
+    /// `alias`, `detach`, `lift_fresh`: the same window.
+    Alias,
+    /// Pairs of floats as complex numbers.
+    AsComplex,
+    /// Complex numbers as pairs of floats.
+    AsReal,
+    /// Lazily conjugated view. Shares storage, shows other values.
+    Conj,
+}
+
+impl View {
+    /// Whether it shows the dimensions in another order, and does nothing else.
+    pub fn is_permutation(self) -> bool {
+        matches!(self, View::Permute | View::Transpose | View::T)
+    }
+
+    /// The order of a [permutation](View::is_permutation) of `rank` dimensions; `given` are the numbers after the tensor.
+    ///
+    /// # Errors
+    /// There is none, in words.
+    pub fn order(self, rank: usize, given: &[i64]) -> Result<Vec<usize>, String> {
+        let count = rank.max(1) as i64;
+        let wrapped = |&dim: &i64| match (-count..count).contains(&dim) {
+            true => Ok(dim.rem_euclid(count) as usize),
+            false => Err(format!("dimension {dim} of a tensor of {rank} dimensions")),
+        };
+        let dims: Vec<usize> = given.iter().map(wrapped).collect::<Result<_, _>>()?;
+        let mut order: Vec<usize> = (0..rank).collect();
+        match (self, &dims[..]) {
+            (View::T, _) if rank > 2 => return Err(format!("t takes at most 2 dimensions, got {rank}")),
+            (View::T, _) => order.reverse(),
+            (View::Transpose, &[a, b]) if rank > 0 => order.swap(a, b),
+            (View::Transpose, _) => {}
+            _ if dims.len() != rank || order.iter().any(|dim| !dims.contains(dim)) => {
+                return Err(format!("{given:?} does not permute {rank} dimensions"));
+            }
+            _ => order = dims,
+        }
+        Ok(order)
+    }
+}
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[

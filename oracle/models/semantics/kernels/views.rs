@@ -81,26 +81,10 @@ impl<D: Domain> Rank<'_, D> {
                 return Err(raise!("conjugates {}", x.dtype.name()));
             }
             View::Conj => y.conj = !x.conj,
-            View::Permute => {
-                let order = self.ints(a)?.into_iter().map(|d| dim(d, dims)).collect::<Outcome<Vec<_>>>()?;
-                let mut seen = [false; layout::MAX_DIMS];
-                order.iter().for_each(|&d| seen[d] = true);
-                if order.len() != dims || seen[..dims].contains(&false) {
-                    return Err(raise!("{order:?} does not permute {dims} dimensions"));
-                }
+            _ if view.is_permutation() => {
+                let given = [self.ints(a)?, self.ints(b)?].concat();
+                let order = view.order(dims, &given).map_err(|why| raise!("{why}"))?;
                 (y.shape, y.strides) = (x.shape.permuted(&order), x.strides.permuted(&order));
-            }
-            View::Transpose | View::T => {
-                let (i, j) = match view {
-                    View::T if dims > 2 => return Err(raise!("t of a tensor with {dims} dimensions")),
-                    View::T if dims < 2 => return Ok(y),
-                    View::T => (0, 1),
-                    _ => (dim(self.int(a)?, dims)?, dim(self.int(b)?, dims)?),
-                };
-                if dims > 0 {
-                    y.shape = x.shape.with(i, x.shape[j]).with(j, x.shape[i]);
-                    y.strides = x.strides.with(i, x.strides[j]).with(j, x.strides[i]);
-                }
             }
             View::Unsqueeze => {
                 let at = dim(self.int(a)?, dims + 1)?;

@@ -96,23 +96,9 @@ impl Window {
         Ok(pieces)
     }
 
-    fn permuted(&self, order: &[i64]) -> Result<Window, Stop> {
-        let mut taken = vec![false; self.sizes.len()];
-        let mut permuted = Window { sizes: Vec::new(), strides: Vec::new(), ..self.clone() };
-        for &dim in order {
-            let dim = self.dim(dim)?;
-            if taken.get(dim) != Some(&false) {
-                return Err(bad("a permutation that repeats a dimension"));
-            }
-            taken[dim] = true;
-            permuted.sizes.push(self.sizes[dim]);
-            permuted.strides.push(self.strides[dim]);
-        }
-        if order.len() != self.sizes.len() {
-            Err(bad("a permutation that leaves one out"))
-        } else {
-            Ok(permuted)
-        }
+    fn permuted(&self, order: &[usize]) -> Window {
+        let at = |of: &[i64]| order.iter().map(|&dim| of[dim]).collect();
+        Window { sizes: at(&self.sizes), strides: at(&self.strides), ..*self }
     }
 
     fn squeezed(&self, dims: Option<&[i64]>) -> Result<Window, Stop> {
@@ -293,6 +279,12 @@ impl Machine<'_, '_> {
     fn windows(&mut self, call: &Call<'_>, view: View, base: &Window) -> Result<Vec<Window>, Stop> {
         let rank = base.sizes.len();
         let one = |window: Window| Ok(vec![window]);
+        if view.is_permutation() {
+            let given = (1..call.schema.params.len()).map(|index| self.ints(call, index));
+            let given = given.collect::<Result<Vec<_>, _>>()?.concat();
+            let order = view.order(rank, &given).map_err(|why| Stop::Unknown(Reason::Arguments(why)))?;
+            return one(base.permuted(&order));
+        }
         match view {
             View::Sizes | View::Conj | View::Alias => one(base.clone()),
             View::Dtype => match call.bound.given(1) {
@@ -321,21 +313,6 @@ impl Machine<'_, '_> {
                 window.sizes.push(1);
                 window.strides.push(1);
                 one(window.retyped(dtype)?)
-            }
-            View::Permute => one(base.permuted(&self.ints(call, 1)?)?),
-            View::Transpose | View::T => {
-                let (a, b) = match view {
-                    View::T if rank > 2 => return Err(bad("t of more than 2 dimensions")),
-                    View::T if rank < 2 => return one(base.clone()),
-                    View::T => (0, 1),
-                    _ => (base.dim(self.int(call, 1)?)?, base.dim(self.int(call, 2)?)?),
-                };
-                let mut window = base.clone();
-                if rank > 0 {
-                    window.sizes.swap(a, b);
-                    window.strides.swap(a, b);
-                }
-                one(window)
             }
             View::Unsqueeze => {
                 let dim = dimension(self.int(call, 1)?, rank + 1)?;
@@ -407,6 +384,7 @@ impl Machine<'_, '_> {
                 let (a, b) = (base.dim(self.int(call, 2)?)?, base.dim(self.int(call, 3)?)?);
                 one(diagonal(base, shift, a, b)?)
             }
+            _ => Err(Stop::NotFollowed),
         }
     }
 

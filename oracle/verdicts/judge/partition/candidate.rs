@@ -4,13 +4,14 @@
 //! says so, for two partitions one after the other ([`super::replay`]). A refusal is an answer only where the reference
 //! refuses too, or where the candidate is one that may decline.
 
-use super::super::{CannotJudge, Judgement, Options, Ranks, References, refused};
+use super::super::{CannotJudge, Judgement, Options, Ranks, References, check_ranks, refused};
 use super::failure::without_parts;
 use super::replay::{StageGraphs, judge_replay, next_round};
 use super::{config, judge_partition_with};
 use crate::case::PassConfig;
+use crate::family::{Given, Run};
 use crate::graph::Graph;
-use crate::judge::candidate::{Candidate, Place, Refusal};
+use crate::judge::candidate::{Candidate, CandidateExt, Place, Refusal};
 use crate::judge::options::partition_config;
 use crate::rules::partition::{
     BudgetUse, Further, Method, PartitionConfig, PartitionEvidence, compose, returned_names, saved_bytes,
@@ -26,12 +27,9 @@ const PLACES: [Place; 3] =
 const BUDGETS: [f64; 4] = [0.1, 0.25, 0.6, 0.9];
 
 /// Runs a candidate on a joint graph and judges what it gives.
-pub(in super::super) fn judge_candidate(
-    joint: &Graph,
-    pass: &PassConfig,
-    candidate: &dyn Candidate,
-    options: &Options,
-) -> Result<Judgement, CannotJudge> {
+pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
+    let &Run { case, config: pass, candidate, options, .. } = run;
+    let joint = &case.graph;
     let config = config(pass)?;
     if config.first.is_some() {
         let first = StageGraphs { joint: joint.clone(), parts: None };
@@ -47,7 +45,7 @@ pub(in super::super) fn judge_candidate(
 }
 
 /// Judges parts that somebody else made.
-pub(in super::super) fn judge_given(
+pub(super) fn judge_given(
     joint: &Graph,
     parts: &(Graph, Graph),
     pass: &PassConfig,
@@ -57,6 +55,32 @@ pub(in super::super) fn judge_given(
     let config = config(pass)?;
     let cut = Cut { joint: checkpointed(joint, pass, options.references)?, ..Cut::given(joint, parts) };
     cut.judge(pass, options.references, &config, further, options)
+}
+
+/// Judges forward and backward graphs that are given: of the first rank, or of each rank in turn.
+pub(crate) fn judge_pairs(given: &Given) -> Result<Judgement, CannotJudge> {
+    let &Given { before, config, outcomes, options, .. } = given;
+    let [(_, forward), (_, backward), others @ ..] = outcomes else { return Err(no_pairs(outcomes.len())) };
+    if others.len() % 2 != 0 {
+        return Err(no_pairs(outcomes.len()));
+    }
+    let parts = (forward.repaired.clone(), backward.repaired.clone());
+    if !others.is_empty() {
+        for part in [0, 1] {
+            let part = outcomes.iter().skip(part).step_by(2).map(|(_, outcome)| outcome);
+            let of_ranks: Vec<_> = (0u32..).map(Some).zip(part).collect();
+            check_ranks(&before.world, &of_ranks)?;
+        }
+    }
+    let others = (1u32..).zip(others.chunks_exact(2));
+    let ranks = others.map(|(rank, pair)| (rank, &pair[0].1.repaired, &pair[1].1.repaired)).collect();
+    judge_given(before, &parts, config, Further { ranks, ..Further::default() }, options)
+}
+
+fn no_pairs(graphs: usize) -> CannotJudge {
+    CannotJudge::Pass(format!(
+        "a partition is a forward and a backward graph, or these of each rank in turn, not {graphs} graphs"
+    ))
 }
 
 /// A joint graph that a candidate has cut.
@@ -94,7 +118,7 @@ impl<'a> Cut<'a> {
         };
         Ok(match candidate.partition_at(joint, pass, &PLACES) {
             Ok(parts) => cut(Cow::Owned(parts), None, None),
-            Err(refusal) if refusal.failure.is_some() || candidate.may_decline() => {
+            Err(refusal) if refusal.failure.is_some() || candidate.capabilities().may_decline => {
                 cut(Cow::Owned(Vec::new()), None, Some(refusal))
             }
             Err(refusal) => {
@@ -163,7 +187,8 @@ impl<'a> Cut<'a> {
             };
         }
         // Under a budget too: which values it keeps is PyTorch's choice to the last tie.
-        let is_promised = config.promises.minimum_cut || (self.is_own && candidate.keeps_promises());
+        let is_promised =
+            config.promises.minimum_cut || (self.is_own && candidate.capabilities().keeps_promises);
         if is_promised && config.method == Method::MinCut && further.network.is_none() {
             further.network = options.references.cut_network(self.given, pass).ok().flatten();
         }

@@ -4,7 +4,8 @@ mod candidate;
 mod failure;
 mod replay;
 
-pub(super) use candidate::{judge_candidate, judge_given};
+use candidate::judge_given;
+pub(crate) use candidate::{judge_candidate, judge_pairs};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
 use super::{CannotJudge, Judgement, Options, References, Values, evaluators, undecided, verdict};

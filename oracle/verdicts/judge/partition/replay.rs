@@ -14,7 +14,7 @@ use super::candidate::Cut;
 use super::config;
 use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
-use crate::judge::candidate::{Candidate, Place, Refusal};
+use crate::judge::candidate::{Candidate, CandidateExt, Place, Refusal};
 use crate::rules::RuleStatus;
 use crate::rules::partition::{Earlier, Further, Method, PartitionConfig, returned_names};
 use rustc_hash::FxHashMap;

@@ -2,14 +2,12 @@
 
 use super::super::comm::faults_of_waiting;
 use super::super::{Checked, Code, Finding};
-use super::super::{device, overlap};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
-use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
+use super::records::{is_guessed, layout, other_layout};
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
-use crate::ops::shape::ShapeFault;
 use crate::rules::AnalyzedGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -222,53 +220,6 @@ fn backward_place(input: BackwardInput, class: ValueClass, target: &str) -> u8 {
     }
 }
 
-/// Whether nobody recorded the strides of a node, and no rule tells them.
-fn is_guessed(guessed: &[bool], id: NodeId) -> bool {
-    guessed.get(id.index()) == Some(&true)
-}
-
-/// Whether what is wrong with a record of a node may come from the strides of what it takes.
-fn is_of_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
-    let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
-    faults.any(|fault| match &fault.kind {
-        FaultKind::Shape { fault } => {
-            matches!(fault, ShapeFault::Refused(_) | ShapeFault::Stride { .. } | ShapeFault::Offset { .. })
-        }
-        _ => false,
-    })
-}
-
-/// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.
-fn layout(graph: &Graph, id: NodeId) -> Option<[String; 2]> {
-    let words = |dims: &[Dim]| -> Vec<String> {
-        let word = |&dim: &Dim| match dim {
-            Dim::Static(n) => n.to_string(),
-            Dim::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
-        };
-        dims.iter().map(word).collect()
-    };
-    let tensor = graph.tensor_of(id)?;
-    let shape = graph.dims(tensor.shape);
-    let mut strides = words(graph.dims(tensor.stride));
-    // Where the one element of a dimension would stand next means nothing.
-    let is_empty = shape.contains(&Dim::Static(0));
-    let pairs = strides.iter_mut().zip(shape);
-    pairs
-        .filter(|(_, size)| is_empty || **size == Dim::Static(1))
-        .for_each(|(stride, _)| *stride = "-".into());
-    Some([format!("{}[{}]", tensor.dtype.short(), words(shape).join(", ")), strides.join(", ")])
-}
-
-/// Two tensors of another dtype, shape or layout, in words.
-fn other_layout(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> Option<[String; 2]> {
-    let ([a, p], [b, q]) = (layout(one.0, one.1)?, layout(other.0, other.1)?);
-    match (a == b, p == q) {
-        (true, true) => None,
-        (true, false) => Some([format!("{a} with strides [{p}]"), format!("{b} with strides [{q}]")]),
-        _ => Some([a, b]),
-    }
-}
-
 /// A saved value of another dtype, shape or layout than what backward takes.
 fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Option<Finding> {
     let (forward, backward) = (evidence.forward.graph, evidence.backward.graph);
@@ -284,32 +235,6 @@ fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Opt
             .nodes(evidence, [saved.name.as_str()])
             .contrast(format!("forward saves {given}"), format!("backward takes {taken}")),
     )
-}
-
-/// The nodes of a part with another record than in the joint graph, though what they take has the same: inputs that are
-/// handed to both, and calls. Each with what the two graphs say.
-fn other_records(joint: &Graph, part: &Graph, twins: &[Option<NodeId>]) -> Vec<(NodeId, [String; 2])> {
-    let mut is_same = vec![false; part.len()];
-    let mut found = Vec::new();
-    for id in part.ids() {
-        let Some(twin) = twins[id.index()] else { continue };
-        let inputs = part.inputs(id);
-        let takes_the_same = || {
-            let theirs = joint.inputs(twin);
-            let mut pairs = inputs.iter().zip(&theirs);
-            inputs.len() == theirs.len()
-                && pairs.all(|(&a, &b)| a < id && twins[a.index()] == Some(b) && is_same[a.index()])
-        };
-        let is_handed = joint.node(twin).op == Op::Placeholder && part.node(id).op == Op::Placeholder;
-        match other_layout((joint, twin), (part, id)) {
-            None => is_same[id.index()] = true,
-            Some(words) if is_handed || (part.node(id).op == Op::Call && takes_the_same()) => {
-                found.push((id, words));
-            }
-            Some(_) => {}
-        }
-    }
-    found
 }
 
 /// The calling convention: inputs and outputs of the joint graph, in its order.
@@ -624,142 +549,6 @@ fn strayed_items(evidence: &PartitionEvidence, side: &AnalyzedGraph, part: &str)
         }
     }
     findings
-}
-
-/// Recorded results of both parts follow from their operators, and lie in no other memory's storage. What the joint graph
-/// already has is no fault of the partition.
-pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
-    const RULE: &str = "partition/metadata-true";
-    let joint = &evidence.joint;
-    let shapes = |side: &AnalyzedGraph| -> Vec<(NodeId, String)> {
-        let faults = side.faults().iter();
-        let shapes = faults.filter(|fault| matches!(fault.kind, FaultKind::Shape { .. }));
-        shapes.filter_map(|fault| Some((fault.node?, fault.kind.to_string()))).collect()
-    };
-    let foreign =
-        |side: &AnalyzedGraph, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
-            let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
-            let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
-            found
-                .map(|(id, Elsewhere { other, .. })| {
-                    (id, format!("recorded in the storage of {}", side.graph.name(other)))
-                })
-                .collect()
-        };
-    let raised = |side: &AnalyzedGraph| overlap::refused(side.graph, &side.ops, side.storages());
-    let sized = |side: &AnalyzedGraph| resized(side.graph, &side.ops, side.storages());
-    let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint)).chain(sized(joint));
-    let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
-    let mut findings = Vec::new();
-    let mut doubt = None;
-    let [of_joint, of_forward, of_backward] = &evidence.guessed;
-    for (side, twins, guessed) in [
-        (&evidence.forward, &evidence.of_forward, of_forward),
-        (&evidence.backward, &evidence.of_backward, of_backward),
-    ] {
-        // Strides that nobody recorded, and no rule tells, are no evidence.
-        let guess = |id: NodeId| {
-            let mut nodes = std::iter::once(id).chain(side.graph.inputs(id));
-            let twin = twins[id.index()].filter(|&twin| is_guessed(of_joint, twin));
-            nodes.find(|&node| is_guessed(guessed, node)).or(twin.map(|_| id))
-        };
-        // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and the
-        // other computed again, the records say so still.
-        let share = |id: NodeId, other: NodeId| {
-            let storage =
-                |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
-            storage(id).is_some() && storage(id) == storage(other)
-        };
-        let shapes = shapes(side);
-        let is_told: FxHashSet<NodeId> = shapes.iter().map(|(id, _)| *id).collect();
-        let all = shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)).chain(sized(side));
-        for (id, text) in all {
-            if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
-                continue;
-            }
-            if let Some(open) = guess(id).filter(|_| is_of_strides(side, id)) {
-                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
-                continue;
-            }
-            let name = side.graph.name(id);
-            findings.push(
-                evidence
-                    .finding(RULE, format!("the recorded result of {name} is not true"))
-                    .nodes(evidence, [name])
-                    .fact(format!("{name} calls {}", side.graph.target(id)))
-                    .contrast("what is recorded is what the operator makes of its inputs", text),
-            );
-        }
-        for (id, [expected, found]) in other_records(joint.graph, side.graph, twins) {
-            if is_told.contains(&id) || twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
-                continue;
-            }
-            let sizes = |graph: &Graph, id| layout(graph, id).map(|[sizes, _]| sizes);
-            let is_of_sizes =
-                twins[id.index()].is_some_and(|twin| sizes(joint.graph, twin) != sizes(side.graph, id));
-            if let Some(open) = guess(id).filter(|_| !is_of_sizes) {
-                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
-                continue;
-            }
-            let name = side.graph.name(id);
-            findings.push(
-                evidence
-                    .finding(RULE, format!("the recorded result of {name} has changed"))
-                    .nodes(evidence, [name])
-                    .contrast(
-                        format!("the joint graph records {expected}, and it takes the same here"),
-                        format!("{found} is recorded"),
-                    ),
-            );
-        }
-        let renumbered = device::renumbered(joint.graph, side.graph, &|id| twins[id.index()]);
-        let mut renumbered = renumbered.into_iter().peekable();
-        for id in side.graph.ids() {
-            let twin = twins[id.index()].map(|twin| (joint.graph, twin));
-            let fault = device::fault(side.graph, id, twin)
-                .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
-                .or_else(|| device::strayed(side.graph, &side.ops, id).filter(|_| twin.is_none()));
-            if let Some(why) = fault {
-                let name = side.graph.name(id);
-                findings.push(
-                    evidence
-                        .finding(RULE, format!("the device of {name} is not true"))
-                        .nodes(evidence, [name])
-                        .contrast("values stay on their device", why),
-                );
-            }
-        }
-        // A result that the joint graph does not know stands in the place of one that it does.
-        let (of_joint, of_part) = match std::ptr::eq(side, &evidence.forward) {
-            true => (&evidence.joint_returns[..evidence.forward_outputs], &evidence.forward_returns),
-            false => (&evidence.joint_returns[evidence.forward_outputs..], &evidence.backward_returns),
-        };
-        for (&expected, &found) in of_joint.iter().zip(of_part) {
-            let (Value::Node(expected), Value::Node(id)) = (expected, found) else { continue };
-            if id.index() >= side.graph.len() || twins[id.index()].is_some() {
-                continue;
-            }
-            if let Some(why) = device::fault(side.graph, id, Some((joint.graph, expected))) {
-                let name = side.graph.name(id);
-                findings.push(
-                    evidence
-                        .finding(RULE, format!("{name} is returned on another device"))
-                        .nodes(evidence, [name])
-                        .contrast("results stay on their device", why),
-                );
-            }
-        }
-    }
-    match doubt.filter(|_| findings.is_empty()) {
-        Some((open, id)) => Checked::undecided(
-            Code::NotRecorded,
-            format!(
-                "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of \
-                 {id} may be true"
-            ),
-        ),
-        None => Checked::Findings(findings),
-    }
 }
 
 /// What is still in flight is not used, and does not cross.

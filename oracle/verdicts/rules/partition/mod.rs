@@ -28,6 +28,7 @@ mod meaning;
 mod mutation;
 mod names;
 mod placement;
+mod records;
 mod replay;
 mod saved;
 mod tags;
@@ -196,7 +197,7 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
                     as it takes, as far as it is so in the joint graph; where a node takes the same as there, it is recorded as there. A view may be \
                     recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
-        check: boundary::metadata_true,
+        check: records::metadata_true,
     },
     Rule {
         id: "partition/symbols-bound",
