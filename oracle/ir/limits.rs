@@ -46,6 +46,8 @@ const MIB: u64 = 1 << 20;
 limits! {
     Text "text" 512 * MIB, 3072 * MIB, "bytes",
         "A file, and what it holds when it is decompressed. A graph of a million nodes takes 200 MB; places in a text are counted in 32 bits.";
+    Objects "objects" 1 << 25, 1 << 30, "objects",
+        "What a dump of a running program holds (a memory snapshot, a flight recorder), counted as often as it is referred to. A snapshot of half a million events with their stacks; each takes some 30 bytes.";
     Brackets "brackets" 256, 256, "levels",
         "Brackets inside brackets in a text case. The reader calls itself at each, and its stack has an end.";
     Json "json" 100, 100, "levels",
