@@ -5,11 +5,13 @@ use crate::candidates::Outcome;
 use crate::case::Case;
 use crate::format::fx;
 use crate::format::json::{self, Document};
-use crate::format::torch_trace;
-use crate::format::{Places, Spot, text};
+use crate::format::objects::{self, Allowance, Objects};
+use crate::format::recognise::{Kind, recognise};
+use crate::format::{Places, Spot, memory_snapshot, pickle, text, torch_trace};
 use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
+use crate::report::memory::Measured;
 use std::io::Write;
 use std::path::Path;
 
@@ -46,6 +48,63 @@ pub(super) fn bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun
 /// The text of a file.
 pub(super) fn words(path: &Path, limits: &Limits) -> Result<String, CouldNotRun> {
     String::from_utf8(bytes(path, limits)?).map_err(|error| in_file(path, &error))
+}
+
+/// The bytes of a file, decompressed.
+pub(super) fn plain(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun> {
+    let bytes = bytes(path, limits)?;
+    let plain = json::decompressed(&bytes, limits.get(Limit::Text)).map_err(|error| in_file(path, &error))?;
+    Ok(plain.unwrap_or(bytes))
+}
+
+/// What a file holds, where it is of a kind that is known.
+pub(super) fn kind(bytes: &[u8], limits: &Limits) -> Option<Kind> {
+    recognise(bytes, limits.get(Limit::Objects))
+}
+
+/// Why a file cannot be read where it was given: what it is and what to do with it, where that is known, else `error`.
+pub(super) fn unread(path: &Path, bytes: &[u8], limits: &Limits, error: CouldNotRun) -> CouldNotRun {
+    let plain = json::decompressed(bytes, limits.get(Limit::Text)).ok().flatten();
+    let bytes = plain.as_deref().unwrap_or(bytes);
+    match kind(bytes, limits) {
+        None | Some(Kind::Graph) => error,
+        Some(Kind::OtherPickle) => match pickle::read(bytes, &Allowance::new(limits.get(Limit::Objects))) {
+            Ok(_) => in_file(path, &Kind::OtherPickle.advice()),
+            Err(error) => in_file(path, &format_args!("this is a pickle: {error}")),
+        },
+        Some(kind) => in_file(path, &kind.advice()),
+    }
+}
+
+/// The objects of a dump, a pickle or JSON, of which at most as many are looked at as are held.
+pub(super) fn objects(
+    path: &Path,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<(Objects, Allowance), CouldNotRun> {
+    let allowance = || Allowance::new(limits.get(Limit::Objects));
+    let read = match pickle::is_pickle(bytes) {
+        true => pickle::read(bytes, &allowance()).map_err(|error| error.to_string()),
+        false => objects::read_json(bytes, &allowance()),
+    };
+    Ok((read.map_err(|error| in_file(path, &error))?, allowance()))
+}
+
+/// A memory snapshot, judged, handed to `look`.
+pub(super) fn with_snapshot<T>(
+    path: &Path,
+    bytes: &[u8],
+    limits: &Limits,
+    look: impl FnOnce(Measured) -> Result<T, CouldNotRun>,
+) -> Result<T, CouldNotRun> {
+    if kind(bytes, limits) != Some(Kind::MemorySnapshot) {
+        let why = "this is no memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)";
+        return Err(unread(path, bytes, limits, in_file(path, &why)));
+    }
+    let (objects, allowance) = objects(path, bytes, limits)?;
+    let snapshot =
+        memory_snapshot::read(objects.root(), &allowance).map_err(|error| in_file(path, &error))?;
+    look(Measured::new(snapshot))
 }
 
 /// Where things stand in a file that could be read; of one that cannot be read again nothing is known.
@@ -100,12 +159,14 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
         if let Some(printed) = printed(path, &bytes)? {
             return Ok(Input::Graph(Box::new(printed.graph)));
         }
-        let case =
-            text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
+        let case = text::parse(&bytes).map_err(|errors| {
+            let error = CouldNotRun::new(errors.render(Some(&name.to_string())));
+            unread(path, &bytes, limits, error)
+        })?;
         return Ok(Input::Case(Box::new(case)));
     }
     let document = json::read_within(&bytes, limits.get(Limit::Text))
-        .map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
+        .map_err(|error| unread(path, &bytes, limits, CouldNotRun::new(error.in_file(name.to_string()))))?;
     match document {
         Document::Graph(graph) => Ok(Input::Graph(graph)),
         Document::Outcome(outcome) => match outcome.result {
@@ -126,8 +187,7 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
 fn printed(path: &Path, bytes: &[u8]) -> Result<Option<fx::Printed>, CouldNotRun> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Ok(None) };
     if torch_trace::is_trace(text) {
-        let why = "a file of TORCH_TRACE, which holds many graphs: graph-oracle trace judges them";
-        return Err(in_file(path, &why));
+        return Err(in_file(path, &Kind::TorchTrace.advice()));
     }
     if !fx::is_printed(text) {
         return Ok(None);

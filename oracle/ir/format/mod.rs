@@ -1,6 +1,7 @@
 //! How graphs and cases are written down: exchange JSON, text, pictures; and what PyTorch writes about a run.
 
 pub mod dot;
+pub mod flight_recorder;
 pub mod fx;
 pub mod json;
 pub mod memory_snapshot;

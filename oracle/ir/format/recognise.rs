@@ -12,7 +12,6 @@
 
 use super::objects::{Allowance, Item};
 use super::{pickle, torch_trace};
-use crate::limits::Limit;
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -204,9 +203,9 @@ impl Kind {
     }
 }
 
-/// What a file holds, where it is of a kind that is known.
-pub fn recognise(bytes: &[u8]) -> Option<Kind> {
-    let sample = Sample::new(bytes);
+/// What a file holds, where it is of a kind that is known. Of a pickle at most so many objects are read.
+pub fn recognise(bytes: &[u8], objects: u64) -> Option<Kind> {
+    let sample = Sample::new(bytes, objects);
     ROWS.iter().find(|row| (row.is)(&sample)).map(|row| row.kind)
 }
 
@@ -225,7 +224,7 @@ struct Sample<'b> {
 const OLD_SAVE: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
 impl<'b> Sample<'b> {
-    fn new(bytes: &'b [u8]) -> Sample<'b> {
+    fn new(bytes: &'b [u8], objects: u64) -> Sample<'b> {
         let (mut keys, mut inner) = (Vec::new(), Vec::new());
         let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
         if matches!(first, Some(b'{' | b'[')) {
@@ -233,7 +232,7 @@ impl<'b> Sample<'b> {
             let _ = serde_json::Deserializer::from_slice(bytes)
                 .deserialize_any(Keys { keys: &mut keys, inner: &mut inner });
         } else if pickle::is_pickle(bytes)
-            && let Ok(objects) = pickle::read(bytes, &Allowance::new(Limit::Objects.standard()))
+            && let Ok(objects) = pickle::read(bytes, &Allowance::new(objects))
         {
             let names = |item: Item| -> Vec<String> {
                 let pairs = item.pairs().into_iter().flatten().take(MOST_KEYS);
@@ -364,7 +363,7 @@ mod tests {
             (b"", None),
         ];
         for (bytes, kind) in cases {
-            assert_eq!(recognise(bytes), *kind, "{:?}", String::from_utf8_lossy(bytes));
+            assert_eq!(recognise(bytes, 1000), *kind, "{:?}", String::from_utf8_lossy(bytes));
         }
     }
 
@@ -378,6 +377,6 @@ mod tests {
 
     #[test]
     fn a_torn_file_is_told_by_what_is_there() {
-        assert_eq!(recognise(b"{\"traceEvents\": [{\"ph\""), Some(Kind::ChromeTrace));
+        assert_eq!(recognise(b"{\"traceEvents\": [{\"ph\"", 1000), Some(Kind::ChromeTrace));
     }
 }

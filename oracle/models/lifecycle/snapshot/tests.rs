@@ -119,10 +119,7 @@ fn a_lost_beginning_is_no_finding() {
         assert_eq!(report.reserved.unwrap().bytes, 4096, "{lost}");
         let peak = if lost <= 3 { 1500 } else { 700 };
         assert_eq!(report.held.bytes, peak, "{lost}: {report:?}");
-        assert_eq!(
-            has_note(&report, "whose allocation the trace does not have"),
-            (2..lines.len() - 1).contains(&lost)
-        );
+        assert_eq!(has_note(&report, "whose allocation the trace does not have"), lost >= 2, "{lost}");
     }
 }
 
