@@ -99,11 +99,13 @@ pub fn align(flights: &Flights, rank: u32, program: &Program, world: &World) -> 
     let best = (0..record.len().min(TAIL)).map(|left_out| {
         let end = record.len() - left_out;
         let fits = fits(&record[..end], &round);
-        (fits.iter().copied().max().unwrap_or(0), end, fits)
+        let longest = fits.iter().copied().max().unwrap_or(0);
+        // Of equal ones that which goes back to the beginning of the record, where no other launches stand before it.
+        ((longest, longest == end), end, fits)
     });
-    // Of equal ones the later end, which comes first.
+    // Then the later end, which comes first.
     let best = best.reduce(|best, other| if other.0 > best.0 { other } else { best });
-    let Some((length, end, fits)) = best.filter(|best| best.0 > 0) else { return alignment };
+    let Some(((length, _), end, fits)) = best.filter(|best| best.0.0 > 0) else { return alignment };
     let Some(&(last, _)) = record.get(end - 1) else { return alignment };
     let places = (0..round.len()).filter(|&operation| fits[operation] == length);
     alignment.last = places.map(|operation| Place { launch: last, operation }).collect();

@@ -160,7 +160,7 @@ fn one_name_may_be_several_groups() {
 
 fn case() -> Case {
     text::parse(
-        b"world 2 ranks, groups dp = [0 1]
+        br#"world 2 ranks, groups dp = [0 1]
 x = input : f32[4]
 a = all_gather(x, dp)
 aw = wait(a)
@@ -172,7 +172,7 @@ cw = wait(c)
 s = reduce_scatter(cw, "sum", dp)
 sw = wait(s)
 output (sw)
-",
+"#,
     )
     .unwrap()
 }
