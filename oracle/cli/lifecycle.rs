@@ -99,11 +99,14 @@ impl Lifecycle {
             let text = match self.format {
                 ReportFormat::Text => measured.text() + &beside.map_or(String::new(), |(text, _)| text),
                 ReportFormat::Json => {
-                    let value = serde_json::json!({
-                        "lifecycle_version": "graph-oracle-lifecycle/1",
-                        "snapshot": measured.json(),
-                        "graph": beside.map(|(_, value)| value),
-                    });
+                    let mut value = measured.json();
+                    if let Some(object) = value.as_object_mut() {
+                        object.insert("snapshot_version".into(), "graph-oracle-snapshot/1".into());
+                        object.insert(
+                            "graph".into(),
+                            beside.map_or(serde_json::Value::Null, |(_, value)| value),
+                        );
+                    }
                     serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
                 }
             };

@@ -371,9 +371,9 @@ impl Judge<'_, '_> {
         }
         let Recorded { allocations, requests, completions } = self.recorded;
         if others > 0 && allocations && requests && completions {
-            let blocks = if others == 1 { "block" } else { "blocks" };
+            let blocks = if others == 1 { "block differs" } else { "blocks differ" };
             self.note(format!(
-                "{others} {blocks} differ between the end of the trace and the state: the program went on between the \
+                "{others} {blocks} between the end of the trace and the state: the program went on between the \
                  copies, so the sums may be off by them"
             ));
         }

@@ -101,7 +101,7 @@ pub fn align(flights: &Flights, rank: u32, program: &Program, world: &World) -> 
         let fits = fits(&record[..end], &round);
         let longest = fits.iter().copied().max().unwrap_or(0);
         // Of equal ones that which goes back to the beginning of the record, where no other launches stand before it.
-        ((longest, longest == end), end, fits)
+        ((longest, longest == end.min(round.len().saturating_mul(ROUNDS))), end, fits)
     });
     // Then the later end, which comes first.
     let best = best.reduce(|best, other| if other.0 > best.0 { other } else { best });
@@ -174,19 +174,21 @@ fn match_groups<'p>(
         let (instance, _) = group.instance_of(rank)?;
         group.instances.get(instance).cloned()
     };
-    let recorded = |group: usize| flights.groups.get(group).and_then(|group| group.ranks.clone());
+    let known = |group: usize| flights.groups.get(group).is_some_and(|group| group.ranks.is_some());
+    // Where no dump says which ranks a group has, those that used it.
+    let recorded = |group: usize| flights.members(group);
     let mut matched: FxHashMap<usize, &'p str> = FxHashMap::default();
     type Fits<'f> = &'f dyn Fn(usize, &str) -> bool;
     let by_name: Fits = &|group, name| {
         let same = flights.groups.get(group).is_some_and(|group| group.name == name);
-        same && recorded(group).is_none_or(|ranks| size(name).is_none_or(|size| size == ranks.len()))
+        same && (!known(group) || size(name).is_none_or(|size| size == recorded(group).len()))
     };
-    let by_ranks: Fits = &|group, name| recorded(group).is_some_and(|own| ranks(name) == Some(own));
+    let by_ranks: Fits = &|group, name| ranks(name) == Some(recorded(group));
     let by_size: Fits = &|group, name| {
-        let own = recorded(group).map(|ranks| ranks.len());
-        let is_only = |names: &[&str]| names.iter().filter(|other| size(other) == own).count() == 1;
-        let of_size = |other: &&usize| recorded(**other).map(|ranks| ranks.len()) == own;
-        own.is_some() && size(name) == own && is_only(&names) && used.iter().filter(of_size).count() == 1
+        let own = recorded(group).len();
+        let is_only = |names: &[&str]| names.iter().filter(|other| size(other) == Some(own)).count() == 1;
+        let of_size = |other: &&usize| recorded(**other).len() == own;
+        size(name) == Some(own) && is_only(&names) && used.iter().filter(of_size).count() == 1
     };
     for fits in [by_name, by_ranks, by_size] {
         for &group in &used {
