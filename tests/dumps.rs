@@ -174,7 +174,7 @@ fn a_snapshot_stands_beside_a_graph() {
     let (status, said) = run(&["check", "memory", &graph, "--snapshot", &pickle]);
     assert_eq!(status, 0, "what a snapshot shows convicts no graph: {said}");
     for words in [
-        "measured_peak_bytes             4204",
+        "measured_peak_bytes             4196",
         "1 of the 2 storages",
         "the snapshot has 1 events that cannot be right",
     ] {
