@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::format::fx;
 use crate::format::json::{self, Document};
 use crate::format::objects::{self, Allowance, Objects};
-use crate::format::recognise::{Kind, recognise};
+use crate::format::recognise::{Kind, recognise, recognise_objects};
 use crate::format::{Places, Spot, memory_snapshot, pickle, text, torch_trace};
 use crate::graph::{Graph, World};
 use crate::judge::Remark;
@@ -66,28 +66,53 @@ pub(super) fn kind(bytes: &[u8], limits: &Limits) -> Option<Kind> {
 pub(super) fn unread(path: &Path, bytes: &[u8], limits: &Limits, error: CouldNotRun) -> CouldNotRun {
     let plain = json::decompressed(bytes, limits.get(Limit::Text)).ok().flatten();
     let bytes = plain.as_deref().unwrap_or(bytes);
+    if pickle::is_pickle(bytes) {
+        return match pickled(path, bytes, limits) {
+            Ok(objects) => in_file(path, &recognise_objects(&objects).unwrap_or(Kind::OtherPickle).advice()),
+            Err(error) => error,
+        };
+    }
     match kind(bytes, limits) {
         None | Some(Kind::Graph) => error,
-        Some(Kind::OtherPickle) => match pickle::read(bytes, &Allowance::new(limits.get(Limit::Objects))) {
-            Ok(_) => in_file(path, &Kind::OtherPickle.advice()),
-            Err(error) => in_file(path, &format_args!("this is a pickle: {error}")),
-        },
         Some(kind) => in_file(path, &kind.advice()),
     }
 }
 
-/// The objects of a dump, a pickle or JSON, of which at most as many are looked at as are held.
-pub(super) fn objects(
+fn allowance(limits: &Limits) -> Allowance {
+    Allowance::new(limits.get(Limit::Objects))
+}
+
+/// The objects of a pickle.
+fn pickled(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Objects, CouldNotRun> {
+    pickle::read(bytes, &allowance(limits)).map_err(|error| match recognise(bytes, 0) {
+        Some(kind) if kind != Kind::OtherPickle => in_file(path, &kind.advice()),
+        _ => in_file(path, &format_args!("this is a pickle: {error}")),
+    })
+}
+
+/// The objects of a dump of this kind, a pickle or JSON, of which as many are looked at as may be held; `what` says where
+/// such a dump comes from.
+pub(super) fn dump(
     path: &Path,
     bytes: &[u8],
     limits: &Limits,
+    wanted: Kind,
+    what: &str,
 ) -> Result<(Objects, Allowance), CouldNotRun> {
-    let allowance = || Allowance::new(limits.get(Limit::Objects));
-    let read = match pickle::is_pickle(bytes) {
-        true => pickle::read(bytes, &allowance()).map_err(|error| error.to_string()),
-        false => objects::read_json(bytes, &allowance()),
+    let is_pickle = pickle::is_pickle(bytes);
+    let objects = match (is_pickle, is_pickle || kind(bytes, limits) == Some(wanted)) {
+        (true, _) => pickled(path, bytes, limits)?,
+        (false, true) => {
+            objects::read_json(bytes, &allowance(limits)).map_err(|error| in_file(path, &error))?
+        }
+        (false, false) => {
+            return Err(unread(path, bytes, limits, in_file(path, &format_args!("this is no {what}"))));
+        }
     };
-    Ok((read.map_err(|error| in_file(path, &error))?, allowance()))
+    match recognise_objects(&objects).unwrap_or(Kind::OtherPickle) {
+        kind if kind == wanted => Ok((objects, allowance(limits))),
+        kind => Err(in_file(path, &kind.advice())),
+    }
 }
 
 /// A memory snapshot, judged, handed to `look`.
@@ -97,11 +122,8 @@ pub(super) fn with_snapshot<T>(
     limits: &Limits,
     look: impl FnOnce(Measured) -> Result<T, CouldNotRun>,
 ) -> Result<T, CouldNotRun> {
-    if kind(bytes, limits) != Some(Kind::MemorySnapshot) {
-        let why = "this is no memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)";
-        return Err(unread(path, bytes, limits, in_file(path, &why)));
-    }
-    let (objects, allowance) = objects(path, bytes, limits)?;
+    let what = "memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)";
+    let (objects, allowance) = dump(path, bytes, limits, Kind::MemorySnapshot, what)?;
     let snapshot =
         memory_snapshot::read(objects.root(), &allowance).map_err(|error| in_file(path, &error))?;
     look(Measured::new(snapshot))

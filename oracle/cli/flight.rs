@@ -32,14 +32,8 @@ fn rank_of(path: &Path) -> Option<u32> {
 
 fn read(path: &Path, limits: &Limits) -> Result<FlightDump, CouldNotRun> {
     let bytes = files::plain(path, limits)?;
-    if files::kind(&bytes, limits) != Some(Kind::FlightRecorder) {
-        let why = files::in_file(
-            path,
-            &"this is no dump of the flight recorder (TORCH_FR_DUMP_TEMP_FILE names them)",
-        );
-        return Err(files::unread(path, &bytes, limits, why));
-    }
-    let (objects, allowance) = files::objects(path, &bytes, limits)?;
+    let what = "dump of the flight recorder (TORCH_FR_DUMP_TEMP_FILE names them)";
+    let (objects, allowance) = files::dump(path, &bytes, limits, Kind::FlightRecorder, what)?;
     flight_recorder::read(objects.root(), &allowance).map_err(|error| files::in_file(path, &error))
 }
 

@@ -2,6 +2,7 @@
 
 use super::files;
 use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::format::pickle;
 use crate::format::recognise::Kind;
 use crate::graph::Graph;
 use crate::lifecycle::{Mode, Prediction, Summary, Verifier, events_of_replay, read_events, write_events};
@@ -46,13 +47,14 @@ impl Lifecycle {
         let text = files::plain(path, limits)?;
         let events = match read_events(&text) {
             Ok(events) => events,
-            Err(_) if files::kind(&text, limits) == Some(Kind::MemorySnapshot) => {
-                return self.snapshot(path, &text, graph.as_ref(), limits, out);
+            Err(error) => {
+                let is_pickle = pickle::is_pickle(&text);
+                return match if is_pickle { Some(Kind::MemorySnapshot) } else { files::kind(&text, limits) } {
+                    Some(Kind::MemorySnapshot) => self.snapshot(path, &text, graph.as_ref(), limits, out),
+                    None | Some(Kind::Events) => Err(files::in_file(path, &error)),
+                    Some(kind) => Err(files::in_file(path, &kind.advice())),
+                };
             }
-            Err(error) if files::kind(&text, limits) == Some(Kind::Events) => {
-                return Err(files::in_file(path, &error));
-            }
-            Err(error) => return Err(files::unread(path, &text, limits, files::in_file(path, &error))),
         };
         let mode = if self.assert { Mode::Assert } else { Mode::Log };
         let mut notes = Vec::new();

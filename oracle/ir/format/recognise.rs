@@ -10,7 +10,7 @@
 //!
 //! It does not say whether the file is in order.
 
-use super::objects::{Allowance, Item};
+use super::objects::{Allowance, Item, Objects};
 use super::{pickle, torch_trace};
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -209,6 +209,23 @@ pub fn recognise(bytes: &[u8], objects: u64) -> Option<Kind> {
     ROWS.iter().find(|row| (row.is)(&sample)).map(|row| row.kind)
 }
 
+/// The same of objects that are read already; `None` where they are none of a dump.
+pub fn recognise_objects(objects: &Objects) -> Option<Kind> {
+    let (keys, inner) = keys_of(objects);
+    let sample = Sample { bytes: &[], keys, inner, is_old_save: false };
+    ROWS.iter().find(|row| (row.is)(&sample)).map(|row| row.kind)
+}
+
+/// The keys at the top, and those of the first item of a list.
+fn keys_of(objects: &Objects) -> (Vec<String>, Vec<String>) {
+    let names = |item: Item| -> Vec<String> {
+        let pairs = item.pairs().into_iter().flatten().take(MOST_KEYS);
+        pairs.filter_map(|(key, _)| key.text().map(str::to_string)).collect()
+    };
+    let first = objects.root().items().and_then(|mut items| items.next());
+    (names(objects.root()), first.map(names).unwrap_or_default())
+}
+
 /// What is looked at.
 struct Sample<'b> {
     bytes: &'b [u8],
@@ -234,12 +251,7 @@ impl<'b> Sample<'b> {
         } else if pickle::is_pickle(bytes)
             && let Ok(objects) = pickle::read(bytes, &Allowance::new(objects))
         {
-            let names = |item: Item| -> Vec<String> {
-                let pairs = item.pairs().into_iter().flatten().take(MOST_KEYS);
-                pairs.filter_map(|(key, _)| key.text().map(str::to_string)).collect()
-            };
-            keys = names(objects.root());
-            inner = objects.root().items().and_then(|mut items| items.next()).map(names).unwrap_or_default();
+            (keys, inner) = keys_of(&objects);
         }
         Sample { bytes, keys, inner, is_old_save: bytes.starts_with(OLD_SAVE) }
     }
@@ -364,6 +376,9 @@ mod tests {
         ];
         for (bytes, kind) in cases {
             assert_eq!(recognise(bytes, 1000), *kind, "{:?}", String::from_utf8_lossy(bytes));
+            if let Ok(objects) = pickle::read(bytes, &Allowance::new(1000)) {
+                assert_eq!(recognise_objects(&objects), kind.filter(|kind| *kind != Kind::OtherPickle));
+            }
         }
     }
 

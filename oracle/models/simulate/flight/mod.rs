@@ -11,7 +11,8 @@
 //! differently, and what the watchdog gave up, is told as a fault.
 //!
 //! The record is a ring that loses its beginning, and a writer may leave completed launches out: a number that is lower
-//! than what a rank recorded is *not known*, never *missing*. A library that records no progress (gloo) says of a launch
+//! than what a rank recorded is *not known*, never *missing*, and the first launch of such a record, of which a part may be
+//! lost, is not compared. A library that records no progress (gloo) says of a launch
 //! only that it has ended; then nothing is said of its state.
 //!
 //! # What it does not do
@@ -53,6 +54,10 @@ pub struct Launched {
     types: [BTreeSet<String>; 2],
     /// Whether all tensors on either side have one size.
     is_even: bool,
+    /// How many operations are recorded of it.
+    operations: usize,
+    /// Whether its first operations may be lost, with the beginning of the record.
+    may_be_cut: bool,
     /// How far it came.
     pub state: State,
     /// Whether nobody looks after it any more.
@@ -115,11 +120,15 @@ fn kind(operation: &str) -> Option<Collective> {
 }
 
 impl Launched {
-    fn of(entries: &[&Entry], group: usize) -> Option<Launched> {
+    fn of(entries: &[&Entry], group: usize, may_be_cut: bool) -> Option<Launched> {
         let first = entries.first()?;
-        // The mark that ends a coalesced launch says nothing of what it is.
-        let real: Vec<&Entry> =
-            entries.iter().copied().filter(|entry| entry.operation != "coalesced").collect();
+        // The mark that ends a coalesced launch (`coalesced`, `ALLGATHER_coalesced`) says nothing of what it is.
+        let is_mark = |entry: &Entry| {
+            let has_sizes = !entry.inputs.is_empty() || !entry.outputs.is_empty();
+            entry.operation == "coalesced"
+                || (entries.len() > 1 && entry.operation.ends_with("_coalesced") && !has_sizes)
+        };
+        let real: Vec<&Entry> = entries.iter().copied().filter(|entry| !is_mark(entry)).collect();
         let shown = real.first().unwrap_or(first);
         let all = |sizes: fn(&Entry) -> &Vec<Vec<i64>>| -> Vec<Vec<i64>> {
             real.iter().flat_map(|entry| sizes(entry).iter().cloned()).collect()
@@ -153,6 +162,8 @@ impl Launched {
             dtype: shown.input_types.first().or(shown.output_types.first()).and_then(|name| dtype(name)),
             elements: [elements(&inputs), elements(&outputs)],
             is_even: is_even(&inputs) && is_even(&outputs),
+            operations: real.len(),
+            may_be_cut,
             sizes: [shape_words(&inputs), shape_words(&outputs)],
             types: [types(|entry| &entry.input_types), types(|entry| &entry.output_types)],
             // What belongs to one launch is as far as the mark that ends it.
@@ -163,6 +174,9 @@ impl Launched {
 
     /// Why this one and another rank's cannot be one collective; `None` where they may be.
     fn differs(&self, other: &Launched) -> Option<String> {
+        if self.may_be_cut || other.may_be_cut {
+            return None;
+        }
         let base = |launch: &Launched| launch.operation.split(' ').next().unwrap_or("").to_string();
         if self.kind != other.kind || (self.kind.is_none() && base(self) != base(other)) {
             return Some(format!("{} and {}", base(self), base(other)));
@@ -176,7 +190,8 @@ impl Launched {
                     | Collective::Broadcast
             )
         );
-        if !has_sizes {
+        // Of a coalesced launch that is being made, some operations are recorded and others are not.
+        if !has_sizes || self.operations != other.operations {
             return None;
         }
         for (side, what) in [(0, "goes in"), (1, "comes out")] {
@@ -280,6 +295,7 @@ impl Flights {
                         }
                 };
                 let entries: Vec<&Entry> = dump.entries[at..].iter().take_while(is_same).collect();
+                let may_be_cut = at == 0 && of.lost > 0;
                 at += entries.len().max(1);
                 let key = (first.group.clone(), ranks_of.get(first.group.as_str()).cloned().flatten());
                 let group = *known.entry(key).or_insert_with_key(|(name, ranks)| {
@@ -287,7 +303,7 @@ impl Flights {
                     flights.groups.push(FlightGroup { name, description, ranks });
                     flights.groups.len() - 1
                 });
-                of.launches.extend(Launched::of(&entries, group));
+                of.launches.extend(Launched::of(&entries, group, may_be_cut));
             }
             flights.ranks.insert(rank, of);
         }

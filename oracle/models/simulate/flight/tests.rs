@@ -147,6 +147,23 @@ fn coalesced_launches_are_one() {
     assert_eq!(report.is_in_order(), Some(true), "{report:?}");
 }
 
+/// The ring may begin, and a dump be made, in the middle of a coalesced launch.
+#[test]
+fn half_a_coalesced_launch_is_no_mismatch() {
+    let half = "dp 1 _all_gather_base Float 2 4 scheduled\n dp 1 coalesced Float 0 0 started";
+    let whole = format!("dp 1 _all_gather_base Float 4 8 scheduled\n {half}");
+    let report = judge(&flights(&[(0, dump(&whole, DP, 0)), (1, dump(half, DP, 1))]));
+    assert_eq!(report.mismatches, [], "its beginning is lost");
+    let other = "dp 1 all_reduce Float 2 2 scheduled";
+    let report = judge(&flights(&[(0, dump(&whole, DP, 0)), (1, dump(other, DP, 1))]));
+    assert_eq!(report.mismatches, [], "what is lost may be another");
+    let begun = whole.lines().next().unwrap();
+    let (_, report) = two(&whole, begun);
+    assert_eq!(report.mismatches, [], "the rest is not launched yet");
+    let (_, report) = two(&whole, other);
+    assert_eq!(report.mismatches.len(), 1, "a sum is no gather");
+}
+
 #[test]
 fn one_name_may_be_several_groups() {
     let of = |rank: u32, ranks: &[u32], size: &str| {
