@@ -1,5 +1,5 @@
-//! What operators bring along: memory snapshots and flight recorders of PyTorch, as pickles and as JSON, and files of other
-//! kinds that are named for what they are.
+//! What operators bring along: memory snapshots and flight recorders of PyTorch, as pickles and as JSON, and files of
+//! other kinds that are named for what they are.
 
 use crate::common::{Scratch, program, text};
 use graph_oracle::format::objects::{Allowance, read_json};
@@ -69,7 +69,10 @@ fn pickled(value: &Value) -> Vec<u8> {
 fn snapshot(shared: bool) -> Value {
     let frames = json!([{ "filename": "/x/torch/nn.py", "line": 5, "name": "forward" },
                         { "filename": "/home/u/train.py", "line": 12, "name": "step" }]);
-    let event = |action: &str, address: i64, bytes: i64, stream: i64| json!({ "action": action, "addr": address, "size": bytes, "stream": stream, "time_us": 1, "frames": frames });
+    let event = |action: &str, address: i64, bytes: i64, stream: i64| {
+        let frames = &frames;
+        json!({ "action": action, "addr": address, "size": bytes, "stream": stream, "frames": frames })
+    };
     let mut trace = vec![
         event("segment_alloc", 0x7000, 2097152, 0),
         event("alloc", 0x7000, 4096, 0),

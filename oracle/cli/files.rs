@@ -90,8 +90,8 @@ fn pickled(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Objects, CouldN
     })
 }
 
-/// The objects of a dump of this kind, a pickle or JSON, of which as many are looked at as may be held; `what` says where
-/// such a dump comes from.
+/// The objects of a dump of this kind, a pickle or JSON, of which as many are looked at as may be held; `what` says
+/// where such a dump comes from.
 pub(super) fn dump(
     path: &Path,
     bytes: &[u8],

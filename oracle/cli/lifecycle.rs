@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Lifecycle {
-    /// Events, a JSON object a line, or a memory snapshot of PyTorch (docs/memory.md). Without it, the events of the graph's
-    /// own run are printed.
+    /// Events, a JSON object a line, or a memory snapshot of PyTorch (docs/memory.md). Without it, the events of the
+    /// graph's own run are printed.
     events: Option<PathBuf>,
-    /// The graph whose allocations and frees are predicted; without it only memory safety is judged. Beside a snapshot: the
-    /// graph that it is put beside.
+    /// The graph whose allocations and frees are predicted; without it only memory safety is judged. Beside a snapshot:
+    /// the graph that it is put beside.
     #[arg(long, value_name = "GRAPH")]
     graph: Option<PathBuf>,
     /// Stop at the first fault.

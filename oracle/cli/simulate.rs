@@ -17,8 +17,8 @@ pub(super) struct Simulate {
     /// --ranks says).
     #[arg(required_unless_present = "flight")]
     graphs: Vec<PathBuf>,
-    /// Dumps of PyTorch's flight recorder, one for each rank, or a folder of them (docs/schedule.md): who waits where, and what
-    /// the graph says. Then nothing is simulated.
+    /// Dumps of PyTorch's flight recorder, one for each rank, or a folder of them (docs/schedule.md): who waits where,
+    /// and what the graph says. Then nothing is simulated.
     #[arg(long, value_name = "DUMP", num_args = 1..)]
     flight: Vec<PathBuf>,
     /// For each rank the number of its graph, from 0: 0,0,1,1.

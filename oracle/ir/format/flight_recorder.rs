@@ -3,15 +3,16 @@
 //! # The idea
 //!
 //! Each rank keeps a ring of its last launches and writes it when a collective times out, or on request, as a pickle
-//! (`_dump_nccl_trace`, `_dump_fr_trace`) or as JSON. An [`Entry`] is an operation; the operations of a coalesced launch
-//! have one sequence number. A dump does not say of which rank it is: its file's name does.
+//! (`_dump_nccl_trace`, `_dump_fr_trace`) or as JSON. An [`Entry`] is an operation; the operations of a coalesced
+//! launch have one sequence number. A dump does not say of which rank it is: its file's name does.
 //!
 //! Sources: `torch/csrc/distributed/c10d/FlightRecorder.hpp`, `FlightRecorderDetail.hpp`, and
 //! `torch/distributed/flight_recorder` of PyTorch 2.15 (version 2.10 of the format).
 //!
 //! # What it does not do
 //!
-//! Stacks and times are not read. Versions before 2.3, which have one sequence for collectives and messages, are refused.
+//! Stacks and times are not read. Versions before 2.3, which have one sequence for collectives and messages, are
+//! refused.
 
 use super::objects::{Allowance, Item};
 use crate::graph::Dtype;

@@ -1,10 +1,11 @@
-//! Memory snapshots of PyTorch: what `torch.cuda.memory._snapshot()` returns, as a pickle (`_dump_snapshot`) or as JSON.
+//! Memory snapshots of PyTorch: what `torch.cuda.memory._snapshot()` returns, as a pickle (`_dump_snapshot`) or as
+//! JSON.
 //!
 //! # The idea
 //!
-//! A snapshot has the state of the allocator (`segments` with their `blocks`), and for each device a trace of what it did
-//! before (`device_traces`), as far as a ring of events goes back. Only what is needed to follow memory is read: action,
-//! address, bytes, stream, and on request the place in the program.
+//! A snapshot has the state of the allocator (`segments` with their `blocks`), and for each device a trace of what it
+//! did before (`device_traces`), as far as a ring of events goes back. Only what is needed to follow memory is read:
+//! action, address, bytes, stream, and on request the place in the program.
 //!
 //! Sizes of events are what was asked for; the sizes of blocks are rounded by the allocator. Sources:
 //! `torch/cuda/memory.py`, `c10/core/CachingDeviceAllocator.h` of PyTorch 2.15, `c10/cuda/CUDACachingAllocator.cpp`.
@@ -112,8 +113,8 @@ pub struct Block {
 const FRAMES: usize = 256;
 
 impl<'o> Event<'o> {
-    /// Where in the program it happened: the node of an FX graph where the snapshot has them, else the innermost line of
-    /// Python outside of PyTorch.
+    /// Where in the program it happened: the node of an FX graph where the snapshot has them, else the innermost line
+    /// of Python outside of PyTorch.
     pub fn place(&self) -> Option<String> {
         let frames = self.frames?.items()?.take(FRAMES);
         let text =

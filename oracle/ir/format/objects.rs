@@ -4,8 +4,8 @@
 //!
 //! All objects of a file stand in one list and refer to each other by number. So an object that a pickle shares is held
 //! once, however often it is referred to, and what refers to itself can be held without harm. Whoever reads looks at an
-//! [`Item`], one level at a time. A few bytes of a pickle can stand for more references than anybody could follow: what is
-//! followed is paid for from an [`Allowance`].
+//! [`Item`], one level at a time. A few bytes of a pickle can stand for more references than anybody could follow: what
+//! is followed is paid for from an [`Allowance`].
 
 use crate::limits::Limit;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

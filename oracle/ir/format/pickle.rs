@@ -3,21 +3,21 @@
 //! # The idea
 //!
 //! A pickle is a program for a small machine with a stack, a table of what was made before (the memo) and opcodes that
-//! push, collect and store. Numbers, texts, lists, tuples, sets and dictionaries need nothing else. To make anything more,
-//! a pickle names a class or a function and has it called; that is how a file can run whatever it likes. Here nothing is
-//! looked up and nothing is called: a pickle that names anything is refused, and the error names what it needs. Only a
-//! few names stand for data and nothing else ([`Known`]).
+//! push, collect and store. Numbers, texts, lists, tuples, sets and dictionaries need nothing else. To make anything
+//! more, a pickle names a class or a function and has it called; that is how a file can run whatever it likes. Here
+//! nothing is looked up and nothing is called: a pickle that names anything is refused, and the error names what it
+//! needs. Only a few names stand for data and nothing else ([`Known`]).
 //!
-//! There is no recursion: the machine's own stack holds what is open. What is pushed and remembered is counted, so that a
-//! short file cannot fill the memory.
+//! There is no recursion: the machine's own stack holds what is open. What is pushed and remembered is counted, so that
+//! a short file cannot fill the memory.
 //!
 //! Protocols 2 to 5, as Python's `pickle` and PyTorch's own writer in C++ (the flight recorder) use them. Source:
 //! `pickletools` of Python 3.11, which describes each opcode.
 //!
 //! # What it does not do
 //!
-//! Protocols 0 and 1, bytes that travel outside of the file (protocol 5), and the contents of bytes: no dump that is read
-//! here needs them.
+//! Protocols 0 and 1, bytes that travel outside of the file (protocol 5), and the contents of bytes: no dump that is
+//! read here needs them.
 
 use super::objects::{Allowance, Builder, FALSE, NONE, Object, Objects, TRUE};
 use rustc_hash::FxHashMap;

@@ -3,8 +3,8 @@
 //! # The idea
 //!
 //! One table, a row for each kind of file that somebody may have beside a graph: how it is told, what it is called, and
-//! what to do with it. It is asked where a file is none of what a command reads. Signatures are looked for in the bytes,
-//! and keys at the top of JSON; of a pickle the top is read, without executing anything.
+//! what to do with it. It is asked where a file is none of what a command reads. Signatures are looked for in the
+//! bytes, and keys at the top of JSON; of a pickle the top is read, without executing anything.
 //!
 //! # What it does not do
 //!
@@ -72,7 +72,8 @@ const ROWS: &[Row] = &[
     Row {
         kind: Kind::MemorySnapshot,
         name: "a memory snapshot of PyTorch",
-        advice: "graph-oracle lifecycle SNAPSHOT judges it, check memory GRAPH --snapshot SNAPSHOT holds it beside a graph",
+        advice: "graph-oracle lifecycle SNAPSHOT judges it, check memory GRAPH --snapshot SNAPSHOT puts it beside a \
+                 graph",
         is: |sample| sample.has_keys(&["segments", "device_traces"]),
     },
     Row {

@@ -6,16 +6,17 @@
 //! that somebody holds, or that another stream may still use (its free is requested and not completed), or it is given
 //! back twice. The rest is arithmetic: the most bytes held, the most that were reserved, what is held at the end.
 //!
-//! A trace is a ring: its beginning may be lost. So what is freed without having been allocated was there before, and the
-//! blocks of the state that the trace does not mention were too; together with them the sums are those of the process.
+//! A trace is a ring: its beginning may be lost. So what is freed without having been allocated was there before, and
+//! the blocks of the state that the trace does not mention were too; together with them the sums are those of the
+//! process.
 //!
 //! Whoever records may leave out actions (`skip_actions`). An action that does not occur is taken as left out, and what
 //! would rest on it is not judged; the notes say so. That a trace has no gaps in its middle is a premise.
 //!
 //! # What it does not do
 //!
-//! A snapshot says nothing of reads and writes. Nor does it say which blocks should have been freed: what is held at the
-//! end is told, and is no fault.
+//! A snapshot says nothing of reads and writes. Nor does it say which blocks should have been freed: what is held at
+//! the end is told, and is no fault.
 
 use super::verifier::FaultKind;
 use crate::format::memory_snapshot::{Action, Block, Device, Event};

@@ -2,14 +2,14 @@
 //!
 //! # The idea
 //!
-//! A graph launches its collectives in a fixed order, again and again, step after step. So the end of a rank's record, as
-//! far as it is on groups of the graph, should be a piece of that round. Of each launch the kind, the group, the element
-//! type and the numbers of elements are compared, and the place in the round is taken at which the longest piece fits.
-//! Where several places fit as well, all are told and none is chosen. Linear in both, by the Z function.
+//! A graph launches its collectives in a fixed order, again and again, step after step. So the end of a rank's record,
+//! as far as it is on groups of the graph, should be a piece of that round. Of each launch the kind, the group, the
+//! element type and the numbers of elements are compared, and the place in the round is taken at which the longest
+//! piece fits. Where several places fit as well, all are told and none is chosen. Linear in both, by the Z function.
 //!
-//! Groups are matched by name and size, then by ranks, then by size where no other group has it; a group without a partner
-//! is told and left out. A record may hold what other graphs launch; so the fit may begin in the middle, and how long it is
-//! is told.
+//! Groups are matched by name and size, then by ranks, then by size where no other group has it; a group without a
+//! partner is told and left out. A record may hold what other graphs launch; so the fit may begin in the middle, and
+//! how long it is is told.
 //!
 //! # What it does not do
 //!

@@ -2,18 +2,18 @@
 //!
 //! # The idea
 //!
-//! The ranks of a process group launch its collectives in one order and number them. So what has one number on one group
-//! should be one collective: where two ranks launched different ones, data are mixed up or the ranks hang. A rank waits at
-//! the first launch of a group that is not complete; the report says what every other rank of the group did at that number:
-//! launched it too (and how far that came), launched something else, has not come to it, or left no dump.
+//! The ranks of a process group launch its collectives in one order and number them. So what has one number on one
+//! group should be one collective: where two ranks launched different ones, data are mixed up or the ranks hang. A rank
+//! waits at the first launch of a group that is not complete; the report says what every other rank of the group did at
+//! that number: launched it too (and how far that came), launched something else, has not come to it, or left no dump.
 //!
 //! A dump is a moment. That a rank has not come to a collective may be because it was slow; only what is launched
 //! differently, and what the watchdog gave up, is told as a fault.
 //!
 //! The record is a ring that loses its beginning, and a writer may leave completed launches out: a number that is lower
-//! than what a rank recorded is *not known*, never *missing*, and the first launch of such a record, of which a part may be
-//! lost, is not compared. A library that records no progress (gloo) says of a launch
-//! only that it has ended; then nothing is said of its state.
+//! than what a rank recorded is *not known*, never *missing*, and the first launch of such a record, of which a part
+//! may be lost, is not compared. A library that records no progress (gloo) says of a launch only that it has ended;
+//! then nothing is said of its state.
 //!
 //! # What it does not do
 //!
@@ -394,8 +394,8 @@ pub struct FlightReport {
 }
 
 impl FlightReport {
-    /// Whether what is recorded is in order: all is over and agrees. `None` where that cannot be said: a rank waits, and the
-    /// dumps do not say whether it would have gone on.
+    /// Whether what is recorded is in order: all is over and agrees. `None` where that cannot be said: a rank waits,
+    /// and the dumps do not say whether it would have gone on.
     pub fn is_in_order(&self) -> Option<bool> {
         let is_wrong = !self.mismatches.is_empty() || self.waits.iter().any(|wait| wait.is_given_up);
         let is_open = !self.waits.is_empty() || !self.messages.is_empty() || self.lacks_progress;

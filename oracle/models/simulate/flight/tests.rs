@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::format::text;
 use crate::simulate::{Estimates, Programs};
 
-/// A dump: for each launch `GROUP NUMBER OPERATION TYPE IN OUT STATE`, and the groups with their ranks. The first record
-/// has the number `lost`.
+/// A dump: for each launch `GROUP NUMBER OPERATION TYPE IN OUT STATE`, and the groups with their ranks. The first
+/// record has the number `lost`.
 fn dump(launches: &str, groups: &[(&str, &[u32])], lost: i64) -> FlightDump {
     use crate::format::flight_recorder::RecordedGroup;
     let entry = |(i, line): (usize, &str)| {

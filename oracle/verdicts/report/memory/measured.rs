@@ -246,9 +246,9 @@ impl<'o> Measured<'o> {
 
 /// Why a measured peak is another than a graph's, by right.
 const WHY_THEY_PART: &str = "\
-note: a snapshot measures the process: other graphs, the optimizer, libraries and copies count too, and which part of the
-      trace ran this graph is not recorded; a compiled graph fuses nodes, reuses buffers and never makes many storages; what
-      the caller keeps may be held elsewhere. So that they part is no finding
+note: a snapshot measures the process: other graphs, the optimizer, libraries and copies count too, and which part of
+      the trace ran this graph is not recorded; a compiled graph fuses nodes, reuses buffers and never makes many
+      storages; what the caller keeps may be held elsewhere. So that they part is no finding
 ";
 
 /// A number of JSON: as it is where it fits, else as text.
