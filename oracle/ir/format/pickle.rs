@@ -6,7 +6,7 @@
 //! push, collect and store. Numbers, texts, lists, tuples, sets and dictionaries need nothing else. To make anything
 //! more, a pickle names a class or a function and has it called; that is how a file can run whatever it likes. Here
 //! nothing is looked up and nothing is called: a pickle that names anything is refused, and the error names what it
-//! needs. Only a few names stand for data and nothing else ([`Known`]).
+//! needs. Only a few names stand for data and nothing else (`Known`).
 //!
 //! There is no recursion: the machine's own stack holds what is open. What is pushed and remembered is counted, so that
 //! a short file cannot fill the memory.

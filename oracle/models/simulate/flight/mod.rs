@@ -18,7 +18,7 @@
 //! # What it does not do
 //!
 //! Of messages between two ranks only the state is told: their numbers are not shared by the ranks, and what was lost
-//! makes them hard to pair. Times are not looked at. What the graph says is in [`align`].
+//! makes them hard to pair. Times are not looked at. What the graph says is in `align`.
 
 mod align;
 
