@@ -378,7 +378,9 @@ mod tests {
         for (bytes, kind) in cases {
             assert_eq!(recognise(bytes, 1000), *kind, "{:?}", String::from_utf8_lossy(bytes));
             if let Ok(objects) = pickle::read(bytes, &Allowance::new(1000)) {
-                assert_eq!(recognise_objects(&objects), kind.filter(|kind| *kind != Kind::OtherPickle));
+                // What is told by its bytes is not told by its objects.
+                let by_objects = kind.filter(|kind| ![Kind::OtherPickle, Kind::TorchSave].contains(kind));
+                assert_eq!(recognise_objects(&objects), by_objects);
             }
         }
     }
