@@ -115,7 +115,11 @@ fn what_is_lost_is_not_missing() {
     let early = dump("dp 1 all_reduce Float 8 8 started", DP, 0);
     let report = judge(&flights(&[(0, early.clone()), (1, late.clone())]));
     assert_eq!(report.waits[0].parts[1].words, "not known: its record begins later");
-    assert!(report.notes[0].contains("rank 1: 4 records are lost"), "{:?}", report.notes);
+    assert!(
+        report.notes[0].contains("rank 1: 4 records before the first are not in its dump"),
+        "{:?}",
+        report.notes
+    );
     // A rank without a dump, and one that used nothing.
     let report = judge(&flights(&[(0, early.clone())]));
     assert_eq!(report.waits[0].parts[1].words, "no dump");
