@@ -12,7 +12,7 @@ use std::fmt;
 /// One launch of a rank: an operation, or several that were coalesced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launched {
-    /// The group: an index into [`Flights::groups`].
+    /// The group: an index into [`Flights::groups`](super::Flights::groups).
     pub group: usize,
     /// Its number on the group, among the collectives or among the messages.
     pub number: i64,
