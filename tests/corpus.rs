@@ -42,7 +42,7 @@ targets! {
     text_format json_format bucketing bucketing_choices repair repair_choices rewrite rewrite_choices
     interpreter_domains interpreter_domains_choices reducer reducer_choices schedule_scored schedule_scored_choices schedule_iterative
     schedule_iterative_choices schedule_fsdp schedule_fsdp_choices deadlock memory_estimate memory_estimate_choices
-    memory_orders memory_orders_choices lifecycle partition_default partition_default_choices partition_min_cut
+    memory_orders memory_orders_choices lifecycle dumps partition_default partition_default_choices partition_min_cut
     partition_min_cut_choices partition_replay partition_replay_choices cse cse_choices huge_numbers printed_graphs
 }
 

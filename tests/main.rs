@@ -15,6 +15,7 @@ mod common;
 mod corpus;
 mod deadlock;
 mod docs;
+mod dumps;
 mod findings;
 mod floors;
 mod format_json;

@@ -1,6 +1,6 @@
 //! Rewrites of no particular pass: composed right edits are sound, and one wrong edit among them is not.
 
-use graph_oracle::candidates::{self, Answer, Candidate, CandidateExt, Reference, judging};
+use graph_oracle::candidates::{self, Candidate, CandidateExt, Outcome, Reference, judging};
 use graph_oracle::case::{Case, PassConfig, Setting};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};

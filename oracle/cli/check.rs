@@ -76,6 +76,9 @@ pub(super) struct Check {
     /// The order to run in, a name a line: what is counted for memory.
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
+    /// A memory snapshot of PyTorch, which is put beside both counts of memory (docs/memory.md).
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
@@ -156,7 +159,7 @@ impl Check {
         self.reject_cycles(&case.graph)?;
         let case = self.reordered(case, limits)?;
         let counts = match self.pass == PassKind::Memory.name() {
-            true => Some(self.memory(&case.graph)?),
+            true => Some(self.memory(&case.graph, limits)?),
             false => None,
         };
         let options = Options { second_run, ..self.judge_options(limits) };
@@ -345,7 +348,7 @@ impl Check {
     }
 
     /// Both counts of the memory of a graph, for people and for machines.
-    fn memory(&self, graph: &Graph) -> Result<(String, serde_json::Value), CouldNotRun> {
+    fn memory(&self, graph: &Graph, limits: &Limits) -> Result<(String, serde_json::Value), CouldNotRun> {
         let before = self.before.display();
         let faults = crate::judge::input_faults(graph, PassKind::Memory);
         if !faults.is_empty() {
@@ -353,7 +356,38 @@ impl Check {
         }
         let report =
             MemoryReport::new(graph).map_err(|fault| CouldNotRun::new(format_args!("{before}: {fault}")))?;
-        Ok((report.text(), report.json()))
+        let (mut text, mut json) = (report.text(), report.json());
+        if let Some(path) = &self.snapshot {
+            let (words, value) = self.measured(path, &report, limits)?;
+            text += &words;
+            if let Some(json) = json.as_object_mut() {
+                json.insert("snapshot".to_string(), value);
+            }
+        }
+        Ok((text, json))
+    }
+
+    /// What a memory snapshot measured, beside the graph.
+    fn measured(
+        &self,
+        path: &Path,
+        report: &MemoryReport,
+        limits: &Limits,
+    ) -> Result<(String, serde_json::Value), CouldNotRun> {
+        let bytes = files::plain(path, limits)?;
+        files::with_snapshot(path, &bytes, limits, |measured| {
+            let (mut text, devices) = measured.beside(report);
+            let (faults, name) = (measured.faults(), path.display());
+            if faults > 0 {
+                text += &format!(
+                    "note: the snapshot has {faults} events that cannot be right: graph-oracle lifecycle {name} tells them\n"
+                );
+            }
+            let notes: Vec<String> =
+                measured.devices.iter().flat_map(|device| device.notes.clone()).collect();
+            notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+            Ok((text, serde_json::json!({ "devices": devices, "faults": faults, "notes": notes })))
+        })
     }
 
     /// What the orders after a schedule are worth, by the estimates that all ranks agree on; `None` where there are none.

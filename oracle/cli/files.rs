@@ -5,11 +5,13 @@ use crate::candidates::Outcome;
 use crate::case::Case;
 use crate::format::fx;
 use crate::format::json::{self, Document};
-use crate::format::{Places, Spot, text};
-use crate::format::{torch_logs, torch_trace};
+use crate::format::objects::{self, Allowance, Objects};
+use crate::format::recognise::{Kind, recognise, recognise_objects};
+use crate::format::{Places, Spot, memory_snapshot, pickle, text, torch_logs, torch_trace};
 use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
+use crate::report::memory::Measured;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,6 +49,85 @@ pub(super) fn bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun
 /// The text of a file.
 pub(super) fn words(path: &Path, limits: &Limits) -> Result<String, CouldNotRun> {
     String::from_utf8(bytes(path, limits)?).map_err(|error| in_file(path, &error))
+}
+
+/// The bytes of a file, decompressed.
+pub(super) fn plain(path: &Path, limits: &Limits) -> Result<Vec<u8>, CouldNotRun> {
+    let bytes = bytes(path, limits)?;
+    let plain = json::decompressed(&bytes, limits.get(Limit::Text)).map_err(|error| in_file(path, &error))?;
+    Ok(plain.unwrap_or(bytes))
+}
+
+/// What a file holds, where it is of a kind that is known.
+pub(super) fn kind(bytes: &[u8], limits: &Limits) -> Option<Kind> {
+    recognise(bytes, limits.get(Limit::Objects))
+}
+
+/// Why a file cannot be read where it was given: what it is and what to do with it, where that is known, else `error`.
+pub(super) fn unread(path: &Path, bytes: &[u8], limits: &Limits, error: CouldNotRun) -> CouldNotRun {
+    let plain = json::decompressed(bytes, limits.get(Limit::Text)).ok().flatten();
+    let bytes = plain.as_deref().unwrap_or(bytes);
+    if pickle::is_pickle(bytes) {
+        return match pickled(path, bytes, limits) {
+            Ok(objects) => in_file(path, &recognise_objects(&objects).unwrap_or(Kind::OtherPickle).advice()),
+            Err(error) => error,
+        };
+    }
+    match kind(bytes, limits) {
+        None | Some(Kind::Graph) => error,
+        Some(kind) => in_file(path, &kind.advice()),
+    }
+}
+
+fn allowance(limits: &Limits) -> Allowance {
+    Allowance::new(limits.get(Limit::Objects))
+}
+
+/// The objects of a pickle.
+fn pickled(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Objects, CouldNotRun> {
+    pickle::read(bytes, &allowance(limits)).map_err(|error| match recognise(bytes, 0) {
+        Some(kind) if kind != Kind::OtherPickle => in_file(path, &kind.advice()),
+        _ => in_file(path, &format_args!("this is a pickle: {error}")),
+    })
+}
+
+/// The objects of a dump of this kind, a pickle or JSON, of which as many are looked at as may be held; `what` says
+/// where such a dump comes from.
+pub(super) fn dump(
+    path: &Path,
+    bytes: &[u8],
+    limits: &Limits,
+    wanted: Kind,
+    what: &str,
+) -> Result<(Objects, Allowance), CouldNotRun> {
+    let is_pickle = pickle::is_pickle(bytes);
+    let objects = match (is_pickle, is_pickle || kind(bytes, limits) == Some(wanted)) {
+        (true, _) => pickled(path, bytes, limits)?,
+        (false, true) => {
+            objects::read_json(bytes, &allowance(limits)).map_err(|error| in_file(path, &error))?
+        }
+        (false, false) => {
+            return Err(unread(path, bytes, limits, in_file(path, &format_args!("this is no {what}"))));
+        }
+    };
+    match recognise_objects(&objects).unwrap_or(Kind::OtherPickle) {
+        kind if kind == wanted => Ok((objects, allowance(limits))),
+        kind => Err(in_file(path, &kind.advice())),
+    }
+}
+
+/// A memory snapshot, judged, handed to `look`.
+pub(super) fn with_snapshot<T>(
+    path: &Path,
+    bytes: &[u8],
+    limits: &Limits,
+    look: impl FnOnce(Measured) -> Result<T, CouldNotRun>,
+) -> Result<T, CouldNotRun> {
+    let what = "memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot writes one)";
+    let (objects, allowance) = dump(path, bytes, limits, Kind::MemorySnapshot, what)?;
+    let snapshot =
+        memory_snapshot::read(objects.root(), &allowance).map_err(|error| in_file(path, &error))?;
+    look(Measured::new(snapshot))
 }
 
 /// Where things stand in a file that could be read; of one that cannot be read again nothing is known.
@@ -111,12 +192,14 @@ pub(super) fn read_from(path: &Path, from: Option<&Path>, limits: &Limits) -> Re
         return Err(in_file(path, &"--from completes graphs as PyTorch prints them, and this is none"));
     }
     if !is_gzip && !is_json && !is_named_json {
-        let case =
-            text::parse(&bytes).map_err(|errors| CouldNotRun::new(errors.render(Some(&name.to_string()))))?;
+        let case = text::parse(&bytes).map_err(|errors| {
+            let error = CouldNotRun::new(errors.render(Some(&name.to_string())));
+            unread(path, &bytes, limits, error)
+        })?;
         return Ok(Input::Case(Box::new(case)));
     }
     let document = json::read_within(&bytes, limits.get(Limit::Text))
-        .map_err(|error| CouldNotRun::new(error.in_file(name.to_string())))?;
+        .map_err(|error| unread(path, &bytes, limits, CouldNotRun::new(error.in_file(name.to_string()))))?;
     match document {
         Document::Graph(graph) => Ok(Input::Graph(graph)),
         Document::Outcome(outcome) => match outcome.result {
@@ -142,8 +225,7 @@ fn printed(
     limits: &Limits,
 ) -> Result<Option<fx::Printed>, CouldNotRun> {
     if torch_trace::is_trace(bytes) {
-        let why = "a file of TORCH_TRACE, which holds many graphs: graph-oracle trace judges them";
-        return Err(in_file(path, &why));
+        return Err(in_file(path, &Kind::TorchTrace.advice()));
     }
     if torch_logs::is_log(bytes) {
         let why = "a log of TORCH_LOGS, which holds many graphs: graph-oracle trace judges them";

@@ -2,11 +2,14 @@
 
 use super::files;
 use super::{CouldNotRun, ReportFormat, Status, print};
+use crate::format::pickle;
+use crate::format::recognise::Kind;
 use crate::graph::Graph;
 use crate::lifecycle::{Mode, Prediction, Summary, Verifier, events_of_replay, read_events, write_events};
 use crate::limits::Limits;
 use crate::memory::Replay;
 use crate::memory::replay::{Facts, Options, replay_facts};
+use crate::report::memory::MemoryReport;
 use crate::rules::PassKind;
 use clap::Args;
 use std::io::Write;
@@ -15,9 +18,11 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Lifecycle {
-    /// Events, a JSON object a line (docs/memory.md). Without it, the events of the graph's own run are printed.
+    /// Events, a JSON object a line, or a memory snapshot of PyTorch (docs/memory.md). Without it, the events of the
+    /// graph's own run are printed.
     events: Option<PathBuf>,
-    /// The graph whose allocations and frees are predicted; without it only memory safety is judged.
+    /// The graph whose allocations and frees are predicted; without it only memory safety is judged. Beside a snapshot:
+    /// the graph that it is put beside.
     #[arg(long, value_name = "GRAPH")]
     graph: Option<PathBuf>,
     /// Stop at the first fault.
@@ -39,9 +44,18 @@ impl Lifecycle {
             print(out, &write_events(&events_of_replay(&facts, &replay)))?;
             return Ok(Status::Sound);
         };
-        let name = path.display();
-        let text = files::bytes(path, limits)?;
-        let events = read_events(&text).map_err(|error| CouldNotRun::new(format_args!("{name}: {error}")))?;
+        let text = files::plain(path, limits)?;
+        let events = match read_events(&text) {
+            Ok(events) => events,
+            Err(error) => {
+                let is_pickle = pickle::is_pickle(&text);
+                return match if is_pickle { Some(Kind::MemorySnapshot) } else { files::kind(&text, limits) } {
+                    Some(Kind::MemorySnapshot) => self.snapshot(path, &text, graph.as_ref(), limits, out),
+                    None | Some(Kind::Events) => Err(files::in_file(path, &error)),
+                    Some(kind) => Err(files::in_file(path, &kind.advice())),
+                };
+            }
+        };
         let mode = if self.assert { Mode::Assert } else { Mode::Log };
         let mut notes = Vec::new();
         let verifier = match (&graph, &self.graph) {
@@ -56,6 +70,50 @@ impl Lifecycle {
         let text = self.format.render(|| text_of(&summary, &notes), || json(&summary, &notes))?;
         print(out, &text)?;
         Ok(if summary.faults.is_empty() { Status::Sound } else { Status::Violated })
+    }
+}
+
+impl Lifecycle {
+    /// Judges a memory snapshot.
+    fn snapshot(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        graph: Option<&Graph>,
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
+        let report = graph.map(MemoryReport::new).transpose();
+        let report = report.map_err(|fault| match &self.graph {
+            Some(graph) => files::in_file(graph, &fault),
+            None => CouldNotRun::new(fault),
+        })?;
+        files::with_snapshot(path, bytes, limits, |mut measured| {
+            if self.assert {
+                measured.stop_at_first_fault();
+            }
+            let beside = report.as_ref().map(|report| measured.beside(report));
+            let text = match self.format {
+                ReportFormat::Text => measured.text() + &beside.map_or(String::new(), |(text, _)| text),
+                ReportFormat::Json => {
+                    let mut value = measured.json();
+                    if let Some(object) = value.as_object_mut() {
+                        object.insert("snapshot_version".into(), "graph-oracle-snapshot/1".into());
+                        object.insert(
+                            "graph".into(),
+                            beside.map_or(serde_json::Value::Null, |(_, value)| value),
+                        );
+                    }
+                    serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
+                }
+            };
+            print(out, &text)?;
+            Ok(match (measured.faults(), measured.has_events()) {
+                (1.., _) => Status::Violated,
+                (0, true) => Status::Sound,
+                (0, false) => Status::Undecided,
+            })
+        })
     }
 }
 

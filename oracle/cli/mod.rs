@@ -5,6 +5,7 @@
 
 mod check;
 mod files;
+mod flight;
 mod fuzz;
 mod idle;
 mod lifecycle;
@@ -60,7 +61,7 @@ enum Command {
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
     Run(run::Run),
-    /// Run all ranks against each other: do they finish, and what communication is exposed?
+    /// Run all ranks against each other: do they finish, and what communication is exposed? Or look at where they stood.
     Simulate(simulate::Simulate),
     /// Replay schedules on a device: values, lifetimes and memory, step by step.
     Smoke(smoke::Smoke),
@@ -68,7 +69,7 @@ enum Command {
     Trace(trace::Trace),
     /// The same of a folder that still grows: a row as soon as a pass has written its graphs.
     Watch(trace::Watch),
-    /// Judge the events of an executor: allocations, frees, reads, writes.
+    /// Judge the events of an executor (allocations, frees, reads, writes), or a memory snapshot of PyTorch.
     Lifecycle(lifecycle::Lifecycle),
     /// Print a graph as text, JSON, DOT or a picture.
     Show(show::Show),

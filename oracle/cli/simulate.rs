@@ -1,6 +1,7 @@
-//! `graph-oracle simulate`: do all ranks finish?
+//! `graph-oracle simulate`: do all ranks finish? And where did they stand?
 
 use super::files::{self, Input};
+use super::flight;
 use super::{CouldNotRun, ReportFormat, Status, print};
 use crate::case::Case;
 use crate::graph::Graph;
@@ -14,8 +15,12 @@ use std::path::{Path, PathBuf};
 pub(super) struct Simulate {
     /// The graph that all ranks run, or a case with graphs of ranks; or several graphs, which the ranks run in turn (or as
     /// --ranks says).
-    #[arg(required = true)]
+    #[arg(required_unless_present = "flight")]
     graphs: Vec<PathBuf>,
+    /// Dumps of PyTorch's flight recorder, one for each rank, or a folder of them (docs/schedule.md): who waits where,
+    /// and what the graph says. Then nothing is simulated.
+    #[arg(long, value_name = "DUMP", num_args = 1..)]
+    flight: Vec<PathBuf>,
     /// For each rank the number of its graph, from 0: 0,0,1,1.
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     ranks: Vec<usize>,
@@ -45,6 +50,9 @@ enum MessagesArgument {
 
 impl Simulate {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        if self.graphs.is_empty() {
+            return flight::run(&self.flight, None, self.format, limits, out);
+        }
         let mut graphs: Vec<Graph> = Vec::new();
         let mut of_rank = self.ranks.clone();
         let mut estimates = Estimates::default();
@@ -99,6 +107,9 @@ impl Simulate {
             return Err(CouldNotRun::new(why));
         }
         let programs = Programs::per_rank(&all, &of_rank, &estimates);
+        if !self.flight.is_empty() {
+            return flight::run(&self.flight, Some(&programs), self.format, limits, out);
+        }
         let options = Options {
             streams: if self.one_stream { Streams::One } else { Streams::PerGroup },
             messages: match self.messages {

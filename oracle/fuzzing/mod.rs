@@ -6,6 +6,7 @@
 
 pub mod bucketing;
 pub mod deadlock;
+pub mod dumps;
 pub mod huge_numbers;
 pub mod interpreter_domains;
 pub mod json_format;
@@ -61,6 +62,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("memory_orders", memory_orders::check),
     ("memory_orders_choices", memory_orders::check_choices),
     ("lifecycle", lifecycle::check),
+    ("dumps", dumps::check),
     ("partition_default", partition::check_default),
     ("partition_default_choices", partition::check_default_choices),
     ("partition_min_cut", partition::check_min_cut),

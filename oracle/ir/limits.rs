@@ -48,6 +48,8 @@ limits! {
         "A file, and what it holds when it is decompressed. A graph of a million nodes takes 200 MB; places in a text are counted in 32 bits.";
     Line "line" 64 * MIB, 64 * MIB, "bytes",
         "A line of a log, which is held as a whole. The longest that PyTorch prints, a signature of some thousand inputs, has less than a megabyte.";
+    Objects "objects" 1 << 25, 1 << 30, "objects",
+        "What a dump of a running program holds (a memory snapshot, a flight recorder), counted as often as it is referred to. A snapshot of half a million events with their stacks; each takes some 30 bytes.";
     Brackets "brackets" 256, 256, "levels",
         "Brackets inside brackets in a text case. The reader calls itself at each, and its stack has an end.";
     Json "json" 100, 100, "levels",

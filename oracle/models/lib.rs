@@ -19,6 +19,4 @@ mod recorded;
 pub mod semantics;
 pub mod simulate;
 
-#[cfg(test)]
-use ir::format;
-use ir::{analysis, case, expression, graph, limits, ops, words};
+use ir::{analysis, case, expression, format, graph, limits, ops, words};

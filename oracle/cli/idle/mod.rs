@@ -141,6 +141,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["check"],
+        flags: &["snapshot"],
+        idle: |given| given.passes_other_than(&["memory"]),
+        why: "it is put beside the counts of memory: check memory takes it",
+    },
+    Row {
+        commands: &["check"],
         flags: &["verbose"],
         idle: |given| given.is_json(),
         why: "JSON tells everything: leave it out",
@@ -207,6 +213,18 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["simulate"],
+        flags: &["messages", "one_stream", "trace"],
+        idle: |given| given.has("flight"),
+        why: "beside --flight nothing is simulated: give one or the other",
+    },
+    Row {
+        commands: &["simulate"],
+        flags: &["ranks"],
+        idle: |given| given.count("graphs") == 0,
+        why: "it says which rank runs which graph, and there is none: give GRAPH...",
+    },
+    Row {
+        commands: &["simulate"],
         flags: &["ranks"],
         idle: |given| given.count("graphs") == 1,
         why: "one file says itself which rank runs which graph: give it without, or several graphs",
@@ -223,6 +241,7 @@ const LIMITS: &[(Limit, &[&str])] = &[
         Limit::Text,
         &["check", "run", "reduce", "fuzz", "score", "simulate", "smoke", "lifecycle", "show", "convert"],
     ),
+    (Limit::Objects, &["check", "simulate", "lifecycle"]),
     (Limit::Elements, &["check", "reduce", "fuzz", "score"]),
     (Limit::Smoke, &["smoke"]),
     (Limit::SmokeRanks, &["smoke"]),

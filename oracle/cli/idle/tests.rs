@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("check bucketing B A A --unrepaired U", "check bucketing B A --unrepaired U"),
     ("check repair B --order O", "check memory B --order O"),
     ("check rewrite --replay B A --from R", "check rewrite B A --from R"),
+    ("check repair B --snapshot S", "check memory B --snapshot S"),
     ("check repair B --verbose --format json", "check repair B --verbose"),
     ("run schedule B -o A --unrepaired U", "run bucketing B -o A --unrepaired U"),
     ("run partition B -o A --rank 1", "run schedule B -o A --rank 1"),
@@ -54,6 +55,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("smoke --table --format json", "smoke --table"),
     ("lifecycle --graph B --assert", "lifecycle E --assert"),
     ("lifecycle --graph B --format json", "lifecycle E --format json"),
+    ("simulate B --one-stream --flight D", "simulate B --one-stream"),
+    ("simulate B --messages buffered --flight D", "simulate B --messages buffered"),
+    ("simulate B --trace T --flight D", "simulate B --trace T"),
+    ("simulate --ranks 0,0 --flight D", "simulate B B --ranks 0,1 --flight D"),
     ("simulate B --ranks 0,0", "simulate B B --ranks 0,1"),
 ];
 

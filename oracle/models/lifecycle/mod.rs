@@ -17,6 +17,8 @@
 //! leaves nothing behind, however it ends. In [`Mode::Assert`] the first fault is an error, in [`Mode::Log`] all of
 //! them are collected.
 //!
+//! A memory snapshot of PyTorch is judged by addresses instead of names ([`judge_device`]).
+//!
 //! # What it does not do
 //!
 //! It does not execute anything, and it does not know what a value is.
@@ -26,12 +28,14 @@ mod event;
 mod in_flight;
 mod lines;
 mod prediction;
+mod snapshot;
 mod verifier;
 
 pub use arena::{ArenaFault, Placement, check_arena};
 pub use event::{Event, Range, Touched};
 pub use lines::{EventLineError, read_events, write_events};
 pub use prediction::{Expected, Prediction, events_of_replay};
+pub use snapshot::{DeviceReport, Peak, SnapshotFault, Sum, judge_device};
 pub use verifier::{Fault, FaultKind, Mode, Run, Summary, Verifier};
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ mod classes;
 mod estimates;
 mod exchange;
 mod explain;
+pub mod flight;
 mod machine;
 mod perfetto;
 mod program;

@@ -1,8 +1,10 @@
 //! What there is to tell about the memory of a graph: PyTorch's count, the truth, and where and why they part.
 
+mod measured;
 mod svg;
 mod trace;
 
+pub use measured::Measured;
 pub use svg::svg;
 pub use trace::trace;
 
