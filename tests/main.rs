@@ -6,6 +6,7 @@
 use graph_oracle::{format, graph};
 
 mod analysis;
+mod bodies;
 mod bucketing;
 mod campaigns;
 mod cases;

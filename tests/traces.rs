@@ -208,7 +208,13 @@ fn differences(read: &Graph, truth: &Graph) -> Vec<String> {
 fn no_pass_of_the_samples_is_convicted() {
     let (mut sound, mut others) = (0, Vec::new());
     for folder in samples() {
-        let options = Options { judge: judging(), world: World::default(), runnable: None };
+        let options = Options {
+            judge: judging(),
+            allow: Vec::new(),
+            demand: Vec::new(),
+            world: World::default(),
+            runnable: None,
+        };
         let report = judge_folder(&folder, &options).unwrap();
         assert_eq!(report.rank_findings, Vec::<String>::new(), "{}", folder.display());
         for row in &report.rows {
@@ -316,7 +322,7 @@ fn a_folder_is_judged_pair_by_pair() {
         "after: line 39, column 9: the dtype of \"q7[4][1]cpu\" is not known",
         "there is no graph after it: the pass raised, or the log ends",
         "after: line 46: the text is damaged: its MD5 is another",
-        "6 pairs in 1 file: 1 sound, 1 unchanged, 1 violated, 3 not judged",
+        "8 pairs in 1 file: 2 sound, 1 unchanged, 2 violated, 3 not judged",
         "1 record cannot be read, the first in line 56",
         "inputs are taken to be distinct",
     ] {
@@ -326,7 +332,11 @@ fn a_folder_is_judged_pair_by_pair() {
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     let verdicts: Vec<&str> =
         report["pairs"].as_array().unwrap().iter().map(|pair| pair["verdict"].as_str().unwrap()).collect();
-    assert_eq!(verdicts, ["sound", "unchanged", "violated", "not judged", "not judged", "not judged"]);
+    let between = ["between right_pass and idle_pass", "between wrong_pass and unread_pass"];
+    let expected =
+        ["sound", "sound", "unchanged", "violated", "violated", "not judged", "not judged", "not judged"];
+    assert_eq!(verdicts, expected);
+    assert_eq!([&report["pairs"][1]["pass"], &report["pairs"][4]["pass"]], between);
     let none = program(&["trace", env!("CARGO_MANIFEST_DIR")]);
     assert_eq!(none.status.code(), Some(2), "{}", common_text(&none.stderr));
     assert!(common_text(&none.stderr).contains("no file of TORCH_TRACE here"));
@@ -360,6 +370,151 @@ fn ranks_that_part_are_found() {
     assert_eq!(run.status.code(), Some(1), "{out}");
     let words = "RANKS DIFFER: order_pass of 0/0: launch 0 is all_gather over 2 ranks of 4 f32 on rank 0";
     assert!(out.contains(words), "{out}");
+}
+
+/// A joint graph and its parts; `saved` is what forward hands over, and backward multiplies by.
+fn triple(saved: &str) -> String {
+    let mul = |name: &str, a: &str, b: &str| {
+        format!("{name}: \"f32[4][1]cpu\" = torch.ops.aten.mul.Tensor({a}, {b})")
+    };
+    let joint = format!("{}\n{}\nreturn (m, g)", mul("m", "x", "x"), mul("g", "tangents_1", "x"));
+    let forward = format!("{}\nreturn (m, {saved})", mul("m", "x", "x"));
+    let backward = format!("{}\nreturn (g,)", mul("g", "tangents_1", saved));
+    let text = trace_of(&[
+        ("aot_joint_graph", &joint),
+        ("aot_forward_graph", &forward),
+        ("aot_backward_graph", &backward),
+    ]);
+    // Backward takes the tangent and what is saved, forward the other input.
+    renamed_inputs(&text, saved)
+}
+
+/// A trace without the MD5s of its payloads.
+fn without_digests(text: &str) -> String {
+    let line = |line: &str| {
+        let Some(from) = line.find("\"has_payload\":\"") else { return format!("{line}\n") };
+        let value = from + "\"has_payload\":".len();
+        let end = value + 2 + line[value + 1..].find('"').unwrap_or(0);
+        format!("{}true{}\n", &line[..value], &line[end..])
+    };
+    text.lines().map(line).collect()
+}
+
+/// The inputs of the three graphs: `x` and a tangent; `x`; what is saved and the tangent. The MD5s are left out.
+fn renamed_inputs(text: &str, saved: &str) -> String {
+    let both = "self, x: \"f32[4][1]cpu\", y: \"f32[4][1]cpu\"";
+    let one = "self, x: \"f32[4][1]cpu\"";
+    let joint = both.replace("y:", "tangents_1:");
+    let backward = format!("self, {saved}: \"f32[4][1]cpu\", tangents_1: \"f32[4][1]cpu\"");
+    let mut parts = text.split(both);
+    let mut out = parts.next().unwrap_or("").to_string();
+    for (part, signature) in parts.zip([&joint[..], one, &backward]) {
+        out += signature;
+        out += part;
+    }
+    without_digests(&out)
+}
+
+#[test]
+fn a_joint_graph_is_compared_with_its_parts() {
+    for (saved, verdict) in [("x", "sound"), ("m", "violated")] {
+        let scratch = Scratch::new("triple");
+        scratch.write("dedicated_log_torch_trace_rank_0_abc.log", triple(saved).as_bytes());
+        let run = program(&["trace", &scratch.path(""), "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let pairs = report["pairs"].as_array().unwrap();
+        assert_eq!(pairs.len(), 1, "{report:#}");
+        assert_eq!(
+            (&pairs[0]["pass"], &pairs[0]["verdict"]),
+            (&"partition".into(), &verdict.into()),
+            "{report:#}"
+        );
+    }
+}
+
+/// What passes of a name do is tried where the bits differ; of other passes only what the user allows.
+#[test]
+fn passes_are_judged_by_what_they_are_made_to_do() {
+    let scratch = Scratch::new("contracts");
+    let plain = "mm: \"f32[4, 4][4, 1]cpu\" = torch.ops.aten.mm.default(x, x)\n\
+                 add: \"f32[4, 4][4, 1]cpu\" = torch.ops.aten.add.Tensor(mm, y);  mm = None\nreturn (add,)";
+    let fused = "add: \"f32[4, 4][4, 1]cpu\" = torch.ops.aten.addmm.default(y, x, x)\nreturn (add,)";
+    let records = [
+        ("before_post_grad_graph", plain),
+        ("inductor_post_grad_graph", fused),
+        ("before_any_pass", plain),
+        ("after_any_pass", fused),
+        ("before_annotate_pass", plain),
+        ("after_annotate_pass", fused),
+    ];
+    let text = trace_of(&records);
+    let text = without_digests(&text.replace("f32[4][1]cpu", "f32[4, 4][4, 1]cpu"));
+    scratch.write("dedicated_log_torch_trace_rank_0_abc.log", text.as_bytes());
+    let verdicts = |flags: &[&str]| {
+        let folder = scratch.path("");
+        let run = program(&[&["trace", &folder, "--format", "json"], flags].concat());
+        let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let all = report["pairs"].as_array().unwrap().iter();
+        let all = all
+            .map(|pair| format!("{} {}", pair["pass"].as_str().unwrap(), pair["verdict"].as_str().unwrap()));
+        all.filter(|row| !row.starts_with("between")).collect::<Vec<_>>()
+    };
+    let [post, any, note] = verdicts(&[]).try_into().unwrap();
+    assert_eq!(post, "post_grad sound");
+    assert!(["any_pass undecided", "any_pass violated"].contains(&any.as_str()), "{any}");
+    assert_eq!(note, "annotate_pass violated");
+    assert_eq!(verdicts(&["--allow", "reassociation"])[1], "any_pass sound");
+    let refused = program(&["trace", &scratch.path(""), "--allow", "anything"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn a_folder_that_grows_is_followed() {
+    let scratch = Scratch::new("watch");
+    let (folder, swapped) = (scratch.path(""), SUM.replace("(x, y)", "(y, x)"));
+    let text = trace_of(&[("before_a", SUM), ("after_a", &swapped), ("before_b", SUM), ("after_b", OTHER)]);
+    let half = text.len() / 2;
+    scratch.write("dedicated_log_torch_trace_rank_0_abc.log", &text.as_bytes()[..half]);
+    let path = scratch.path("dedicated_log_torch_trace_rank_0_abc.log");
+    let rest = text[half..].to_string();
+    let writer = std::thread::spawn(move || {
+        use std::io::Write;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        for piece in rest.as_bytes().chunks(700) {
+            file.write_all(piece).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    });
+    let run = program(&["watch", &folder, "--every", "0.05", "--until-idle", "3"]);
+    writer.join().unwrap();
+    let out = common_text(&run.stdout);
+    assert_eq!(run.status.code(), Some(1), "{out}{}", common_text(&run.stderr));
+    let rows: Vec<&str> = out.lines().filter(|line| line.contains("rank 0")).collect();
+    let words: Vec<&str> = rows.iter().map(|row| row.split(' ').next().unwrap_or("")).collect();
+    // The second is between the two passes.
+    assert_eq!(words, ["sound", "sound", "violated"], "{out}");
+    assert!(out.contains("3 pairs in 1 file: 2 sound, 1 violated"), "{out}");
+}
+
+/// What two ranks write alike is said of both.
+#[test]
+fn equal_texts_have_equal_verdicts() {
+    let scratch = Scratch::new("alike");
+    for rank in 0..3 {
+        let text = trace_of(&[("before_a", SUM), ("after_a", OTHER)])
+            .replace("\"rank\":0", &format!("\"rank\":{rank}"));
+        scratch.write(&format!("dedicated_log_torch_trace_rank_{rank}_abc.log"), text.as_bytes());
+    }
+    let run = program(&["trace", &scratch.path(""), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    let pairs = report["pairs"].as_array().unwrap();
+    let ranks: Vec<u64> = pairs.iter().map(|pair| pair["rank"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [0, 1, 2]);
+    assert!(
+        pairs.iter().all(|pair| pair["verdict"] == "violated" && pair["why"] == pairs[0]["why"]),
+        "{report:#}"
+    );
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
 use crate::candidates::judging;
+use crate::case::{PassConfig, Setting};
 use crate::graph::World;
 use crate::judge::{self, Verdict};
 use crate::limits::{Limit, Limits};
-use crate::rules::Reason;
+use crate::rules::{Policies, Reason};
 use crate::trace::{Cost, Follow, Options, Outcome, Row, TraceReport, judge_folder, watch_folder};
 use clap::Args;
 use serde_json::{Value, json};
@@ -58,6 +59,12 @@ struct Known {
     /// have its names.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+    /// What passes may do beyond keeping every bit, as in check rewrite --allow; instead of what is known of passes by name.
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// What every pass promises, as in check rewrite --demand.
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    demand: Vec<String>,
 }
 
 impl Known {
@@ -79,8 +86,22 @@ impl Known {
         // A proof is enough; what it leaves open is executed.
         let values = judge::Values::ProofFirst;
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
-        Ok(Options { judge, world, runnable })
+        let (allow, demand) = (self.allow.clone(), self.demand.clone());
+        check_keys(&allow, &demand)?;
+        Ok(Options { judge, allow, demand, world, runnable })
     }
+}
+
+/// Whether everything that is allowed or demanded exists.
+fn check_keys(allow: &[String], demand: &[String]) -> Result<(), CouldNotRun> {
+    let list = |items: &[String]| Setting::List(items.iter().cloned().map(Setting::Text).collect());
+    let mut pass = PassConfig::new("rewrite");
+    for (key, items) in [("allow", allow), ("demand", demand)] {
+        if !items.is_empty() {
+            pass.set(key.to_string(), list(items));
+        }
+    }
+    Policies::from_pass(&pass, false).map(|_| ()).map_err(CouldNotRun::new)
 }
 
 #[derive(Args, Debug)]

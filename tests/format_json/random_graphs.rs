@@ -126,7 +126,10 @@ impl<'c> Maker<'c> {
         // In the order in which they are written.
         for key in ["source", "torch", "timing", "\"odd\" key", "subgraphs"] {
             if self.below(3) == 1 {
-                let value = self.one(&KEPT).to_string();
+                let value = match key {
+                    "subgraphs" => r#"{"body":[{"name":"a","op":"placeholder","target":"a"}]}"#.to_string(),
+                    _ => self.one(&KEPT).to_string(),
+                };
                 self.graph.extra.push((key.to_string(), value));
             }
         }

@@ -13,6 +13,8 @@
 //! its parts the meaning is judged, not which values are saved.
 
 mod cache;
+mod contracts;
+mod doubtful;
 mod pairs;
 mod ranks;
 mod row;
@@ -59,6 +61,10 @@ impl TraceReport {
 pub struct Options {
     /// How pairs are judged.
     pub judge: judge::Options,
+    /// What every pass may do beyond keeping every bit, as `check rewrite --allow` takes it.
+    pub allow: Vec<String>,
+    /// What every pass promises, as `check rewrite --demand` takes it.
+    pub demand: Vec<String>,
     /// The process groups, where they are known.
     pub world: World,
     /// What `fx_graph_runnable.py` says of graphs with its inputs, where the records have none.

@@ -7,12 +7,16 @@
 //! - `before_post_grad_graph` and the `inductor_post_grad_graph` with the same inputs;
 //! - `aot_forward_graph` or `aot_backward_graph` and the `before_post_grad_graph` with the same inputs, and
 //!   `aot_inference_graph` and `before_joint_graph`: between them Inductor changes views into reshapes;
-//! - `aot_joint_graph`, and its forward and its backward put together again ([`super::triples`]).
+//! - `aot_joint_graph`, and its forward and its backward put together again ([`super::triples`]);
+//! - what one pass gave and what the next one of the compilation was given, where the texts differ: somebody edited in
+//!   between.
 //!
 //! A graph before without one after means that the pass raised, or that the log ends; it is a row with that reason.
 
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
+use super::contracts;
+use super::doubtful::without_doubtful_strides;
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
 use super::triples::{Triples, joined};
@@ -20,7 +24,7 @@ use crate::analysis::collectives::Collectives;
 use crate::case::PassConfig;
 use crate::graph::{Graph, Group, Op, Symbol, World};
 use crate::judge::candidate::Outcome as PassOutcome;
-use crate::judge::judge_outcomes;
+use crate::judge::{Verdict, judge_outcomes};
 use crate::ops::Ops;
 use crate::passes::repair::stable_topological_sort;
 use crate::simulate::{Buffers, Estimates, Programs, simulate};
@@ -268,11 +272,16 @@ impl FileJudge<'_> {
         }
         match part {
             Part::Before(pass) => {
-                if let Some((last, result)) = self.results.remove(&id)
+                // Without ids nobody knows whether it is the same graph that goes on.
+                if id.frame.is_some()
+                    && let Some((last, result)) = self.results.remove(&id)
                     && result.digest != shown.digest
                     && result.inputs().is_some()
                     && result.inputs() == shown.inputs()
                 {
+                    // A runnable may have come since.
+                    let again = result.record.as_ref().map(|record| self.shown(record, None));
+                    let result = again.unwrap_or(result);
                     self.pair(&format!("between {last} and {pass}"), &id, &result, &shown);
                 }
                 self.waiting.entry(id).or_default().push((pass, shown));
@@ -284,7 +293,8 @@ impl FileJudge<'_> {
                     None if pass == "post_grad" => self.cached += 1,
                     None => self.alone(&pass, &id, &shown, "there is no graph before it"),
                 }
-                self.results.insert(id, (pass, shown));
+                let result = Shown { record: Some(Arc::new(record.clone())), ..shown };
+                self.results.insert(id, (pass, result));
             }
             Part::Alone(_) => {}
         }
@@ -427,14 +437,14 @@ impl FileJudge<'_> {
             (Err(why), _) => row.outcome = Outcome::NotJudged(format!("before: {why}")),
             (_, Err(why)) => row.outcome = Outcome::NotJudged(format!("after: {why}")),
             (Ok(old), Ok(new)) => {
-                let key = self.key(&[before, after], &[&old.graph, &new.graph]);
+                let key = self.key(pass, &[before, after], &[&old.graph, &new.graph]);
                 let judged = || {
                     let before_notes = old.notes.iter().map(|note| format!("before: {note}"));
                     let after_notes = new.notes.iter().map(|note| format!("after: {note}"));
                     let notes: Vec<String> = before_notes.chain(after_notes).collect();
                     match before.digest == after.digest {
                         true => with_figures(&old.graph, &new.graph, Outcome::Unchanged, notes),
-                        false => self.judged(&old.graph, &new.graph, notes),
+                        false => self.judged(pass, &old.graph, &new.graph, notes),
                     }
                 };
                 fill(&mut row, self.cache.judged(key, judged));
@@ -445,11 +455,11 @@ impl FileJudge<'_> {
     }
 
     /// What a verdict on these graphs rests on.
-    fn key(&self, shown: &[&Shown], graphs: &[&Graph]) -> Key {
+    fn key(&self, pass: &str, shown: &[&Shown], graphs: &[&Graph]) -> Key {
         let worlds: Vec<&World> = graphs.iter().map(|graph| &graph.world).collect();
         let worlds = format!("{worlds:?}");
         let mut parts: Vec<&[u8]> = shown.iter().map(|shown| &shown.key[..]).collect();
-        parts.push(worlds.as_bytes());
+        parts.extend([worlds.as_bytes(), pass.as_bytes()]);
         key(&parts)
     }
 
@@ -466,15 +476,18 @@ impl FileJudge<'_> {
         match read() {
             Err(why) => row.outcome = Outcome::NotJudged(why),
             Ok((joint, joined)) => {
-                let key = self.key(&shown, &[&joint.graph, &joined]);
-                fill(&mut row, self.cache.judged(key, || self.judged(&joint.graph, &joined, Vec::new())));
+                let key = self.key(pass, &shown, &[&joint.graph, &joined]);
+                fill(
+                    &mut row,
+                    self.cache.judged(key, || self.judged(pass, &joint.graph, &joined, Vec::new())),
+                );
             }
         }
         row.time = started.elapsed();
         self.report.rows.push(row);
     }
 
-    fn judged(&self, before: &Graph, after: &Graph, mut notes: Vec<String>) -> Judged {
+    fn judged(&self, pass: &str, before: &Graph, after: &Graph, mut notes: Vec<String>) -> Judged {
         // Overlap scheduling prints the graph before it is sorted.
         let sorted = match crate::passes::repair::first_violation(before) {
             None => None,
@@ -491,10 +504,28 @@ impl FileJudge<'_> {
                 }
             },
         };
-        let outcome = PassOutcome { unrepaired: None, repaired: after.clone() };
+        let corrected = without_doubtful_strides(after);
+        if let Some((_, [first, others @ ..])) = corrected.as_ref().map(|(graph, nodes)| (graph, &nodes[..]))
+        {
+            let more = if others.is_empty() { String::new() } else { format!(", and {} more", others.len()) };
+            let name = after.name(*first);
+            notes.push(format!("after: the strides recorded of {name}{more} are not what its operator gives: they do not count"));
+        }
+        let repaired = corrected.map_or_else(|| after.clone(), |(graph, _)| graph);
+        let outcomes = [(None, PassOutcome { unrepaired: None, repaired })];
         let before = sorted.as_ref().unwrap_or(before);
-        let config = PassConfig::new("rewrite");
-        let outcome = match judge_outcomes(before, &config, &[(None, outcome)], &self.options.judge) {
+        let judging = contracts::judging(pass, &self.options.allow, &self.options.demand);
+        let judged = |config: &PassConfig| judge_outcomes(before, config, &outcomes, &self.options.judge);
+        let mut judgement = judged(&judging.strict);
+        if let (Ok(strict), Some(loose)) = (&judgement, &judging.loose)
+            && strict.verdict != Verdict::Sound
+            && let Ok(loose) = judged(loose)
+            && loose.verdict == Verdict::Sound
+        {
+            notes.push(format!("sound with --allow {}, which passes of this name do", judging.allowed));
+            judgement = Ok(loose);
+        }
+        let outcome = match judgement {
             Ok(judgement) => Outcome::Judged(Arc::new(judgement)),
             Err(why) => Outcome::NotJudged(format!("before: {}", why.to_string().replace('\n', "; "))),
         };
@@ -503,6 +534,9 @@ impl FileJudge<'_> {
 
     /// What is left at the end of the file.
     pub(super) fn finish(mut self) -> FileReport {
+        for (pass, id, graphs) in std::mem::take(&mut self.later) {
+            self.judge(&pass, &id, &graphs);
+        }
         if let [first, ..] = self.unreadable[..] {
             let count = ir::words::count(self.unreadable.len(), "record");
             self.note(format!("{count} cannot be read, the first in line {first}"));

@@ -7,7 +7,7 @@
 //! What is not judged: which values are saved.
 
 use super::pairs::Shown;
-use crate::judge::bodies::inlined;
+use crate::graph::{Graph, Op};
 use crate::rules::partition::{compose, returned};
 use ir::format::fx::Printed;
 use ir::format::torch_trace::CompileId;
@@ -41,11 +41,7 @@ impl Triples {
 ///
 /// # Errors
 /// Why they do not fit together.
-pub(super) fn joined(
-    joint: &Printed,
-    forward: &Printed,
-    backward: &Printed,
-) -> Result<crate::graph::Graph, String> {
+pub(super) fn joined(joint: &Printed, forward: &Printed, backward: &Printed) -> Result<Graph, String> {
     let (all, of_backward) = (returned(&joint.graph).len(), returned(&backward.graph).len());
     let Some(of_forward) = all.checked_sub(of_backward) else {
         return Err(format!("backward returns {of_backward} values, and the joint graph {all}"));
@@ -59,8 +55,24 @@ pub(super) fn joined(
             ));
         }
     }
-    // Both parts may have bodies of one name.
-    let inlined = |printed: &Printed| inlined(&printed.graph).unwrap_or_else(|| printed.graph.clone());
-    compose(&joint.graph, &inlined(forward), &inlined(backward), of_forward)
-        .map(|composition| composition.graph)
+    let backward = with_own_bodies(&backward.graph, &forward.graph);
+    let composition = compose(&joint.graph, &forward.graph, &backward, of_forward)?;
+    Ok(composition.graph)
+}
+
+/// The backward graph with names of bodies that the forward graph does not have.
+fn with_own_bodies(backward: &Graph, forward: &Graph) -> Graph {
+    let mut renamed = backward.clone();
+    for id in backward.ids().filter(|&id| backward.node(id).op == Op::GetAttr) {
+        let attribute = backward.target(id);
+        let (Some(body), Some(_)) = (backward.subgraph(attribute), forward.subgraph(attribute)) else {
+            continue;
+        };
+        let own = format!("{attribute}.backward");
+        renamed.node_mut(id).target = renamed.intern_target(&own);
+        if renamed.subgraph(&own).is_none() {
+            renamed.subgraphs.push((own, body.clone()));
+        }
+    }
+    renamed
 }

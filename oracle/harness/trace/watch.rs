@@ -1,13 +1,14 @@
 //! A folder of TORCH_TRACE that still grows: rows as soon as the graphs after them are written.
 //!
-//! A record is complete when the next one has begun, since its payload ends there; or when the file has not grown between
-//! two looks, since a process writes a record at once. What is complete is handed to the judge of its file, and never read
-//! again. New files are taken up as they appear.
+//! A record is complete when the next one has begun, since its payload ends there, or when its payload has the MD5 that
+//! its head states. What is complete is handed to the judge of its file, and never read again. New files are taken up as
+//! they appear.
 
 use super::pairs::{FileJudge, FileReport};
 use super::{Cache, Options, Row, TraceReport, ranks, sources};
 use crate::stop::Stop;
-use ir::format::torch_trace::{Records, last_head};
+use ir::format::torch_trace::{Records, Source, last_head};
+use md5::{Digest, Md5};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -50,11 +51,8 @@ impl Followed<'_> {
                 false
             }
         };
-        let complete = match grown {
-            true => last_head(&self.pending),
-            // The last line is complete if it has an end.
-            false => self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1),
-        };
+        let last = last_head(&self.pending);
+        let complete = if is_whole(&self.pending[last..]) { self.pending.len() } else { last };
         let rest = self.pending.split_off(complete);
         let complete = std::mem::replace(&mut self.pending, rest);
         if !complete.is_empty() {
@@ -82,6 +80,18 @@ impl Followed<'_> {
         }
         report
     }
+}
+
+/// Whether a text is one record with all of its payload.
+fn is_whole(text: &[u8]) -> bool {
+    if text.last() != Some(&b'\n') {
+        return false;
+    }
+    let Ok(Some(record)) = Records::new(text).next_record() else { return false };
+    let Some(stated) = record.digest() else { return false };
+    let digest = Md5::digest(record.payload.as_deref().unwrap_or(""));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    stated == digest
 }
 
 /// Follows a folder, or one file, until it is stopped or nothing is written any more. `show` is given each row as soon as

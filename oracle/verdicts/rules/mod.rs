@@ -23,6 +23,7 @@ mod allowed;
 mod analyzed;
 mod bucket;
 mod cause;
+mod choices;
 mod comm;
 mod contract;
 mod correspondence;

@@ -56,6 +56,8 @@ codes! {
         "Symbolic values differ, and concrete values are equal in all trials.";
     ProvenanceDiffers "values/provenance-differs"
         "Provenance differs, as it may for equal values.";
+    IndexInRange "values/index-in-range"
+        "The graphs are equal where no index is out of range; where one is, the graph before raises.";
     DynamicSizes "values/dynamic-sizes"
         "Sizes are symbolic, and the graphs were executed for their hints alone.";
     UnknownWrite "values/unknown-write"

@@ -165,7 +165,10 @@ impl ValueEvidence {
                 && evidence.policies.any_rewrite
                 && let Some((level, law)) = loosened::prove(evidence)
             {
-                if level <= evidence.policies.allowed.numerics {
+                if level == Numerics::Exact {
+                    let words = format!("equal where no index is out of range: proved with {law}");
+                    this.take_for_equal(&mut result, Code::IndexInRange.because(words));
+                } else if level <= evidence.policies.allowed.numerics {
                     let words = format!(
                         "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
                     );
