@@ -40,6 +40,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("check bucketing B --unrepaired U", "check bucketing B A --unrepaired U"),
     ("check bucketing B A A --unrepaired U", "check bucketing B A --unrepaired U"),
     ("check repair B A --allow signature", "check rewrite B A --allow signature"),
+    ("check repair B A --demand strides", "check rewrite B A --demand strides"),
+    ("check repair B A --second C", "check rewrite B A --second C"),
     ("check repair B --order O", "check memory B --order O"),
     ("check rewrite --replay B A --from R", "check rewrite B A --from R"),
     ("check repair B --snapshot S", "check memory B --snapshot S"),

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(records.unreadable(), [8]);
         let tail = last_head(FILE.as_bytes());
         assert!(FILE[tail..].starts_with("V1122") && FILE[tail..].contains("before_a"));
-        let mut rest = Records::from_line(FILE[tail..].as_bytes(), 9);
+        let mut rest = Records::from_line(&FILE.as_bytes()[tail..], 9);
         assert_eq!(rest.next_record().unwrap().map(|record| record.line), Some(10));
         assert_eq!((last_head(b"V1122 20:08:4"), last_head(b"a\nb\n")), (0, 0));
     }
