@@ -239,3 +239,23 @@ fn an_offset_that_is_left_out_follows_from_the_operator() {
     let (out, status) = said(&["check", "rewrite", &left_out, &stated]);
     assert!(status == Some(1) && out.contains("offset"), "{out}");
 }
+
+/// A single graph has its groups from a file too.
+#[test]
+fn groups_of_a_printed_graph_are_given() {
+    let scratch = Scratch::new("given_groups");
+    let reduce = "r: \"f32[4][1]cpu\" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', 'dp')";
+    let wait = "w: \"f32[4][1]cpu\" = torch.ops._c10d_functional.wait_tensor.default(r)";
+    let path = scratch.write("graph.txt", graph(&format!("{reduce}\n{wait}\nreturn (w,)")).as_bytes());
+    let (out, code) = said(&["check", "rewrite", &path, &path]);
+    assert!(
+        code == Some(2) && out.contains("group dp has is not in the text: --groups FILE or --from RUNNABLE"),
+        "{out}"
+    );
+    let groups = scratch.write("groups.json", br#"{"world": {"ranks": 2}, "groups": {"dp": {"size": 2}}}"#);
+    let (out, code) = said(&["check", "rewrite", &path, &path, "--groups", &groups]);
+    assert_eq!(code, Some(0), "{out}");
+    let case = scratch.write("case.graph", b"x = input: f32[4]\noutput x\n");
+    let (out, code) = said(&["check", "rewrite", &case, &case, "--groups", &groups]);
+    assert!(code == Some(2) && out.contains("--groups completes graphs as PyTorch prints them"), "{out}");
+}

@@ -36,10 +36,8 @@ pub(super) struct Check {
     /// BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the candidate
     /// is run.
     after: Vec<PathBuf>,
-    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as PyTorch
-    /// prints it.
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    missing: files::Missing,
     /// The graph after the pass and before its repair sort, if it was kept.
     #[arg(long, value_name = "FILE")]
     unrepaired: Option<PathBuf>,
@@ -325,10 +323,10 @@ impl Check {
     /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
     fn read(&self, limits: &Limits) -> (Result<Input, CouldNotRun>, Option<Result<Outcomes, CouldNotRun>>) {
         if self.after.is_empty() && self.unrepaired.is_none() {
-            return (files::read_from(&self.before, self.from.as_deref(), limits), None);
+            return (files::read_with(&self.before, &self.missing, limits), None);
         }
         std::thread::scope(|scope| {
-            let before = scope.spawn(|| files::read_from(&self.before, self.from.as_deref(), limits));
+            let before = scope.spawn(|| files::read_with(&self.before, &self.missing, limits));
             let outcomes = self.outcomes(limits);
             let before = before.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (before, Some(outcomes))
@@ -480,7 +478,7 @@ impl Check {
     }
 
     fn outcomes(&self, limits: &Limits) -> Result<Outcomes, CouldNotRun> {
-        let graph = |path: &Path| match files::read_from(path, self.from.as_deref(), limits)? {
+        let graph = |path: &Path| match files::read_with(path, &self.missing, limits)? {
             Input::Graph(graph) => Ok(*graph),
             Input::Case(case) => Ok(case.graph),
             Input::Outcomes(_) => {
@@ -489,7 +487,7 @@ impl Check {
         };
         let mut outcomes = Vec::new();
         for (index, path) in self.after.iter().enumerate() {
-            match files::read_from(path, self.from.as_deref(), limits)? {
+            match files::read_with(path, &self.missing, limits)? {
                 Input::Graph(repaired) => {
                     let rank = (self.after.len() > 1).then_some(index as u32);
                     outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }));

@@ -12,8 +12,9 @@ use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use crate::report::memory::Measured;
+use clap::Args;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a file holds.
@@ -170,11 +171,23 @@ pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun
 
 /// Reads a file: gzip or JSON by its first bytes, a graph that PyTorch printed by its class, else a text case.
 pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
-    read_from(path, None, limits)
+    read_with(path, &Missing::default(), limits)
 }
 
-/// Reads a file. A graph that PyTorch printed is completed by the runnable in the file `from`.
-pub(super) fn read_from(path: &Path, from: Option<&Path>, limits: &Limits) -> Result<Input, CouldNotRun> {
+/// What a graph as PyTorch prints it does not say.
+#[derive(Args, Debug, Default)]
+pub(super) struct Missing {
+    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as PyTorch
+    /// prints it.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Ranks and process groups of a graph as PyTorch prints it: exchange JSON with `world` and `groups`.
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+}
+
+/// Reads a file. A graph that PyTorch printed is completed by what is missing in it.
+pub(super) fn read_with(path: &Path, missing: &Missing, limits: &Limits) -> Result<Input, CouldNotRun> {
     let name = path.display();
     let bytes = bytes(path, limits)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -184,12 +197,14 @@ pub(super) fn read_from(path: &Path, from: Option<&Path>, limits: &Limits) -> Re
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     let printed =
-        if is_gzip || is_json || is_named_json { None } else { printed(path, &bytes, from, limits)? };
+        if is_gzip || is_json || is_named_json { None } else { printed(path, &bytes, missing, limits)? };
     if let Some(printed) = printed {
         return Ok(Input::Graph(Box::new(printed.graph)));
     }
-    if from.is_some() {
-        return Err(in_file(path, &"--from completes graphs as PyTorch prints them, and this is none"));
+    let flags = [("from", &missing.from), ("groups", &missing.groups)];
+    if let Some((flag, _)) = flags.into_iter().find(|(_, file)| file.is_some()) {
+        let why = format!("--{flag} completes graphs as PyTorch prints them, and this is none");
+        return Err(in_file(path, &why));
     }
     if !is_gzip && !is_json && !is_named_json {
         let case = text::parse(&bytes).map_err(|errors| {
@@ -221,7 +236,7 @@ pub(super) fn read_from(path: &Path, from: Option<&Path>, limits: &Limits) -> Re
 fn printed(
     path: &Path,
     bytes: &[u8],
-    from: Option<&Path>,
+    missing: &Missing,
     limits: &Limits,
 ) -> Result<Option<fx::Printed>, CouldNotRun> {
     if torch_trace::is_trace(bytes) {
@@ -235,18 +250,29 @@ fn printed(
     if !fx::is_printed(text) {
         return Ok(None);
     }
+    let from = missing.from.as_deref();
     let runnables = match from {
         Some(from) => vec![Arc::new(runnable(from, limits)?)],
         None => Vec::new(),
     };
     let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let known = fx::Known { name, runnables, ..fx::Known::default() };
+    let world = match &missing.groups {
+        Some(groups) => world(groups, limits)?,
+        None => World::default(),
+    };
+    let known = fx::Known { name, runnables, world, ..fx::Known::default() };
     let mut read = fx::read(text, &known).map_err(|error| at_place(path, &error))?;
     read.find_members(&mut fx::Members::default());
     if let Some(from) = from.filter(|_| !read.is_completed) {
         let why =
             format!("its inputs are not those of {}: that is the runnable of another graph", from.display());
         return Err(in_file(path, &why));
+    }
+    if !read.unknown_groups.is_empty() {
+        read.notes.push(format!(
+            "how many ranks process group {} has is not in the text: --groups FILE or --from RUNNABLE says it",
+            read.unknown_groups.join(", ")
+        ));
     }
     for note in &read.notes {
         eprintln!("note: {}: {note}", path.display());

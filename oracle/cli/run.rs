@@ -23,10 +23,8 @@ pub(super) struct Run {
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     before: PathBuf,
-    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as PyTorch
-    /// prints it.
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    missing: files::Missing,
     /// Where to write the result: .json, .json.gz or .graph; - for JSON on standard output. Of a partition, the folder
     /// for fw.json and bw.json; of a replay with first=METHOD, for first_fw.json, first_bw.json and the second joint
     /// graph joint.json too.
@@ -56,7 +54,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let mut timing = Timing::new(self.timing);
-        let (graph, case_pass) = match files::read_from(&self.before, self.from.as_deref(), limits)? {
+        let (graph, case_pass) = match files::read_with(&self.before, &self.missing, limits)? {
             Input::Graph(graph) => (*graph, None),
             Input::Case(case) => (case.graph, case.pass),
             Input::Outcomes(_) => {

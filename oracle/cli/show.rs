@@ -14,10 +14,8 @@ use std::path::PathBuf;
 pub(super) struct Show {
     /// The graph: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     graph: PathBuf,
-    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as PyTorch
-    /// prints it.
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    missing: files::Missing,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
     format: ShowFormat,
@@ -49,7 +47,7 @@ enum ShowFormat {
 
 impl Show {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let input = files::read_from(&self.graph, self.from.as_deref(), limits)?;
+        let input = files::read_with(&self.graph, &self.missing, limits)?;
         let text = match (&self.around, self.format, input) {
             (_, format, input) if self.timeline => timeline(&input.into_graph(&self.graph)?, format)
                 .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?,

@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["check"],
-        flags: &["from"],
+        flags: &["from", "groups"],
         idle: |given| given.has("replay"),
         why: "it completes one graph, and there are several: give the graphs as exchange JSON",
     },

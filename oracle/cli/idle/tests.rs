@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("check repair B A --second C", "check rewrite B A --second C"),
     ("check repair B --order O", "check memory B --order O"),
     ("check rewrite --replay B A --from R", "check rewrite B A --from R"),
+    ("check rewrite --replay B A --groups G", "check rewrite B A --groups G"),
     ("check repair B --snapshot S", "check memory B --snapshot S"),
     ("check repair B --verbose --format json", "check repair B --verbose"),
     ("run schedule B -o A --unrepaired U", "run bucketing B -o A --unrepaired U"),
