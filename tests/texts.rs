@@ -259,3 +259,27 @@ fn groups_of_a_printed_graph_are_given() {
     let (out, code) = said(&["check", "rewrite", &case, &case, "--groups", &groups]);
     assert!(code == Some(2) && out.contains("--groups completes graphs as PyTorch prints them"), "{out}");
 }
+
+/// Inputs that carry one symbol are one number, those of two symbols are not.
+#[test]
+fn inputs_of_one_symbol_may_trade_places() {
+    let scratch = Scratch::new("symbols");
+    let text = |symbols: [&str; 2], size: &str| {
+        format!(
+            "class GraphModule(torch.nn.Module):\n    \
+             def forward(self, n: \"Sym({})\", m: \"Sym({})\", x: \"f32[s0][1]cpu\"):\n        \
+             full: \"f32[s0][1]cpu\" = torch.ops.aten.full.default([{size}], 2.0, dtype = torch.float32, device = device(type='cpu'), pin_memory = False)\n        \
+             mul: \"f32[s0][1]cpu\" = torch.ops.aten.mul.Tensor(x, full);  x = full = None\n        return (mul,)\n",
+            symbols[0], symbols[1]
+        )
+    };
+    let verdict = |symbols: [&str; 2]| {
+        let before = scratch.write("before.txt", text(symbols, "n").as_bytes());
+        let after = scratch.write("after.txt", text(symbols, "m").as_bytes());
+        said(&["check", "rewrite", &before, &after])
+    };
+    let (out, code) = verdict(["s0", "s0"]);
+    assert_eq!(code, Some(0), "{out}");
+    let (out, code) = verdict(["s0", "s1"]);
+    assert_ne!(code, Some(0), "{out}");
+}

@@ -11,7 +11,7 @@ use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, Traits, ValueId};
-use crate::graph::{Graph, NodeId, Op, Out, Span, StorageId, Value};
+use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
 
@@ -184,10 +184,14 @@ impl Machine<'_, '_> {
             Out::Int(n) => return Ok(Produced::Int(n)),
             Out::None => return Ok(Produced::Nothing),
             _ => {
-                return match input {
-                    Input::Free(position) => Ok(self.free_number("placeholder", i64::from(position))),
-                    Input::Number(number) => Ok(Produced::Number(number.0)),
-                    Input::Given(_) => Err(Reason::NoMetadata),
+                return match (input, out) {
+                    // Inputs that carry one symbol are equal, whatever their places.
+                    (Input::Free(_), Out::SymInt(expr)) if self.is_symbol(expr) => {
+                        Ok(self.symbol_number(expr))
+                    }
+                    (Input::Free(position), _) => Ok(self.free_number("placeholder", i64::from(position))),
+                    (Input::Number(number), _) => Ok(Produced::Number(number.0)),
+                    (Input::Given(_), _) => Err(Reason::NoMetadata),
                 };
             }
         };
@@ -280,6 +284,22 @@ impl Machine<'_, '_> {
         };
         let storage = self.storage(content, tensor.dtype, false);
         Ok(self.window(storage, tensor.offset, sizes, strides, tensor.dtype))
+    }
+
+    /// Whether an expression is a symbol and nothing else.
+    fn is_symbol(&self, expr: ExprId) -> bool {
+        let text = self.graph.text(self.graph.expr(expr).text);
+        self.graph.symbols.iter().any(|symbol| symbol.name == text)
+    }
+
+    /// The number that a symbol stands for: the same in all graphs of an arena.
+    fn symbol_number(&mut self, expr: ExprId) -> Produced {
+        let name = self.arena.symbol("symbol");
+        let symbol = self.arena.symbol(self.graph.text(self.graph.expr(expr).text));
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, name);
+        self.words.symbol(Tag::Symbolic, symbol);
+        Produced::Number(self.take_key())
     }
 
     fn free_number(&mut self, what: &str, number: i64) -> Produced {
