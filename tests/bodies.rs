@@ -100,3 +100,16 @@ fn bodies_in_a_circle_are_refused() {
     let told = verdict("circle", &circle, &circle);
     assert!(told.contains("sub-modules inside one another: the limit is"), "{told}");
 }
+
+/// Schedules and partitions are compared call by call, and their bodies too.
+#[test]
+fn other_passes_keep_bodies() {
+    let scratch = Scratch::new("passes");
+    let write = |name: &str, text: &str| scratch.write(name, text.as_bytes());
+    let before = write("before.txt", &cond(["yes", "no"], [SUM, PRODUCT]));
+    let wrong = write("wrong.txt", &cond(["yes", "no"], [PRODUCT, PRODUCT]));
+    for (after, status) in [(&before, 0), (&wrong, 1)] {
+        let run = program(&["check", "schedule", &before, after]);
+        assert_eq!(run.status.code(), Some(status), "{}{}", text(&run.stdout), text(&run.stderr));
+    }
+}

@@ -325,12 +325,17 @@ fn seen_through(
     options: &Options,
 ) -> Option<(Graph, Vec<(Option<u32>, Outcome)>)> {
     let row = pass.row();
-    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
+    let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
     let any = bodies::has_bodies(before) || outcomes.iter().any(|(_, o)| bodies::has_bodies(&o.repaired));
-    if !is_rewrite || !any {
+    if !has_graphs || !any {
         return None;
     }
-    let inlined = |graph: &Graph| bodies::inlined(graph).unwrap_or_else(|| graph.clone());
+    // Partitions and schedules are compared call by call.
+    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
+    let inlined = |graph: &Graph| match is_rewrite {
+        true => bodies::inlined(graph).unwrap_or_else(|| graph.clone()),
+        false => graph.clone(),
+    };
     let mut graphs = vec![inlined(before)];
     graphs.extend(outcomes.iter().map(|(_, outcome)| inlined(&outcome.repaired)));
     bodies::named(&mut graphs, &|one, other| {
