@@ -226,6 +226,10 @@ impl Listing {
             (before, None) => format!("{}:{before}", row.file),
         };
         let mut lines = why(row);
+        if let (Some(allowed), Outcome::Judged(judgement)) = (&row.allowed, &row.outcome) {
+            lines.push(format!("with --allow {allowed}, which passes of this name do:"));
+            lines.extend(judgement.notes.iter().filter(|note| is_of_values(note)).cloned());
+        }
         if self.verbose {
             lines.extend(row.notes.iter().cloned());
         }
@@ -236,6 +240,11 @@ impl Listing {
             let _ = writeln!(text, "    {line}");
         }
     }
+}
+
+/// Whether a note says how values were compared.
+fn is_of_values(note: &str) -> bool {
+    note.starts_with("symbolic values") || note.starts_with("concrete values")
 }
 
 /// What verdicts rest on that the texts do not say.
@@ -335,6 +344,7 @@ fn json(report: &TraceReport) -> Value {
                 "lines": { "before": row.lines.0, "after": row.lines.1 },
                 "verdict": verdict(&row.outcome),
                 "why": why(row),
+                "allowed": row.allowed,
                 "seconds": row.time.as_secs_f64(),
                 "before": row.cost.as_ref().map(|(before, _)| cost(before)),
                 "after": row.cost.as_ref().map(|(_, after)| cost(after)),

@@ -22,6 +22,7 @@ pub(super) struct Judged {
     pub(super) outcome: Outcome,
     pub(super) cost: (Cost, Cost),
     pub(super) launches: (Vec<String>, Vec<String>),
+    pub(super) allowed: Option<String>,
     pub(super) notes: Vec<String>,
 }
 

@@ -388,6 +388,7 @@ impl FileJudge<'_> {
             time: Duration::ZERO,
             cost: None,
             launches: None,
+            allowed: None,
             notes: Vec::new(),
         }
     }
@@ -517,19 +518,20 @@ impl FileJudge<'_> {
         let judging = contracts::judging(pass, &self.options.allow, &self.options.demand);
         let judged = |config: &PassConfig| judge_outcomes(before, config, &outcomes, &self.options.judge);
         let mut judgement = judged(&judging.strict);
+        let mut allowed = None;
         if let (Ok(strict), Some(loose)) = (&judgement, &judging.loose)
             && strict.verdict != Verdict::Sound
             && let Ok(loose) = judged(loose)
             && loose.verdict == Verdict::Sound
         {
-            notes.push(format!("sound with --allow {}, which passes of this name do", judging.allowed));
+            allowed = Some(judging.allowed);
             judgement = Ok(loose);
         }
         let outcome = match judgement {
             Ok(judgement) => Outcome::Judged(Arc::new(judgement)),
             Err(why) => Outcome::NotJudged(format!("before: {}", why.to_string().replace('\n', "; "))),
         };
-        with_figures(before, after, outcome, notes)
+        Judged { allowed, ..with_figures(before, after, outcome, notes) }
     }
 
     /// What is left at the end of the file.
@@ -584,13 +586,14 @@ fn symbol(record: &Record) -> Option<Symbol> {
 /// An outcome with the figures of both graphs.
 fn with_figures(before: &Graph, after: &Graph, outcome: Outcome, notes: Vec<String>) -> Judged {
     let launches = (launches(before), launches(after));
-    Judged { outcome, cost: (cost(before), cost(after)), launches, notes }
+    Judged { outcome, cost: (cost(before), cost(after)), launches, allowed: None, notes }
 }
 
 fn fill(row: &mut Row, judged: Judged) {
     row.outcome = judged.outcome;
     row.cost = Some(judged.cost);
     row.launches = Some(judged.launches);
+    row.allowed = judged.allowed;
     row.notes = judged.notes;
 }
 

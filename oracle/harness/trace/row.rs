@@ -50,6 +50,8 @@ pub struct Row {
     pub cost: Option<(Cost, Cost)>,
     /// The launches of the graph before and of the one after, in order, in words.
     pub launches: Option<(Vec<String>, Vec<String>)>,
+    /// What passes of its name may do beyond keeping every bit, where the verdict rests on that; as `--allow` takes it.
+    pub allowed: Option<String>,
     /// What is to be said of how the texts were read.
     pub notes: Vec<String>,
 }
