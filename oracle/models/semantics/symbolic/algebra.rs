@@ -159,7 +159,7 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
     for (word, rest) in tokens(words) {
         match tag(word)? {
             Tag::Target | Tag::Argument => {}
-            Tag::Tensor => found.push(at),
+            Tag::Tensor | Tag::Token => found.push(at),
             _ => return None,
         }
         at += 1 + rest.len();
