@@ -3,8 +3,9 @@
 //! A comparison, a `sort` or an index does: a rounding flips it, and what follows is another value. A sum of integers may
 //! wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
-use crate::graph::{DtypeClass, Graph, NodeId, Op, Out, Value};
-use crate::ops::{Collective, Kind, OpInfo, Ops, Unary};
+use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value};
+use crate::ops::{Binary, Collective, Kind, OpInfo, Ops, Reduce, Unary};
+use std::collections::BTreeMap;
 
 /// Whether no call of a graph tells roundings of floats apart, no integers are computed that may wrap, and all constants
 /// are finite.
@@ -12,6 +13,82 @@ pub(super) fn is_smooth(graph: &Graph) -> bool {
     let ops = Ops::of(graph);
     let mut calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
     calls.all(|id| ops.call(graph, id).is_some_and(|info| is_smooth_call(graph, id, info)))
+}
+
+/// Functions of floats that fused ones are made of; all others may be flat, or break, where no trial comes.
+fn is_fused(kind: Kind) -> bool {
+    use Binary::{Add, Div, Mul, Pow, Rsub, Sub};
+    match kind {
+        Kind::Binary(op) => matches!(op, Add | Sub | Rsub | Mul | Div | Pow),
+        Kind::Unary(op) => matches!(
+            op,
+            Unary::Neg
+                | Unary::Exp
+                | Unary::Log
+                | Unary::Sqrt
+                | Unary::Rsqrt
+                | Unary::Reciprocal
+                | Unary::Square
+        ),
+        Kind::Reduce(op) => matches!(op, Reduce::Sum | Reduce::Mean),
+        Kind::Fma | Kind::Cumsum | Kind::Matmul(_) | Kind::Cast | Kind::Move(_) | Kind::View(_) => true,
+        Kind::Fill(_) | Kind::Wait | Kind::GetItem | Kind::Collective(_) | Kind::Number(_) => true,
+        Kind::SymSize | Kind::SymNumel | Kind::SymStride => true,
+        _ => false,
+    }
+}
+
+/// The calls of all other functions, each by what it says besides its tensors, and how often it is made. Trials take
+/// inputs from a few units around 0: a clamp that acts beyond them, or a sigmoid that is flat, shows in none.
+pub(super) fn other_functions(graph: &Graph) -> BTreeMap<String, usize> {
+    calls(graph, |info| !is_fused(info.kind))
+}
+
+/// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors alone
+/// (`expand_as`) say nothing that could be another thing.
+pub(super) fn views_by_record(graph: &Graph) -> BTreeMap<String, usize> {
+    let mut views =
+        calls(graph, |info| info.is_view() && matches!(info.kind, Kind::Opaque | Kind::Pointwise));
+    views.retain(|words, _| words.split(' ').skip(1).any(|word| word != "tensor"));
+    views
+}
+
+/// Calls by what they say besides their tensors, and how often each is made.
+fn calls(graph: &Graph, is_meant: impl Fn(&OpInfo) -> bool) -> BTreeMap<String, usize> {
+    let ops = Ops::of(graph);
+    let mut all = BTreeMap::new();
+    for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
+        if !ops.call(graph, id).is_some_and(&is_meant) {
+            continue;
+        }
+        let mut words = vec![graph.target(id).to_string()];
+        words.extend(graph.args(id).iter().map(|&value| word(graph, value)));
+        words.extend(graph.kwargs(id).map(|(key, value)| format!("{key}={}", word(graph, value))));
+        *all.entry(words.join(" ")).or_default() += 1;
+    }
+    all
+}
+
+/// A value in words; all tensors in one.
+fn word(graph: &Graph, value: Value) -> String {
+    match value {
+        Value::Node(_) => "tensor".to_string(),
+        Value::List(span) | Value::Slice(span) => {
+            let items: Vec<String> = graph.values(span).iter().map(|&item| word(graph, item)).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Str(text) | Value::Function(text) | Value::MemoryFormat(text) => graph.text(text).to_string(),
+        Value::Symbolic(expr) => graph.text(graph.expr(expr).text).to_string(),
+        // Where something is computed changes nothing.
+        Value::Device(_) => "device".to_string(),
+        value => format!("{value:?}"),
+    }
+}
+
+/// Whether something is computed in the dtype that a test in double precision is made in: there a constant that changed a
+/// little is no rounding.
+pub(super) fn computes_in_doubles(graph: &Graph) -> bool {
+    graph.ids().any(|id| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::F64))
 }
 
 /// Whether a call tells roundings of floats apart, or takes or makes what is no real number.

@@ -54,7 +54,7 @@ use super::polynomials::Polynomials;
 use super::program::Program;
 use super::provenance::Provenance;
 use super::run::{Failure, Leaf, Options, Run, run};
-use super::smooth::is_smooth;
+use super::smooth::{computes_in_doubles, is_smooth, other_functions, views_by_record};
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use crate::words;
@@ -168,6 +168,8 @@ pub struct Open {
 pub enum OpenKind {
     /// Sizes are symbolic, and were executed at their hints.
     SymbolicSize,
+    /// A view without a rule was executed as it is recorded.
+    ViewByRecord,
     /// An operator of which nothing is known may write what it takes.
     UnknownWrite,
     /// Results hold memory that nobody is known to have written.
@@ -483,6 +485,17 @@ impl<'a> Pair<'a> {
         if is_test && !programs.all(|program| is_smooth(program.graph)) {
             return None;
         }
+        let others = |program: &Program| other_functions(program.graph);
+        let has_same_functions = || {
+            let before: Vec<_> = self.before.iter().map(others).collect();
+            let after: Vec<_> = self.after.iter().map(others).collect();
+            let same = |of: &_| before.first() == Some(of);
+            before.iter().chain(&after).all(same)
+        };
+        let mut all = self.before.iter().chain(self.after);
+        if is_test && (all.any(|program| computes_in_doubles(program.graph)) || !has_same_functions()) {
+            return None;
+        }
         let first = self.run(&Concrete::of_trial(0));
         if first.is_err() || is_test && self.reserved(&first).is_some() {
             return None;
@@ -510,6 +523,14 @@ impl<'a> Pair<'a> {
         {
             let why = format!("the size of {name} is symbolic, and graphs are executed for its hint alone");
             return open(OpenKind::SymbolicSize, why);
+        }
+        // What such a call says is not looked at, so both graphs have to say the same.
+        let views: Vec<_> =
+            self.before.iter().chain(self.after).map(|program| views_by_record(program.graph)).collect();
+        let differ = views.iter().find(|of| views.first() != Some(of));
+        if let Some(view) = differ.and_then(|of| of.keys().chain(views.first()?.keys()).next().cloned()) {
+            let why = format!("a view without a rule ({view}) was executed as it is recorded");
+            return open(OpenKind::ViewByRecord, why);
         }
         // Execution takes it that such a call writes nothing.
         if let Some(name) = self.before.iter().chain(self.after).find_map(|program| may_write(program.graph))

@@ -56,6 +56,8 @@ codes! {
         "Symbolic values differ, and concrete values are equal in all trials.";
     ProvenanceDiffers "values/provenance-differs"
         "Provenance differs, as it may for equal values.";
+    ViewByRecord "values/view-by-its-record"
+        "A view without a rule was executed as it is recorded, whatever its arguments say.";
     IndexInRange "values/index-in-range"
         "The graphs are equal where no index is out of range; where one is, the graph before raises.";
     DynamicSizes "values/dynamic-sizes"
@@ -229,6 +231,7 @@ impl From<OpenKind> for Code {
     fn from(kind: OpenKind) -> Code {
         match kind {
             OpenKind::SymbolicSize => Code::DynamicSizes,
+            OpenKind::ViewByRecord => Code::ViewByRecord,
             OpenKind::UnknownWrite => Code::UnknownWrite,
             OpenKind::UnwrittenMemory => Code::UnwrittenMemory,
             OpenKind::Unmoved => Code::InputsDoNotMatter,

@@ -16,7 +16,7 @@
 //! size follows from data, keep their stream.
 
 use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Span, Value};
-use crate::ops::{Kind, Ops, Random};
+use crate::ops::{Kind, Ops, Random, shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RANDOM: &str = "prims.inductor_random.default";
@@ -37,8 +37,12 @@ pub(crate) struct Restreamed {
 }
 
 impl Restreamed {
-    /// `None` where draws of different kinds come from one seed.
+    /// `None` where draws of different kinds come from one seed, where one is recorded as what its call does not give, or
+    /// where a seed is not there.
     pub(crate) fn new(graph: &Graph) -> Option<Restreamed> {
+        if !draws_are_as_recorded(graph) {
+            return None;
+        }
         let graph = without_seeds(graph)?;
         Some(at_the_head(without_unread_draws(&graph)))
     }
@@ -81,13 +85,66 @@ fn without_unread_draws(graph: &Graph) -> Graph {
     editor.finish()
 }
 
-/// The seed that a call draws from: the node that gives it, and its place there.
+/// Whether each draw says the sizes, the dtype and the device that are recorded of it, since draws are written by their
+/// records; and each seed is one of those that there are.
+fn draws_are_as_recorded(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    let sizes = |value: Option<Value>| match value {
+        Some(Value::List(span)) => {
+            let size = |value: &Value| if let Value::Int(n) = *value { Some(n) } else { None };
+            graph.values(span).iter().map(size).collect::<Option<Vec<i64>>>()
+        }
+        _ => None,
+    };
+    let is_said = |id: NodeId| {
+        let Some(tensor) = graph.tensor_of(id) else { return true };
+        let recorded = graph.sizes(tensor.shape);
+        let device = match graph.kwarg(id, "device") {
+            Some(Value::Device(device)) => graph.text(device) == graph.text(tensor.device),
+            _ => true,
+        };
+        let dtype = match graph.kwarg(id, "dtype") {
+            Some(Value::Dtype(dtype)) => dtype == tensor.dtype,
+            _ => true,
+        };
+        let given = sizes(graph.arg(id, 0));
+        let shape = given.is_none_or(|given| recorded == Some(given));
+        let seeded = graph.arg(id, 1).and_then(|seed| match seed {
+            Value::Node(seed) => graph.tensor_of(seed).map(|seed| graph.text(seed.device)),
+            _ => None,
+        });
+        let on_its_device = seeded.is_none_or(|seeds| seeds == graph.text(tensor.device));
+        device && dtype && shape && on_its_device && shape::check(graph, &ops, id).is_empty()
+    };
+    graph.ids().filter(|&id| graph.node(id).op == Op::Call).all(|id| match graph.target(id) {
+        RANDOM => is_said(id) && (seed_of(graph, id).is_some() || graph.arg(id, 1).is_none()),
+        SEEDS | SEED | LOOKUP => {
+            let is_there = match graph.target(id) {
+                SEEDS => graph.tensor_of(id).is_none_or(|tensor| {
+                    let count = match graph.arg(id, 0) {
+                        Some(Value::Int(count)) => Some(vec![count]),
+                        _ => None,
+                    };
+                    count.is_none() || graph.sizes(tensor.shape) == count
+                }),
+                _ => true,
+            };
+            is_there && shape::check(graph, &ops, id).is_empty()
+        }
+        _ if ops.draws(graph, id) => is_said(id),
+        _ => true,
+    })
+}
+
+/// The seed that a call draws from: the node that gives it, and its place there; `None` where there is no such place.
 fn seed_of(graph: &Graph, id: NodeId) -> Option<(NodeId, i64)> {
     let Some(Value::Node(seed)) = graph.arg(id, 1) else { return None };
     match (graph.target(seed), graph.arg(seed, 0), graph.arg(seed, 1)) {
         (SEED, ..) => Some((seed, 0)),
         (LOOKUP, Some(Value::Node(seeds)), Some(Value::Int(index))) if graph.target(seeds) == SEEDS => {
-            Some((seeds, index))
+            let Some(Value::Int(count)) = graph.arg(seeds, 0) else { return None };
+            let place = if index < 0 { index + count } else { index };
+            (0..count).contains(&place).then_some((seeds, place))
         }
         _ => None,
     }
