@@ -20,7 +20,9 @@ mod ranks;
 mod row;
 mod runnables;
 mod sources;
+mod together;
 mod triples;
+mod verdict;
 mod watch;
 
 use cache::Cache;
@@ -91,10 +93,16 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
         })
         .collect();
     let mut report = TraceReport { files: sources.files, notes: sources.notes, ..TraceReport::default() };
+    let mut kept = Vec::new();
     for file in read {
+        let rows = report.rows.len();
+        kept.extend(file.kept.into_iter().map(|kept| together::Kept { row: rows + kept.row, ..kept }));
         report.rows.extend(file.rows);
         report.notes.extend(file.notes);
     }
     report.rank_findings = ranks::differences(&report.rows);
+    let together = together::judge(&report.rows, &kept, options);
+    report.rank_findings.extend(together.findings);
+    report.notes.extend(together.notes);
     Ok(report)
 }

@@ -15,18 +15,14 @@
 
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
-use super::contracts;
-use super::doubtful::without_doubtful_strides;
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
+use super::together::Kept;
 use super::triples::{Triples, joined};
+use super::verdict::verdict;
 use crate::analysis::collectives::Collectives;
-use crate::case::PassConfig;
 use crate::graph::{Graph, Group, Op, Symbol, World};
-use crate::judge::candidate::Outcome as PassOutcome;
-use crate::judge::{Verdict, judge_outcomes};
 use crate::ops::Ops;
-use crate::passes::repair::stable_topological_sort;
 use crate::simulate::{Buffers, Estimates, Programs, simulate};
 use ir::format::fx;
 use ir::format::torch_logs;
@@ -44,11 +40,13 @@ use std::time::{Duration, Instant};
 pub(super) struct FileReport {
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    /// The graphs of pairs, to be judged together with those of other ranks.
+    pub(super) kept: Vec<Kept>,
 }
 
 impl FileReport {
     pub(super) fn unreadable(file: &Path, error: &io::Error) -> FileReport {
-        FileReport { rows: Vec::new(), notes: vec![format!("{}: {error}", file.display())] }
+        FileReport { notes: vec![format!("{}: {error}", file.display())], ..FileReport::default() }
     }
 }
 
@@ -190,6 +188,7 @@ impl<'o> FileJudge<'o> {
 
     /// The rows that were added since this was asked last.
     pub(super) fn new_rows(&mut self) -> Vec<Row> {
+        self.report.kept.clear();
         std::mem::take(&mut self.report.rows)
     }
 }
@@ -449,6 +448,8 @@ impl FileJudge<'_> {
                     }
                 };
                 fill(&mut row, self.cache.judged(key, judged));
+                let [before, after] = [(before.digest, old.clone()), (after.digest, new.clone())];
+                self.report.kept.push(Kept { row: self.report.rows.len(), before, after });
             }
         }
         row.time = started.elapsed();
@@ -489,49 +490,9 @@ impl FileJudge<'_> {
     }
 
     fn judged(&self, pass: &str, before: &Graph, after: &Graph, mut notes: Vec<String>) -> Judged {
-        // Overlap scheduling prints the graph before it is sorted.
-        let sorted = match crate::passes::repair::first_violation(before) {
-            None => None,
-            Some(_) => match stable_topological_sort(before) {
-                Ok(sorted) => {
-                    notes.push(
-                        "before: the text uses nodes before they are defined, and is judged sorted".into(),
-                    );
-                    Some(sorted)
-                }
-                Err(_) => {
-                    let outcome = Outcome::NotJudged("before: nodes depend on one another in a cycle".into());
-                    return with_figures(before, after, outcome, notes);
-                }
-            },
-        };
-        let corrected = without_doubtful_strides(after);
-        if let Some((_, [first, others @ ..])) = corrected.as_ref().map(|(graph, nodes)| (graph, &nodes[..]))
-        {
-            let more = if others.is_empty() { String::new() } else { format!(", and {} more", others.len()) };
-            let name = after.name(*first);
-            notes.push(format!("after: the strides recorded of {name}{more} are not what its operator gives: they do not count"));
-        }
-        let repaired = corrected.map_or_else(|| after.clone(), |(graph, _)| graph);
-        let outcomes = [(None, PassOutcome { unrepaired: None, repaired })];
-        let before = sorted.as_ref().unwrap_or(before);
-        let judging = contracts::judging(pass, &self.options.allow, &self.options.demand);
-        let judged = |config: &PassConfig| judge_outcomes(before, config, &outcomes, &self.options.judge);
-        let mut judgement = judged(&judging.strict);
-        let mut allowed = None;
-        if let (Ok(strict), Some(loose)) = (&judgement, &judging.loose)
-            && strict.verdict != Verdict::Sound
-            && let Ok(loose) = judged(loose)
-            && loose.verdict == Verdict::Sound
-        {
-            allowed = Some(judging.allowed);
-            judgement = Ok(loose);
-        }
-        let outcome = match judgement {
-            Ok(judgement) => Outcome::Judged(Arc::new(judgement)),
-            Err(why) => Outcome::NotJudged(format!("before: {}", why.to_string().replace('\n', "; "))),
-        };
-        Judged { allowed, ..with_figures(before, after, outcome, notes) }
+        let said = verdict(pass, before, &[(None, after)], self.options);
+        notes.extend(said.notes);
+        Judged { allowed: said.allowed, ..with_figures(before, after, said.outcome, notes) }
     }
 
     /// What is left at the end of the file.

@@ -150,7 +150,7 @@ pub fn watch_folder(
     report.files = followed.len();
     followed.sort_by(|a, b| a.path.cmp(&b.path));
     for file in followed {
-        let FileReport { rows, notes } = file.finish();
+        let FileReport { rows, notes, .. } = file.finish();
         take(rows, &mut report)?;
         report.notes.extend(notes);
     }
