@@ -497,6 +497,39 @@ fn a_folder_that_grows_is_followed() {
     assert!(out.contains("3 pairs in 1 file: 2 sound, 1 violated"), "{out}");
 }
 
+/// What is right on each rank is wrong beside the others: one of two launches alike comes first on one of them.
+#[test]
+fn ranks_are_judged_together() {
+    let scratch = Scratch::new("together");
+    let gather = |name: &str, of: &str| {
+        format!(
+            "{name}: \"f32[8][1]cpu\" = torch.ops._c10d_functional.all_gather_into_tensor.default({of}, 2, '0')"
+        )
+    };
+    let wait = |name: &str, of: &str| {
+        format!("{name}: \"f32[8][1]cpu\" = torch.ops._c10d_functional.wait_tensor.default({of})")
+    };
+    let graph = |launches: [String; 2]| {
+        let rest = [wait("v", "a"), wait("w", "b"), "return (v, w)".to_string()];
+        launches.into_iter().chain(rest).collect::<Vec<_>>().join("\n")
+    };
+    let right = graph([gather("a", "x"), gather("b", "y")]);
+    let other = graph([gather("b", "y"), gather("a", "x")]);
+    for (second, status) in [(&right, 0), (&other, 1)] {
+        for (rank, after) in [(0, &right), (1, second)] {
+            let text = trace_of(&[("before_a_pass", &right), ("after_a_pass", after)]);
+            let text = text.replace("\"rank\":0", &format!("\"rank\":{rank}"));
+            scratch.write(&format!("dedicated_log_torch_trace_rank_{rank}_abc.log"), text.as_bytes());
+        }
+        let run = program(&["trace", &scratch.path("")]);
+        let out = common_text(&run.stdout);
+        assert_eq!(run.status.code(), Some(status), "{out}");
+        let told = out
+            .contains("RANKS DIFFER: a_pass of 0/0: rewrite/collectives: ranks 0 and 1 disagree on group 0");
+        assert_eq!(told, status == 1, "{out}");
+    }
+}
+
 /// What two ranks write alike is said of both.
 #[test]
 fn equal_texts_have_equal_verdicts() {

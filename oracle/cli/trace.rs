@@ -253,8 +253,8 @@ fn assumed(report: &TraceReport) -> impl Iterator<Item = &'static str> + use<> {
     let all = [
         "texts do not say which inputs share memory, nor what constants hold: without an fx_graph_runnable inputs are taken \
          to be distinct, and constants of one name to be one",
-        "each rank's graph is judged as one that all ranks run; that ranks launch the same collectives is compared, and \
-         nothing else between them",
+        "each rank's graph is judged as one that all ranks run; ranks are compared by their launches, and judged together \
+         where one text became several",
     ];
     all.into_iter().filter(move |_| is_judged)
 }

@@ -1,7 +1,7 @@
 //! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
 
 use super::proved::{self, Packing, is_padded};
-use super::values::ValueResult;
+use super::values::{ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
@@ -220,14 +220,30 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
         );
     }
     match findings.is_empty() {
-        true => same_packing(evidence),
+        true => same_packing(evidence, "comm/rank-invariant-choice"),
         false => Checked::Findings(findings),
+    }
+}
+
+/// What meets in a collective is what met there before, on all ranks in one order, where the ranks have graphs of their own.
+/// A proof follows one program for all of them.
+pub(super) fn same_payloads(evidence: &Evidence) -> Checked {
+    if evidence.ranks.len() < 2 {
+        return Checked::NotChecked("the outcome of one rank only was given".into());
+    }
+    let results = &evidence.values.results;
+    let is_executed = results
+        .iter()
+        .any(|(method, result)| *method != ValueMethod::Symbolic && matches!(result, ValueResult::Equal(_)));
+    match is_executed {
+        true => Checked::Findings(Vec::new()),
+        false => same_packing(evidence, "rewrite/payloads"),
     }
 }
 
 /// What meets in a collective is laid out alike on all ranks: a rank that packs its members in another order gets other
 /// ranks' pieces in the wrong places, though its graph would be right if all ranks ran it.
-fn same_packing(evidence: &Evidence) -> Checked {
+fn same_packing(evidence: &Evidence, rule: &'static str) -> Checked {
     let mut distinct: Vec<(u32, &Arc<AnalyzedGraph>)> = Vec::new();
     for outcome in &evidence.ranks {
         if !distinct.iter().any(|(_, side)| Arc::ptr_eq(side, &outcome.side)) {
@@ -275,7 +291,7 @@ fn same_packing(evidence: &Evidence) -> Checked {
         findings.push(
             evidence
                 .finding(
-                    "comm/rank-invariant-choice",
+                    rule,
                     Stage::After,
                     format!("ranks {} and {rank} pack one bucket in different ways", distinct[0].0),
                 )

@@ -262,6 +262,15 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         check: comm::same_order_across_ranks,
     },
     Rule {
+        id: "rewrite/payloads",
+        severity: Severity::Soundness,
+        passes: &[PassKind::Rewrite],
+        statement: "Where ranks have graphs of their own, what meets in a collective is laid out alike on all of them.",
+        reason: "A rank that packs in another order takes one value of the others for another one, though its graph would be \
+                 right if all ranks ran it.",
+        check: comm::same_payloads,
+    },
+    Rule {
         id: "order/same-nodes",
         severity: Severity::Soundness,
         passes: REPAIR,
