@@ -98,7 +98,7 @@ fn bodies_in_a_circle_are_refused() {
     ];
     let circle = invoked("region", body);
     let told = verdict("circle", &circle, &circle);
-    assert!(told.contains("sub-modules inside one another: the limit is"), "{told}");
+    assert!(told.contains("sub-modules that refer to one another in a circle"), "{told}");
 }
 
 /// Schedules and partitions are compared call by call, and their bodies too.
@@ -110,6 +110,29 @@ fn other_passes_keep_bodies() {
     let wrong = write("wrong.txt", &cond(["yes", "no"], [PRODUCT, PRODUCT]));
     for (after, status) in [(&before, 0), (&wrong, 1)] {
         let run = program(&["check", "schedule", &before, after]);
+        assert_eq!(run.status.code(), Some(status), "{}{}", text(&run.stdout), text(&run.stderr));
+    }
+}
+
+/// A forward whose branch is another one.
+#[test]
+fn partitions_keep_bodies() {
+    let scratch = Scratch::new("parts");
+    let write = |name: &str, text: &str| scratch.write(name, text.as_bytes());
+    let gradient = "\n        scaled: \"f32[4][1]cpu\" = torch.ops.aten.mul.Tensor(tangents_1, y)\n";
+    let joint = cond(["yes", "no"], [SUM, PRODUCT])
+        .replacen("\"):", "\", tangents_1: \"f32[4][1]cpu\"):", 1)
+        .replacen("\n        return (getitem,)", &format!("{gradient}        return (getitem, scaled)"), 1);
+    let forward = |bodies| cond(["yes", "no"], bodies).replacen("(getitem,)", "(getitem, y)", 1);
+    let backward = printed(&[gradient.trim(), "return (scaled,)"], &[]).replacen(
+        "self, x: \"f32[4][1]cpu\", y: \"f32[4][1]cpu\"",
+        "self, y: \"f32[4][1]cpu\", tangents_1: \"f32[4][1]cpu\"",
+        1,
+    );
+    let (joint, backward) = (write("joint.txt", &joint), write("backward.txt", &backward));
+    for (bodies, status) in [([SUM, PRODUCT], 0), ([PRODUCT, PRODUCT], 1)] {
+        let forward = write("forward.txt", &forward(bodies));
+        let run = program(&["check", "partition", &joint, &forward, &backward, "--set", "num_fwd_outputs=1"]);
         assert_eq!(run.status.code(), Some(status), "{}{}", text(&run.stdout), text(&run.stderr));
     }
 }

@@ -134,6 +134,10 @@ pub(super) struct FileJudge<'o> {
     report: FileReport,
     /// The lines of records that cannot be read.
     unreadable: Vec<usize>,
+    /// The rank whose graphs these are, as the first record with one says.
+    writer: Option<u32>,
+    /// Graphs of other ranks.
+    foreign: usize,
     python: usize,
     cached: usize,
 }
@@ -162,6 +166,8 @@ impl<'o> FileJudge<'o> {
             later: Vec::new(),
             report: FileReport::default(),
             unreadable: Vec::new(),
+            writer: None,
+            foreign: 0,
             python: 0,
             cached: 0,
         };
@@ -237,6 +243,13 @@ impl FileJudge<'_> {
 
     fn graph(&mut self, record: &Record) {
         let id = record.id();
+        // Of another process: its records have the same ids.
+        if let Some(rank) = record.rank()
+            && *self.writer.get_or_insert(rank) != rank
+        {
+            self.foreign += 1;
+            return;
+        }
         let part = part(record);
         if let Part::Alone(Some(_)) = part {
             self.python += 1;
@@ -516,6 +529,13 @@ impl FileJudge<'_> {
                     "there is no graph after it: the pass raised, or the log ends",
                 );
             }
+        }
+        if self.foreign > 0 {
+            let count = ir::words::count(self.foreign, "graph");
+            let rank = self.writer.unwrap_or_default();
+            self.note(format!(
+                "{count} of other ranks than {rank} stand between its records, and are not judged"
+            ));
         }
         if self.python > 0 {
             let count = ir::words::count(self.python, "graph");

@@ -6,7 +6,8 @@
 //! ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their bodies
 //! are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones ([`named`]),
 //! whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one is judged a
-//! sound rewrite of the other.
+//! sound rewrite of the other. Where that is not known, they are taken to be the same, and the verdict says that it rests
+//! on that: it is undecided, or a violation if nothing else differs and one body is convicted beside the other.
 //!
 //! A call whose bodies neither write nor draw nor act is a function of its arguments. Where a body does, or where nobody
 //! recorded it, the call is an operator of which nothing is known.
@@ -302,13 +303,35 @@ fn is_module(graph: &Graph, id: NodeId) -> bool {
     graph.node(id).op == Op::GetAttr && graph.tensor_of(id).is_none()
 }
 
+/// A body that was taken for another one, though the two are not known to do the same.
+pub struct Assumed {
+    /// The attribute that holds it.
+    pub attribute: String,
+    /// What the first graph has under that name, if anything.
+    pub before: Option<Graph>,
+    /// What another graph has.
+    pub after: Graph,
+}
+
+/// Bodies by the names that they have in all graphs.
+#[derive(Default)]
+struct Names(Vec<Named>);
+
+struct Named {
+    name: String,
+    attribute: String,
+    /// The body as bodies are compared, and as it is read; `None` where nobody recorded it.
+    body: Option<[Graph; 2]>,
+}
+
 /// Gives equal bodies of all `graphs` one name, and different ones different names. `is_same` says of two bodies that are
-/// not equal node for node whether they do the same.
-pub fn named(graphs: &mut [Graph], is_same: &dyn Fn(&Graph, &Graph) -> bool) {
-    let mut known: Vec<(String, Option<Graph>)> = Vec::new();
-    for graph in graphs {
+/// not equal node for node whether they do the same. With `assume` a body of a later graph that is none of the first one's
+/// has the name of the one that stood under its attribute: it is assumed to do the same, and returned.
+pub fn named(graphs: &mut [Graph], assume: bool, is_same: &dyn Fn(&Graph, &Graph) -> bool) -> Vec<Assumed> {
+    let (mut names, mut assumed) = (Names::default(), Vec::new());
+    for (number, graph) in graphs.iter_mut().enumerate() {
         let ids: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::GetAttr).collect();
-        let recorded: Vec<(NodeId, String, Option<Graph>)> = ids
+        let recorded: Vec<(NodeId, String, Option<[Graph; 2]>)> = ids
             .into_iter()
             .filter(|&id| is_module(graph, id))
             .map(|id| {
@@ -318,7 +341,32 @@ pub fn named(graphs: &mut [Graph], is_same: &dyn Fn(&Graph, &Graph) -> bool) {
             })
             .collect();
         for (id, attribute, body) in recorded {
-            let name = name_of(&mut known, &attribute, body, is_same);
+            // What stands under one attribute on both sides is compared first.
+            let stood = names.0.iter().find(|known| {
+                assume && number > 0 && known.attribute == attribute && known.body.is_some() == body.is_some()
+            });
+            let found = match stood {
+                Some(stood) => is_one(stood, &attribute, &body, is_same).then(|| stood.name.clone()),
+                None => names.find(&attribute, &body, is_same),
+            };
+            let name = match found {
+                Some(name) => name,
+                None => {
+                    let (name, before) = match stood {
+                        Some(stood) => {
+                            (stood.name.clone(), stood.body.as_ref().map(|[_, read]| read.clone()))
+                        }
+                        None => (names.fresh(&attribute), None),
+                    };
+                    if let (true, Some([_, after])) = (assume && number > 0, &body) {
+                        assumed.push(Assumed { attribute: attribute.clone(), before, after: after.clone() });
+                    }
+                    if stood.is_none() {
+                        names.0.push(Named { name: name.clone(), attribute: attribute.clone(), body });
+                    }
+                    name
+                }
+            };
             graph.node_mut(id).target = graph.intern_target(&name);
             if let Some(body) = graph.subgraph(&attribute).cloned()
                 && graph.subgraph(&name).is_none()
@@ -334,38 +382,64 @@ pub fn named(graphs: &mut [Graph], is_same: &dyn Fn(&Graph, &Graph) -> bool) {
             }
         }
     }
+    assumed
 }
 
-/// A body with the names and the world that bodies are compared under.
-fn canonical(body: &Graph, of: &Graph) -> Graph {
-    let mut body = inlined(body).unwrap_or_else(|| body.clone()).with_names(|id| format!("n{}", id.0));
-    body.world = of.world.clone();
-    body.symbols.clone_from(&of.symbols);
-    body
-}
-
-/// The name of a body: that of the same one, else a new one.
-fn name_of(
-    known: &mut Vec<(String, Option<Graph>)>,
-    attribute: &str,
-    body: Option<Graph>,
-    is_same: &dyn Fn(&Graph, &Graph) -> bool,
-) -> String {
-    let same = |(name, other): &&(String, Option<Graph>)| match (other, &body) {
-        (Some(other), Some(body)) => other.difference(body).is_none() || is_same(other, body),
-        // Of bodies that nobody recorded those of one name are taken to be one.
-        (None, None) => name == attribute,
-        _ => false,
+/// The calls that take bodies: of what operator, and of which bodies.
+pub fn calls(graph: &Graph) -> Vec<(String, Vec<String>)> {
+    let of = |id: NodeId| {
+        let modules = graph.inputs(id).into_iter().filter(|&input| is_module(graph, input));
+        let names: Vec<String> = modules.map(|input| graph.target(input).to_string()).collect();
+        (!names.is_empty()).then(|| (graph.target(id).to_string(), names))
     };
-    if let Some((name, _)) = known.iter().find(same) {
-        return name.clone();
+    let mut calls: Vec<(String, Vec<String>)> =
+        graph.ids().filter(|&id| graph.node(id).op == Op::Call).filter_map(of).collect();
+    calls.sort();
+    calls
+}
+
+/// A body with the names and the world that bodies are compared under, and with its own names.
+fn canonical(body: &Graph, of: &Graph) -> [Graph; 2] {
+    let mut read = inlined(body).unwrap_or_else(|| body.clone());
+    read.world = of.world.clone();
+    read.symbols.clone_from(&of.symbols);
+    [read.with_names(|id| format!("n{}", id.0)), read]
+}
+
+/// Whether a body is the one of that name.
+fn is_one(
+    known: &Named,
+    attribute: &str,
+    body: &Option<[Graph; 2]>,
+    is_same: &dyn Fn(&Graph, &Graph) -> bool,
+) -> bool {
+    match (&known.body, body) {
+        (Some([known, _]), Some([body, _])) => known.difference(body).is_none() || is_same(known, body),
+        // Of bodies that nobody recorded those of one name are taken to be one.
+        (None, None) => known.attribute == attribute,
+        _ => false,
     }
-    let mut name = attribute.to_string();
-    let mut count = 1;
-    while known.iter().any(|(taken, _)| *taken == name) {
-        count += 1;
-        name = format!("{attribute} ({count})");
+}
+
+impl Names {
+    /// The name of a body that is the same.
+    fn find(
+        &self,
+        attribute: &str,
+        body: &Option<[Graph; 2]>,
+        is_same: &dyn Fn(&Graph, &Graph) -> bool,
+    ) -> Option<String> {
+        let found = self.0.iter().find(|known| is_one(known, attribute, body, is_same));
+        found.map(|known| known.name.clone())
     }
-    known.push((name.clone(), body));
-    name
+
+    fn fresh(&self, attribute: &str) -> String {
+        let mut name = attribute.to_string();
+        let mut count = 1;
+        while self.0.iter().any(|known| known.name == name) {
+            count += 1;
+            name = format!("{attribute} ({count})");
+        }
+        name
+    }
 }

@@ -276,12 +276,19 @@ fn judge_pair(
         each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()
     });
     let outcomes = completed.as_deref().unwrap_or(outcomes);
-    let seen_through = seen_through(pass, before, outcomes, options);
-    let (before, outcomes) = match &seen_through {
-        Some((before, outcomes)) => (before, &outcomes[..]),
+    let seen = seen_through(pass, before, outcomes, options);
+    let (before, outcomes) = match &seen {
+        Some(seen) => (&seen.before, &seen.outcomes[..]),
         None => (before, outcomes),
     };
-    (pass.row().judge_given)(&family::Given { before, programs: &[], config, pass, outcomes, options })
+    let given = family::Given { before, programs: &[], config, pass, outcomes, options };
+    let judgement = (pass.row().judge_given)(&given)?;
+    Ok(match seen {
+        Some(seen) if seen.calls_differ || !seen.assumed.is_empty() => {
+            resting_on_bodies(judgement, &seen.assumed, options)
+        }
+        _ => judgement,
+    })
 }
 
 /// Judges graphs that are given: one for all ranks, or one per rank.
@@ -317,13 +324,92 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
     Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, again))
 }
 
+/// Graphs with the bodies of higher-order operators in their places, and told apart.
+struct SeenThrough {
+    before: Graph,
+    outcomes: Vec<(Option<u32>, Outcome)>,
+    /// Bodies that were taken to do the same.
+    assumed: Vec<bodies::Assumed>,
+    /// Whether the graphs call other operators with bodies, or with other bodies.
+    calls_differ: bool,
+}
+
+/// Rules that ask nothing of what a body does.
+const WITHOUT_BODIES: [&str; 6] = [
+    "rewrite/well-formed",
+    "rewrite/collectives",
+    "rewrite/payloads",
+    "rewrite/in-flight",
+    "order/acyclic",
+    "order/list-topological",
+];
+
+/// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with bodies
+/// differ: what these compute is drawn, so a difference of values behind them says nothing.
+fn resting_on_bodies(mut judgement: Judgement, assumed: &[bodies::Assumed], options: &Options) -> Judgement {
+    let is_sound = judgement.verdict == Verdict::Sound;
+    if let Verdict::Violated(findings) = &mut judgement.verdict {
+        findings.retain(|finding| WITHOUT_BODIES.contains(&finding.rule));
+        if !findings.is_empty() {
+            return judgement;
+        }
+    }
+    if assumed.is_empty() && is_sound {
+        return judgement;
+    }
+    let (mut findings, mut open) = (Vec::new(), Vec::new());
+    if assumed.is_empty() {
+        open.push(
+            Code::BodiesDiffer
+                .because("operators with bodies are called otherwise, and bodies are not followed"),
+        );
+    }
+    for bodies::Assumed { attribute, before, after } in assumed {
+        let outcome = Outcome { unrepaired: None, repaired: after.clone() };
+        let config = PassConfig::new(PassKind::Rewrite.name());
+        let judged =
+            before.as_ref().and_then(|before| judge_pair(before, &config, &[(None, outcome)], options).ok());
+        match judged.map(|judgement| judgement.verdict) {
+            Some(Verdict::Violated(of_body)) if is_sound => {
+                findings.extend(of_body.into_iter().map(|mut finding| {
+                    finding.title = format!("in the body {attribute}: {}", finding.title);
+                    finding
+                }));
+            }
+            Some(Verdict::Undecided(reasons)) => {
+                let why: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+                open.push(Code::BodiesDiffer.because(format!(
+                    "the bodies {attribute} are not known to do the same: {}",
+                    why.join("; ")
+                )));
+            }
+            _ => {
+                let why = format!("the bodies {attribute} differ, and so does what is made of them");
+                open.push(Code::BodiesDiffer.because(why));
+            }
+        }
+    }
+    let status = match findings.is_empty() {
+        false => RuleStatus::Violated(findings.len()),
+        true => RuleStatus::Undecided(Reason::joined(&open)),
+    };
+    for (id, of_rule) in &mut judgement.rules {
+        let is_violated = matches!(of_rule, RuleStatus::Violated(_));
+        if is_violated && !WITHOUT_BODIES.contains(id) || *id == "rewrite/values" {
+            *of_rule = status.clone();
+        }
+    }
+    judgement.verdict = verdict(findings, open);
+    judgement
+}
+
 /// The graphs with the bodies of higher-order operators in their places, and told apart; `None` where there are none.
 fn seen_through(
     pass: PassKind,
     before: &Graph,
     outcomes: &[(Option<u32>, Outcome)],
     options: &Options,
-) -> Option<(Graph, Vec<(Option<u32>, Outcome)>)> {
+) -> Option<SeenThrough> {
     let row = pass.row();
     let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
     let any = bodies::has_bodies(before) || outcomes.iter().any(|(_, o)| bodies::has_bodies(&o.repaired));
@@ -338,12 +424,15 @@ fn seen_through(
     };
     let mut graphs = vec![inlined(before)];
     graphs.extend(outcomes.iter().map(|(_, outcome)| inlined(&outcome.repaired)));
-    bodies::named(&mut graphs, &|one, other| {
+    // Where calls are compared and not values, a body that differs is a call that differs.
+    let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {
         let other = Outcome { unrepaired: None, repaired: other.clone() };
         let config = PassConfig::new(PassKind::Rewrite.name());
         let judged = judge_pair(one, &config, &[(None, other)], options);
         judged.is_ok_and(|judgement| judgement.verdict == Verdict::Sound)
     });
+    let calls: Vec<_> = graphs.iter().map(bodies::calls).collect();
+    let calls_differ = is_rewrite && calls.windows(2).any(|pair| pair[0] != pair[1]);
     let mut graphs = graphs.into_iter();
     let before = graphs.next()?;
     let outcomes = outcomes.iter().zip(graphs).map(|((rank, outcome), repaired)| {
@@ -352,7 +441,7 @@ fn seen_through(
         (*rank, Outcome { unrepaired, repaired })
     });
     let outcomes = outcomes.collect();
-    Some((before, outcomes))
+    Some(SeenThrough { before, outcomes, assumed, calls_differ })
 }
 
 /// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records of

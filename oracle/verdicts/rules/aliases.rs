@@ -10,6 +10,10 @@
 //!
 //! # What it does not do
 //!
+//! An output whose storage was copied into an input holds what that input holds in the end. A graph without writes does not
+//! say whether the caller takes such an output for a view of the input, as AOTAutograd does of outputs that were views of
+//! it, so where it becomes one, that is not decided.
+//!
 //! Where it is not known on one side what is shared, it is not decided. Where it is known on neither side, both leave
 //! it open alike: the operators that are not known are those of the graph before.
 
@@ -63,16 +67,27 @@ struct Output {
 struct Relation {
     outputs: Vec<Output>,
     shared: BTreeMap<(End, End), Sharing>,
+    /// Inputs, and outputs whose storage was copied into them.
+    copied: BTreeSet<(End, End)>,
 }
 
-/// Outputs share what they shared before; where `may_copy`, or less. `after` is run as two graphs where `first` is known: the outputs before that
-/// position are the first one's, and what both return need not be one tensor any more. `told` makes a finding of a title
-/// and the nodes of the graph after concerned.
+/// What outputs may share beyond what they did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Leave {
+    /// Outputs that shared memory may be copies.
+    pub lost: bool,
+    /// An output whose storage was copied into an input may be a view of that input.
+    pub written: bool,
+}
+
+/// Outputs share what they shared before, and what `leave` leaves open. `after` is run as two graphs where `first` is
+/// known: the outputs before that position are the first one's, and what both return need not be one tensor any more.
+/// `new_finding` makes a finding of a title and the nodes of the graph after concerned.
 pub(super) fn aliases_kept(
     before: (&Graph, &Storages),
     after: (&Graph, &Storages),
     first: Option<usize>,
-    may_copy: bool,
+    leave: Leave,
     new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (Some(old), Some(new)) = (relation(before), relation(after)) else {
@@ -93,9 +108,18 @@ pub(super) fn aliases_kept(
     for pair in pairs {
         let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
         let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
+            (Sharing::No, Sharing::Must | Sharing::May) if leave.written && old.copied.contains(pair) => continue,
+            (Sharing::No, Sharing::Must) if old.copied.contains(pair) => {
+                let why = format!(
+                    "{b} is a view of {a} now, into which its value was copied: right if the caller takes it for one; \
+                     --allow aliases=written says so"
+                );
+                doubt.get_or_insert(Code::ViewOfWritten.because(why));
+                continue;
+            }
             (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
             (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
-            (_, Sharing::No) if may_copy => continue,
+            (_, Sharing::No) if leave.lost => continue,
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
             (was, is) if was == is => continue,
             _ => {
@@ -116,7 +140,7 @@ pub(super) fn aliases_kept(
     }
     for (a, b) in old.outputs.iter().zip(&new.outputs) {
         let (was, is) = (repeats(before.0, a), repeats(after.0, b));
-        if was != is && !(may_copy && was) {
+        if was != is && !(leave.lost && was) {
             let words = |repeats| match repeats {
                 true => "elements of it share memory",
                 false => "each element has memory of its own",
@@ -206,6 +230,20 @@ fn relation((graph, storages): (&Graph, &Storages)) -> Option<Relation> {
                     *known = sharing;
                 }
             }
+        }
+    }
+    for copy in graph.ids().filter(|&id| graph.target(id) == "aten.copy_.default") {
+        let [into, from] = &graph.inputs(copy)[..] else { continue };
+        let into: BTreeSet<u32> = storages.all_parts(*into).map(|part| part.storage.0).collect();
+        let from: BTreeSet<u32> = storages.all_parts(*from).map(|part| part.storage.0).collect();
+        let shows = |of: &BTreeSet<u32>, is_input: bool| -> Vec<End> {
+            let ends = of.iter().filter_map(|storage| shown.get(storage)).flatten();
+            let of_kind = ends.filter(|(end, _)| matches!(end, End::Input(_)) == is_input);
+            of_kind.map(|(end, _)| end.clone()).collect()
+        };
+        let (inputs, outputs) = (shows(&into, true), shows(&from, false));
+        for input in inputs {
+            relation.copied.extend(outputs.iter().map(|output| (input.clone(), output.clone())));
         }
     }
     Some(relation)

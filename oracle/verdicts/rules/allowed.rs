@@ -1,6 +1,7 @@
 //! What a rewrite may do beyond keeping every bit and every draw: `allow=[...]`.
 
 use crate::case::PassConfig;
+use crate::rules::aliases::Leave;
 use crate::semantics::Numerics;
 
 /// What is allowed.
@@ -12,14 +13,14 @@ pub struct Allowed {
     pub tolerance: Option<f64>,
     /// Draws may come from another generator, one for one, and unread ones may go.
     pub restreamed: bool,
-    /// Outputs that shared memory with something may be copies.
-    pub lost_aliases: bool,
+    /// What outputs may share that they did not, or need not share any more.
+    pub(super) aliases: Leave,
     /// Inputs may be added and removed, and are told apart by name.
     pub signature: bool,
 }
 
 /// What `allow=` takes beside the levels of numerics.
-const OTHERS: [&str; 4] = ["draws=restreamed", "aliases=lost", "signature", "tolerance=X"];
+const OTHERS: [&str; 5] = ["draws=restreamed", "aliases=lost", "aliases=written", "signature", "tolerance=X"];
 
 /// How far floats may part that are [approximate](Numerics::Approximate), where nothing is said.
 pub(super) const TOLERANCE: f64 = 1e-2;
@@ -48,7 +49,8 @@ impl Allowed {
         let level = item.strip_prefix("numerics=").unwrap_or(item);
         match item.strip_prefix("draws=").unwrap_or(item) {
             "restreamed" => self.restreamed = true,
-            "aliases=lost" => self.lost_aliases = true,
+            "aliases=lost" => self.aliases.lost = true,
+            "aliases=written" => self.aliases.written = true,
             "signature" => self.signature = true,
             _ => match (item.strip_prefix("tolerance="), Numerics::named(level)) {
                 (Some(text), _) => self.tolerance = Some(tolerance(text)?),

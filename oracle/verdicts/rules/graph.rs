@@ -81,7 +81,7 @@ pub(super) fn aliases_kept(evidence: &Evidence) -> Checked {
         (before.graph, before.storages()),
         after,
         None,
-        evidence.policies.allowed.lost_aliases,
+        evidence.policies.allowed.aliases,
         &finding,
     )
 }

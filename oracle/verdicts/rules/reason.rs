@@ -56,6 +56,8 @@ codes! {
         "Symbolic values differ, and concrete values are equal in all trials.";
     ProvenanceDiffers "values/provenance-differs"
         "Provenance differs, as it may for equal values.";
+    BodiesDiffer "values/bodies-differ"
+        "Bodies of a higher-order operator differ, and are not known to do the same.";
     ViewByRecord "values/view-by-its-record"
         "A view without a rule was executed as it is recorded, whatever its arguments say.";
     IndexInRange "values/index-in-range"
@@ -110,6 +112,8 @@ codes! {
         "A size is not known, or is larger than can be counted.";
     MayShareMemory "memory/may-share"
         "Values may or may not share memory.";
+    ViewOfWritten "memory/view-of-written"
+        "An output became a view of an input into which its value was copied.";
     ManyOutputsShare "memory/many-outputs-share"
         "Too many outputs lie in one storage to be looked at in pairs.";
     NoReplay "memory/no-replay"

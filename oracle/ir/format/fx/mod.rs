@@ -32,7 +32,7 @@ mod symbols;
 mod tests;
 
 use crate::analysis::collectives::{Collectives, GroupName};
-use crate::graph::{Graph, Group, Symbol, World};
+use crate::graph::{Graph, Group, NodeId, Op, Symbol, World};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::words::count;
@@ -162,15 +162,20 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
     };
     let of_bodies = Known { symbols: symbols.clone(), world: known.world.clone(), ..Known::default() };
     let read = FxHashMap::default();
-    let mut modules = Modules { text, classes: &classes, symbols: &symbols, of_bodies: &of_bodies, read };
+    let mut modules =
+        Modules { text, classes: &classes, symbols: &symbols, of_bodies: &of_bodies, read, open: Vec::new() };
     let results::Completed { mut graph, guessed, unplaced, has_fixed_numbers, unknown } =
         modules.completed(class, known, runnable, 0)?;
+    if modules.expanded(&graph) > Limit::Expanded.standard() {
+        let message = format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
+        return Err(FxError::at(text, class.at, message));
+    }
     graph.symbols = symbols_of(&graph, &symbols);
     let mut notes = Vec::new();
     let unknown_groups;
     let given = runnable.map_or(&[][..], |runnable| &runnable.groups);
     (graph.world, unknown_groups) = world_of(&graph, &known.world, given);
-    let names = |nodes: &[crate::graph::NodeId]| -> String {
+    let names = |nodes: &[NodeId]| -> String {
         let shown: Vec<&str> = nodes.iter().take(3).map(|&id| graph.name(id)).collect();
         let more = if nodes.len() > shown.len() { ", ..." } else { "" };
         format!("{}{more}", shown.join(", "))
@@ -209,8 +214,11 @@ struct Modules<'t, 'c> {
     symbols: &'c [Symbol],
     /// What is known of sub-modules.
     of_bodies: &'c Known,
-    /// The graphs of sub-modules, by the place of their classes.
-    read: FxHashMap<usize, Arc<Graph>>,
+    /// The graphs of sub-modules, by the place of their classes, each with the nodes that it has where every body stands
+    /// in the place of its call.
+    read: FxHashMap<usize, (Arc<Graph>, u64)>,
+    /// The places of the classes that are being read.
+    open: Vec<usize>,
 }
 
 impl<'t, 'c> Modules<'t, 'c> {
@@ -222,6 +230,13 @@ impl<'t, 'c> Modules<'t, 'c> {
         runnable: Option<&'c Runnable>,
         depth: u64,
     ) -> Result<results::Completed, FxError> {
+        if self.open.contains(&class.at) {
+            return Err(FxError::at(
+                self.text,
+                class.at,
+                "sub-modules that refer to one another in a circle",
+            ));
+        }
         if depth > Limit::Bodies.standard() {
             let message = format!("sub-modules inside one another: the limit is {}", Limit::Bodies);
             return Err(FxError::at(self.text, class.at, message));
@@ -231,18 +246,38 @@ impl<'t, 'c> Modules<'t, 'c> {
         let mut built = build::build(self.text, (class, own), known, runnable, self.symbols)?;
         let bodies = std::mem::take(&mut built.bodies);
         let mut completed = results::complete(built, known.like.as_ref());
+        self.open.push(class.at);
         for (attribute, body) in bodies {
-            let graph = match self.read.get(&body.at) {
-                Some(graph) => graph.clone(),
-                None => {
-                    let graph = Arc::new(self.completed(body, self.of_bodies, None, depth + 1)?.graph);
-                    self.read.insert(body.at, graph.clone());
-                    graph
+            if !self.read.contains_key(&body.at) {
+                let graph = Arc::new(self.completed(body, self.of_bodies, None, depth + 1)?.graph);
+                let size = self.expanded(&graph);
+                if size > Limit::Expanded.standard() {
+                    let message =
+                        format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
+                    return Err(FxError::at(self.text, body.at, message));
                 }
-            };
-            completed.graph.subgraphs.push((attribute.to_string(), graph));
+                self.read.insert(body.at, (graph, size));
+            }
+            completed.graph.subgraphs.push((attribute.to_string(), self.read[&body.at].0.clone()));
         }
+        self.open.pop();
         Ok(completed)
+    }
+
+    /// How many nodes a graph has with each body in the place of every call that takes it.
+    fn expanded(&self, graph: &Graph) -> u64 {
+        let size = |body: &Arc<Graph>| {
+            let mut known = self.read.values();
+            known.find(|(known, _)| Arc::ptr_eq(known, body)).map_or(0, |(_, size)| *size)
+        };
+        let sizes: FxHashMap<&str, u64> =
+            graph.subgraphs.iter().map(|(name, body)| (name.as_str(), size(body))).collect();
+        let taken = |id: NodeId| {
+            let attributes =
+                graph.inputs(id).into_iter().filter(|&input| graph.node(input).op == Op::GetAttr);
+            attributes.filter_map(|input| sizes.get(graph.target(input))).sum::<u64>()
+        };
+        graph.ids().map(|id| 1 + taken(id)).fold(0, u64::saturating_add)
     }
 }
 

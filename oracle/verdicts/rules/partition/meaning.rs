@@ -23,7 +23,7 @@ pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
     };
     let (joint, parts) = (storages(&evidence.joint), storages(composed));
     let (joint, parts) = ((evidence.joint.graph, &joint), (composed.graph, &parts));
-    aliases::aliases_kept(joint, parts, Some(evidence.forward_outputs), false, &finding)
+    aliases::aliases_kept(joint, parts, Some(evidence.forward_outputs), aliases::Leave::default(), &finding)
 }
 
 /// Forward, then backward, computes what the joint graph computes.
