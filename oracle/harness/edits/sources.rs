@@ -70,7 +70,9 @@ pub(super) fn made(graph: &Graph, ops: &Ops, id: NodeId) -> Made {
         Kind::Move(Move::Index | Move::IndexSelect | Move::Gather | Move::Embedding) => Made::OfAll(inputs()),
         Kind::Move(Move::Cat | Move::Stack) => Made::Joined(inputs()),
         Kind::Move(Move::Copy) => Made::OfAll(first(1)),
-        Kind::Move(Move::SliceScatter | Move::SelectScatter) => Made::PartOf(first(1)),
+        Kind::Move(
+            Move::SliceScatter | Move::SelectScatter | Move::AsStridedScatter | Move::DiagonalScatter,
+        ) => Made::PartOf(first(1)),
         Kind::Move(Move::Pad) => Made::PartOf(first(0)),
         Kind::Collective(
             Collective::AllGather

@@ -121,6 +121,8 @@ pub enum Move {
     ForeachCopy,
     SliceScatter,
     SelectScatter,
+    AsStridedScatter,
+    DiagonalScatter,
     /// `constant_pad_nd`.
     Pad,
     Repeat,

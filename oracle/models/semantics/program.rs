@@ -375,6 +375,8 @@ fn places(kind: Kind) -> &'static [&'static str] {
             Move::ForeachCopy => &["self", "src"],
             Move::SliceScatter => &["self", "src", "dim", "start", "end", "step"],
             Move::SelectScatter => &["self", "src", "dim", "index"],
+            Move::AsStridedScatter => &["self", "src", "size", "stride", "storage_offset"],
+            Move::DiagonalScatter => &["self", "src", "offset", "dim1", "dim2"],
             Move::Pad => &["self", "pad", "value"],
             Move::Repeat => &["self", "repeats"],
             Move::Flip => &["self", "dims"],

@@ -108,7 +108,9 @@ pub(super) fn aliases_kept(
     for pair in pairs {
         let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
         let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
-            (Sharing::No, Sharing::Must | Sharing::May) if leave.written && old.copied.contains(pair) => continue,
+            (Sharing::No, Sharing::Must | Sharing::May) if leave.written && old.copied.contains(pair) => {
+                continue;
+            }
             (Sharing::No, Sharing::Must) if old.copied.contains(pair) => {
                 let why = format!(
                     "{b} is a view of {a} now, into which its value was copied: right if the caller takes it for one; \

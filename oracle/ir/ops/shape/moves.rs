@@ -7,10 +7,10 @@ use super::packing::Packing;
 use super::pointwise::like;
 use super::promote::ResultType;
 use super::size::{Size, numel};
-use super::view::{narrow, slice_extent, split_with_sizes};
+use super::view::{narrow, slice_extent, split_with_sizes, window};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::Dtype;
-use crate::ops::Move;
+use crate::ops::{Move, View};
 
 pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
     match kind {
@@ -21,6 +21,8 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         Move::ForeachCopy => foreach_copy(call),
         Move::SliceScatter => slice_scatter(call),
         Move::SelectScatter => select_scatter(call),
+        Move::AsStridedScatter => window_scatter(call, View::AsStrided),
+        Move::DiagonalScatter => window_scatter(call, View::Diagonal),
         Move::Pad => pad(call),
         Move::Repeat => repeat(call),
         Move::Flip => {
@@ -276,6 +278,13 @@ fn select_scatter(call: &Call) -> Rule<Inferred> {
     }
     replaces(call, &part)?;
     one(packed(&tensor))
+}
+
+/// A copy of a tensor with what one of its views shows overwritten. It lies where the tensor lies in its storage.
+fn window_scatter(call: &Call, view: View) -> Rule<Inferred> {
+    let tensor = call.tensor("self")?;
+    replaces(call, &window(call, view, &tensor)?.shape)?;
+    one(TensorMeta { offset: Size::Unknown, ..packed(&tensor) })
 }
 
 fn pad(call: &Call) -> Rule<Inferred> {

@@ -31,8 +31,6 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         }
         "index_add"
         | "index_copy"
-        | "as_strided_scatter"
-        | "diagonal_scatter"
         | "_unsafe_index_put"
         | "_unsafe_masked_index_put_accumulate"
         | "scatter_reduce"

@@ -78,6 +78,11 @@ pub(super) fn narrow(
     Ok(Window::of(tensor.clone())?.narrow(call, dim, start, length)?.tensor(tensor.dtype))
 }
 
+/// What a view that is one window shows of a tensor.
+pub(super) fn window(call: &Call, kind: View, tensor: &TensorMeta) -> Rule<TensorMeta> {
+    Ok(single(call, kind, Window::of(tensor.clone())?)?.tensor(tensor.dtype))
+}
+
 /// A window on a storage. `stride` has as many elements as `shape`.
 #[derive(Clone)]
 struct Window {

@@ -18,7 +18,9 @@ impl<D: Domain> Rank<'_, D> {
             Move::Cat | Move::Stack => self.joined(node, step, movement == Move::Stack),
             Move::Copy => self.copy(node, step),
             Move::ForeachCopy => self.foreach_copy(node, step),
-            Move::SliceScatter | Move::SelectScatter => self.scatter_window(node, step, movement),
+            Move::SliceScatter | Move::SelectScatter | Move::AsStridedScatter | Move::DiagonalScatter => {
+                self.scatter_window(node, step, movement)
+            }
             Move::Pad => self.pad(node, step),
             Move::Repeat => self.repeat(node, step),
             Move::Flip | Move::Roll => self.rotate(node, step, movement),
@@ -149,17 +151,30 @@ impl<D: Domain> Rank<'_, D> {
         Ok(if in_place { Item::None } else { Item::List(items) })
     }
 
-    /// `slice_scatter`, `select_scatter`: a copy of the first argument with a part of it overwritten.
+    /// `slice_scatter`, `select_scatter`, `as_strided_scatter`, `diagonal_scatter`: a copy of the first argument with a part
+    /// of it overwritten.
     fn scatter_window(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
         let [base, source, a, b, c, d, ..] = step.args;
         let (base, source) = (self.tensor(base)?, self.tensor(source)?);
-        let at = dim(self.int(a)?, base.shape.len())?;
         let copy = self.duplicate(&base)?;
+        let dims = base.shape.len();
         let part = match movement {
-            Move::SelectScatter => views::select(&copy, at, self.int(b)?)?,
+            Move::SelectScatter => views::select(&copy, dim(self.int(a)?, dims)?, self.int(b)?)?,
+            Move::DiagonalScatter => {
+                views::diagonal(&copy, self.int(a)?, dim(self.int(b)?, dims)?, dim(self.int(c)?, dims)?)?
+            }
+            Move::AsStridedScatter => {
+                // The copy begins where the tensor does, and has its layout if its elements lie apart.
+                if copy.strides != base.strides {
+                    return Err(refuse!("as_strided_scatter of elements that overlap"));
+                }
+                let (shape, strides) = (self.dims(a)?, self.dims(b)?);
+                let offset = self.maybe_int(c)?.map_or(0, |offset| offset.saturating_sub(base.offset));
+                self.restrided(Window { shape, strides, offset, ..copy })?
+            }
             _ => views::slice(
                 &copy,
-                at,
+                dim(self.int(a)?, dims)?,
                 self.maybe_int(b)?,
                 self.maybe_int(c)?,
                 self.maybe_int(d)?.unwrap_or(1),

@@ -276,6 +276,11 @@ impl<D: Domain> Rank<'_, D> {
         // everything else (ATen/native/cpu/BinaryOpsKernel.cpp).
         let keeps = matches!(op, Binary::Mul | Binary::Div) && matches!(b, Given::Number(_));
         let function = Pointwise::Binary(op, alpha, rounding);
+        // An exponent of 1/2 asks for the root, but for halves on a CPU (ATen/native/cpu/PowKernel.cpp).
+        let is_half = matches!(b, Given::Number(Number::Float(0.5)));
+        if op == Binary::Pow && is_half && class == DtypeClass::Float && dtype != Dtype::F16 {
+            return self.compute(node, step, Pointwise::Unary(Unary::Sqrt, false), &[a], dtype, out);
+        }
         if keeps {
             return self.compute(node, step, function, &[a, b], dtype, out);
         }

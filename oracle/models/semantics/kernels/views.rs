@@ -137,41 +137,30 @@ impl<D: Domain> Rank<'_, D> {
             View::AsStrided => {
                 (y.shape, y.strides) = (self.dims(a)?, self.dims(b)?);
                 y.offset = self.maybe_int(c)?.unwrap_or(x.offset);
-                let fits = y.shape.len() == y.strides.len()
-                    && layout::numel(&y.shape).is_some()
-                    && y.extent().is_some_and(|(_, end)| end <= self.memory.capacity(x.storage, x.dtype));
-                if !fits {
-                    return Err(raise!(
-                        "shape {:?}, strides {:?}, offset {} leave the storage",
-                        y.shape,
-                        y.strides,
-                        y.offset
-                    ));
-                }
+                y = self.restrided(y)?;
             }
             View::Diagonal => {
-                let (i, j) = (dim(self.int(b)?, dims)?, dim(self.int(c)?, dims)?);
-                if i == j || dims < 2 {
-                    return Err(raise!("the diagonal of one dimension"));
-                }
-                let offset = self.int(a)?;
-                let (rows, columns) = (x.shape[i], x.shape[j]);
-                let (down, right) = (offset.saturating_neg().max(0), offset.max(0));
-                let length = rows.saturating_sub(down).min(columns.saturating_sub(right)).max(0);
-                if length > 0 {
-                    y.offset += down * x.strides[i] + right * x.strides[j];
-                }
-                let rest = |list: &[i64]| -> Vec<i64> {
-                    list.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, &n)| n).collect()
-                };
-                let stride = x.strides[i].saturating_add(x.strides[j]);
-                y.shape = Dims::collect(rest(&x.shape).into_iter().chain([length])).ok_or_else(too_many)?;
-                y.strides =
-                    Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
+                y = diagonal(x, self.int(a)?, dim(self.int(b)?, dims)?, dim(self.int(c)?, dims)?)?;
             }
             _ => return Err(refuse!("{view:?} has no kernel")),
         }
         Ok(y)
+    }
+
+    /// A window that lies in its storage.
+    pub(super) fn restrided(&self, y: Window) -> Outcome<Window> {
+        let fits = y.shape.len() == y.strides.len()
+            && layout::numel(&y.shape).is_some()
+            && y.extent().is_some_and(|(_, end)| end <= self.memory.capacity(y.storage, y.dtype));
+        match fits {
+            true => Ok(y),
+            false => Err(raise!(
+                "shape {:?}, strides {:?}, offset {} leave the storage",
+                y.shape,
+                y.strides,
+                y.offset
+            )),
+        }
     }
 
     /// The views that are several windows.
@@ -277,6 +266,28 @@ pub(super) fn select(x: &Window, at: usize, index: i64) -> Outcome<Window> {
         y.offset += wrapped * x.strides[at];
     }
     (y.shape, y.strides) = (x.shape.without(at), x.strides.without(at));
+    Ok(y)
+}
+
+/// The diagonal of dimensions `i` and `j` that begins `offset` to the right.
+pub(super) fn diagonal(x: &Window, offset: i64, i: usize, j: usize) -> Outcome<Window> {
+    if i == j || x.shape.len() < 2 {
+        return Err(raise!("the diagonal of one dimension"));
+    }
+    let (rows, columns) = (x.shape[i], x.shape[j]);
+    let (down, right) = (offset.saturating_neg().max(0), offset.max(0));
+    let length = rows.saturating_sub(down).min(columns.saturating_sub(right)).max(0);
+    let mut y = *x;
+    if length > 0 {
+        y.offset += down * x.strides[i] + right * x.strides[j];
+    }
+    let rest = |list: &[i64]| -> Vec<i64> {
+        list.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, &n)| n).collect()
+    };
+    let too_many = || too_many(x.shape.len());
+    let stride = x.strides[i].saturating_add(x.strides[j]);
+    y.shape = Dims::collect(rest(&x.shape).into_iter().chain([length])).ok_or_else(too_many)?;
+    y.strides = Dims::collect(rest(&x.strides).into_iter().chain([stride])).ok_or_else(too_many)?;
     Ok(y)
 }
 

@@ -8,7 +8,7 @@ use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use super::run::RunList;
 use super::source::{Traits, ValueId};
-use super::views::{Window, dimension};
+use super::views::{self, Window, dimension};
 use crate::graph::{Dtype, Value, contiguous_strides};
 use crate::ops::shape::{Packing, promote};
 use crate::ops::{Move, Schema, dtype_of_bucketing_id};
@@ -47,7 +47,9 @@ impl Machine<'_, '_> {
                 let value = self.broadcast(from, to)?;
                 Moved { value, sizes: self.sizes(to)?, dtype: to.dtype }
             }
-            Move::SliceScatter | Move::SelectScatter => self.scattered(call, kind)?,
+            Move::SliceScatter | Move::SelectScatter | Move::AsStridedScatter | Move::DiagonalScatter => {
+                self.scattered(call, kind)?
+            }
             Move::Pad => self.padded(call)?,
             Move::Repeat => self.repeated(call)?,
             Move::ChunkCat => {
@@ -301,11 +303,25 @@ impl Machine<'_, '_> {
         let sizes = self.sizes(base)?;
         let strides = contiguous_strides(&sizes);
         let all = Window { offset: 0, sizes: sizes.clone(), strides, dtype: base.dtype };
-        let window = if kind == Move::SliceScatter {
-            self.slice_window(call, &all, 2)?
-        } else {
-            let dim = dimension(self.int(call, 2)?, sizes.len())?;
-            all.pick(dim, self.int(call, 3)?)?
+        let window = match kind {
+            Move::SliceScatter => self.slice_window(call, &all, 2)?,
+            Move::AsStridedScatter => {
+                // Strides are those of the storage, which is the tensor itself if it is contiguous.
+                if layout::normal(&sizes, self.eval.strides(base)) != layout::normal(&sizes, &all.strides) {
+                    return Err(Stop::NotFollowed);
+                }
+                let start =
+                    self.optional_int(call, 4)?.map_or(0, |offset| offset.saturating_sub(base.offset));
+                views::restrided(self.ints(call, 2)?, self.ints(call, 3)?, start, base.dtype)?
+            }
+            Move::DiagonalScatter => {
+                let (a, b) = (all.dim(self.int(call, 3)?)?, all.dim(self.int(call, 4)?)?);
+                views::diagonal(&all, self.int(call, 2)?, a, b)?
+            }
+            _ => {
+                let dim = dimension(self.int(call, 2)?, sizes.len())?;
+                all.pick(dim, self.int(call, 3)?)?
+            }
         };
         let shown = self.window_of(source)?.expanded(&window.sizes)?;
         let shown = self.on(source, &shown);

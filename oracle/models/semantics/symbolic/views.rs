@@ -38,7 +38,7 @@ fn bad(text: &str) -> Stop {
 }
 
 impl Window {
-    fn dim(&self, dim: i64) -> Result<usize, Stop> {
+    pub(super) fn dim(&self, dim: i64) -> Result<usize, Stop> {
         Ok(dimension(dim, self.sizes.len())?)
     }
 
@@ -371,13 +371,8 @@ impl Machine<'_, '_> {
                 (0..size).map(|i| base.pick(dim, i)).collect()
             }
             View::AsStrided => {
-                let (sizes, strides) = (self.ints(call, 1)?, self.ints(call, 2)?);
-                if sizes.len() != strides.len() || strides.iter().any(|&s| s < 0) {
-                    return Err(bad("sizes and strides that do not fit"));
-                }
-                layout::numel(&sizes).ok_or(Reason::Overflow)?;
                 let offset = self.optional_int(call, 3)?.unwrap_or(base.offset);
-                one(Window { offset, sizes, strides, dtype: base.dtype })
+                one(restrided(self.ints(call, 1)?, self.ints(call, 2)?, offset, base.dtype)?)
             }
             View::Diagonal => {
                 let shift = self.int(call, 1)?;
@@ -403,7 +398,21 @@ impl Machine<'_, '_> {
     }
 }
 
-fn diagonal(base: &Window, shift: i64, a: usize, b: usize) -> Result<Window, Stop> {
+/// A window by its sizes and strides.
+pub(super) fn restrided(
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+    offset: i64,
+    dtype: Dtype,
+) -> Result<Window, Stop> {
+    if sizes.len() != strides.len() || strides.iter().any(|&s| s < 0) {
+        return Err(bad("sizes and strides that do not fit"));
+    }
+    layout::numel(&sizes).ok_or(Reason::Overflow)?;
+    Ok(Window { offset, sizes, strides, dtype })
+}
+
+pub(super) fn diagonal(base: &Window, shift: i64, a: usize, b: usize) -> Result<Window, Stop> {
     if a == b || base.sizes.len() < 2 {
         return Err(bad("a diagonal of one dimension"));
     }

@@ -163,6 +163,12 @@ proptest! {
             let part = s.call("aten.select.int", list![b, dim as i64, at]);
             s.call("aten.select_scatter.default", list![a, part, dim as i64, at])
         }, &x.shape.clone(), |index| (index[dim] != at).then(|| index.to_vec()))?;
+        check(&x, |s, a, b| {
+            let part = s.call("aten.select.int", list![b, dim as i64, at]);
+            let rest = |list: &[i64]| { let mut list = list.to_vec(); list.remove(dim); list };
+            let arguments = list![a, part, rest(&x.shape), rest(&x.strides), at * x.strides[dim]];
+            s.call("aten.as_strided_scatter.default", arguments)
+        }, &x.shape.clone(), |index| (index[dim] != at).then(|| index.to_vec()))?;
         let mut longer = x.shape.clone();
         longer.insert(dim, 1);
         let drop = |index: &[i64]| {

@@ -284,6 +284,18 @@ impl Cases {
             let row = self.input(&mut s, dtype, &[4], true);
             let y = s.call("aten.select_scatter.default", list![x, row, 0, -1]);
             self.done(format!("select_scatter {dtype:?}"), s, &[y, x], 0);
+            let mut s = Sketch::new(1);
+            let x = self.input(&mut s, dtype, &[3, 4], false);
+            let row = self.input(&mut s, dtype, &[3], true);
+            let of_rows = s.call("aten.slice.Tensor", list![x, 0, 1]);
+            let outs = vec![
+                s.call("aten.as_strided_scatter.default", list![x, row, [3], [3], 2]),
+                s.call("aten.as_strided_scatter.default", list![x, row, [3], [4]]),
+                s.call("aten.as_strided_scatter.default", list![of_rows, row, [3], [2], 5]),
+                s.call("aten.diagonal_scatter.default", list![x, row, 1]),
+                s.call("aten.diagonal_scatter.default", list![x, row, 0, 1, 0]),
+            ];
+            self.each(&format!("scatter {dtype:?}"), &s, outs);
         }
     }
 }
