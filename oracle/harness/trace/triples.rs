@@ -8,7 +8,7 @@
 
 use super::pairs::Shown;
 use crate::graph::{Graph, Op};
-use crate::rules::partition::{compose, returned};
+use crate::rules::partition::{compose, returned, with_replays};
 use ir::format::fx::Printed;
 use ir::format::torch_trace::CompileId;
 use rustc_hash::FxHashMap;
@@ -56,8 +56,8 @@ pub(super) fn joined(joint: &Printed, forward: &Printed, backward: &Printed) -> 
         }
     }
     let backward = with_own_bodies(&backward.graph, &forward.graph);
-    let composition = compose(&joint.graph, &forward.graph, &backward, of_forward)?;
-    Ok(composition.graph)
+    let composed = compose(&joint.graph, &forward.graph, &backward, of_forward)?;
+    Ok(with_replays(&joint.graph, [&forward.graph, &backward], of_forward, composed))
 }
 
 /// The backward graph with names of bodies that the forward graph does not have.

@@ -13,6 +13,7 @@
 //!
 //! Functions without kernel are drawn from all bits of what they are given, so that after one of them nothing is near.
 
+use super::compare::{Difference, Place};
 use super::concrete::{Concrete, Scalar, cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
 use super::number::Number;
@@ -211,6 +212,25 @@ pub(super) fn distance(before: &Run, after: &Run, doubles: bool, relative: Relat
         }
     }
     is_same.then_some(largest)
+}
+
+/// Whether two runs in double precision are nearer than `most` where runs in their own dtypes differ.
+pub(super) fn is_near(difference: &Difference, before: &Run, after: &Run, most: f64) -> bool {
+    let apart = match (leaf(before, difference), leaf(after, difference)) {
+        (Some(Leaf::Tensor(a)), Some(Leaf::Tensor(b))) => tensor_distance(a, b, true, Relative::ToLargest),
+        _ => None,
+    };
+    apart.is_some_and(|apart| apart <= most)
+}
+
+/// What a run gives where a difference is.
+fn leaf<'r>(run: &'r Run, difference: &Difference) -> Option<&'r Leaf> {
+    let rank = run.ranks.get(difference.rank as usize)?;
+    match &difference.place {
+        Place::Output(path) => rank.outputs.iter().find(|(at, _)| at == path).map(|(_, leaf)| leaf),
+        Place::Input(name) => rank.inputs.iter().find(|input| input.name == *name).map(|input| &input.value),
+        Place::Effect(_) | Place::World => None,
+    }
 }
 
 fn tensor_distance(a: &TensorValue, b: &TensorValue, doubles: bool, relative: Relative) -> Option<f64> {

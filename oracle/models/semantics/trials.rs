@@ -47,7 +47,7 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubles::{Doubles, Relative, distance};
+use super::doubles::{Doubles, Relative, distance, is_near};
 use super::doubt::{Cells, Doubt, Doubtful};
 use super::numerics::Numerics;
 use super::polynomials::Polynomials;
@@ -86,6 +86,12 @@ pub struct Pair<'a> {
 
 /// Runs that nearness is judged by.
 const NEAR_RUNS: u32 = 8;
+
+/// How near numbers in double precision are that part by roundings, relative to the largest of their tensor.
+const NEAR: f64 = 1e-9;
+
+/// The same where the graph computes in double precision itself.
+const OF_DOUBLES: f64 = 1e-14;
 
 /// How near two graphs come to one another.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -213,8 +219,8 @@ pub struct Unmoved {
 /// What trials say of elements in doubt.
 #[derive(Debug)]
 enum Found {
-    /// This trial shows a difference: the runs before and after.
-    Witness(Box<(Run, Run)>),
+    /// This trial shows a difference: the runs before and after, and its number.
+    Witness(Box<(Run, Run)>, u32),
     /// All are equal in so many trials, and could have differed.
     Equal(u32),
     /// All are equal in so many trials, but these never moved.
@@ -362,6 +368,7 @@ impl<'a> Pair<'a> {
             would: None,
             terms: None,
         };
+        let mut trial = 0;
         if question.open {
             answers.reserved = self.reserved(&answers.numbers);
             let is_allowed = question.numerics >= Numerics::Reassociation;
@@ -376,12 +383,13 @@ impl<'a> Pair<'a> {
             && !compare(&second.0, &second.1).is_empty()
         {
             (answers.numbers, answers.trials) = (Ok(second), 2);
+            trial = 1;
         }
         // A proof speaks of one rank's graph.
         let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
         let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
         if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
-            answers.excused = self.excused(&answers.numbers);
+            answers.excused = self.excused(&answers.numbers, (trial, question.numerics));
             return answers;
         }
         let terms = self.run(&Provenance::default());
@@ -407,13 +415,13 @@ impl<'a> Pair<'a> {
         }
         answers.terms = Some(terms);
         match found {
-            Some(Found::Witness(runs)) => answers.numbers = Ok(*runs),
+            Some(Found::Witness(runs, of)) => (answers.numbers, trial) = (Ok(*runs), of),
             Some(Found::Equal(trials)) => answers.trials = trials,
             Some(Found::Unmoved(trials, unmoved)) => (answers.trials, answers.unmoved) = (trials, unmoved),
             Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
             None => {}
         }
-        answers.excused = self.excused(&answers.numbers);
+        answers.excused = self.excused(&answers.numbers, (trial, question.numerics));
         answers
     }
 
@@ -432,15 +440,26 @@ impl<'a> Pair<'a> {
     }
 
     /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same in
-    /// both graphs.
-    fn excused(&self, numbers: &Result<(Run, Run), Stopped>) -> Vec<Excuse> {
+    /// both graphs. The numbers are those of a trial. Where other ways to write a function are allowed, roundings are also what
+    /// is gone in double precision.
+    fn excused(
+        &self,
+        numbers: &Result<(Run, Run), Stopped>,
+        (trial, numerics): (u32, Numerics),
+    ) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
         let mut differences = compare(before, after);
         let mut excused = self.excused_by_rounding(before, after, &differences);
-        let is_excused = |one: &Difference| {
-            excused.iter().any(|excuse| (excuse.rank, &excuse.place) == (one.rank, &one.place))
+        let keep_others = |differences: &mut Vec<Difference>, excused: &[Excuse]| {
+            differences.retain(|one| {
+                !excused.iter().any(|excuse| (excuse.rank, &excuse.place) == (one.rank, &one.place))
+            });
         };
-        differences.retain(|one| !is_excused(one));
+        keep_others(&mut differences, &excused);
+        if numerics >= Numerics::Contraction {
+            excused.extend(self.excused_in_doubles(&differences, trial));
+            keep_others(&mut differences, &excused);
+        }
         let (mut traced, mut ways) = (None, None);
         for Difference { rank, place, aspect } in differences {
             if !matches!(aspect, Aspect::Value { .. }) {
@@ -588,6 +607,29 @@ impl<'a> Pair<'a> {
         differences.iter().filter(is_value).filter(is_rounded).map(excuse).collect()
     }
 
+    /// Where both are the same in double precision, but for its own roundings.
+    fn excused_in_doubles(&self, differences: &[Difference], trial: u32) -> Vec<Excuse> {
+        let is_value = |one: &&Difference| matches!(one.aspect, Aspect::Value { .. });
+        if !differences.iter().any(|one| is_value(&one)) {
+            return Vec::new();
+        }
+        let doubles = Doubles { numbers: Concrete::of_trial(trial), casts: true };
+        let Ok((one, other)) = self.run(&doubles) else { return Vec::new() };
+        let mut programs = self.before.iter().chain(self.after);
+        let most = match programs.any(|program| computes_in_doubles(program.graph)) {
+            true => OF_DOUBLES,
+            false => NEAR,
+        };
+        let is_rounded = |found: &&Difference| is_near(found, &one, &other, most);
+        let excuse = |one: &Difference| Excuse {
+            rank: one.rank,
+            place: one.place.clone(),
+            why: format!("the concrete values differ, and in double precision they agree within {most:e}"),
+            by_rounding: true,
+        };
+        differences.iter().filter(is_value).filter(is_rounded).map(excuse).collect()
+    }
+
     /// Why elements whose terms differ may differ although they are equal in all trials.
     fn apart(&self, trials: u32, terms: Option<&(Run, Run)>) -> Option<String> {
         let start = format!(
@@ -663,7 +705,7 @@ impl<'a> Pair<'a> {
             };
             trials += 1;
             if !compare(&before, &after).is_empty() {
-                return Found::Witness(Box::new((before, after)));
+                return Found::Witness(Box::new((before, after)), trials - 1);
             }
             let open = doubt.open();
             doubt.watch(&before);
@@ -749,7 +791,7 @@ mod tests {
         let text =
             |last: &str| format!("x = input : f32[4]\ny = mul(x, x)\nw = exp(y)\nz = {last}\noutput (z)\n");
         let found = resolve(&text("clone(w)"), &text("flip(w, [0])"));
-        assert!(matches!(found, Found::Witness(_)), "{found:?}");
+        assert!(matches!(found, Found::Witness(..)), "{found:?}");
     }
 
     #[test]

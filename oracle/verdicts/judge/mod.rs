@@ -370,7 +370,10 @@ fn resting_on_bodies(mut judgement: Judgement, assumed: &[bodies::Assumed], opti
         let judged =
             before.as_ref().and_then(|before| judge_pair(before, &config, &[(None, outcome)], options).ok());
         match judged.map(|judgement| judgement.verdict) {
-            Some(Verdict::Violated(of_body)) if is_sound => {
+            // What a body's results share is a question to the graph that calls it.
+            Some(Verdict::Violated(of_body))
+                if is_sound && of_body.iter().any(|finding| finding.rule != "rewrite/aliases") =>
+            {
                 findings.extend(of_body.into_iter().map(|mut finding| {
                     finding.title = format!("in the body {attribute}: {}", finding.title);
                     finding

@@ -340,7 +340,11 @@ impl<'t, 'c> Builder<'t, 'c> {
                 Value::MemoryFormat(constant_text)
             }
             ("torch", dtype) => Dtype::parse(dtype).map_or(Value::Function(text), Value::Dtype),
-            _ => Value::Function(text),
+            // Operators are named as those of calls are.
+            _ => match name.strip_prefix("torch.ops.") {
+                Some(operator) => Value::Function(self.graph.intern(operator)),
+                None => Value::Function(text),
+            },
         })
     }
 

@@ -338,6 +338,13 @@ impl Arena {
                 && ops::by_target(text).is_some_and(|info| info.kind.is_elementwise())
     }
 
+    /// Whether a call gives several results, each of which may be made of some of the arguments only.
+    pub(super) fn has_several_results(&self, words: &[u64]) -> bool {
+        let info = target(words).and_then(|target| ops::by_target(self.text(target)));
+        let schema = info.as_ref().and_then(|info| info.schema.as_ref());
+        schema.is_some_and(|schema| schema.returns.len() > 1)
+    }
+
     /// The family of functions that a source belongs to, be it cast.
     pub(super) fn family(&self, source: SourceId) -> Family {
         match self.get(self.uncast(source)) {

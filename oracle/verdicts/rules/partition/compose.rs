@@ -395,6 +395,11 @@ impl<'a> Composer<'a> {
                     (Wrapper::Save, Out::Tuple(span)) => {
                         part.outs(span).get(1).copied().unwrap_or(Out::Absent)
                     }
+                    // A printed graph says of items alone what they are.
+                    (Wrapper::Save, Out::Absent) => {
+                        let mut items = part.ids().filter(|&item| item_of(part, item) == Some((id, 1)));
+                        items.next().map_or(Out::Absent, |item| part.node(item).out)
+                    }
                     (_, out) => out,
                 };
                 let out = copier.out(out, false);

@@ -30,6 +30,7 @@ mod names;
 mod placement;
 mod records;
 mod replay;
+mod replayed;
 mod saved;
 mod tags;
 mod terms;
@@ -43,6 +44,7 @@ pub use evidence::{
 };
 pub use feasible::{Feasible, Question, feasible};
 pub(crate) use names::parts_named_as;
+pub use replayed::with_replays;
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};
 pub use terms::Term;
