@@ -87,6 +87,21 @@ fn a_body_that_is_run_once_is_what_it_does() {
     assert_eq!(verdict("body", &before, &invoked("region", PRODUCT)), "VIOLATED");
 }
 
+/// Each module has constants of its own, whatever they are called.
+#[test]
+fn constants_of_two_bodies_are_two() {
+    let plus: &[&str] = &[
+        "_tensor_constant0: \"f32[4][1]cpu\" = self._tensor_constant0",
+        "add: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(a, _tensor_constant0);  a = b = _tensor_constant0 = None",
+        "return (add,)",
+    ];
+    let before = cond(["yes", "no"], [plus, plus]);
+    assert_eq!(verdict("constants", &before, &before), "SOUND");
+    let swapped = before.replace("gt, yes, no", "gt, no, yes");
+    assert_ne!(swapped, before);
+    assert_ne!(verdict("constants", &before, &swapped), "SOUND");
+}
+
 /// A sub-module that gets itself has no end, and is refused.
 #[test]
 fn bodies_in_a_circle_are_refused() {

@@ -210,6 +210,14 @@ impl FileJudge<'_> {
                 let symbol = symbol(&record);
                 self.symbols.entry(record.id()).or_default().extend(symbol);
             }
+            // Ids are given again after `torch._dynamo.reset()`: what is known of the compilation before is over.
+            "dynamo_start" => {
+                let id = record.id();
+                self.results.remove(&id);
+                self.origins.remove(&id);
+                self.triples.remove(&id);
+                self.runnables.remove(&id);
+            }
             _ if record.name() == "fx_graph_runnable" => self.runnable(&record),
             _ if record.is_graph() => self.graph(&record),
             _ => {}
@@ -302,6 +310,10 @@ impl FileJudge<'_> {
                 match self.partner(&id, &pass, &shown) {
                     Some(before) => self.pair(&pass, &id, &before, &shown),
                     None if record.kind == torch_logs::KIND => self.logged(&id, &pass, &shown),
+                    None if let Err(why) = &shown.graph => {
+                        let why = format!("the graph after it cannot be read: {why}");
+                        self.alone(&pass, &id, &shown, &why);
+                    }
                     None if pass == "post_grad" => self.cached += 1,
                     None => self.alone(&pass, &id, &shown, "there is no graph before it"),
                 }
@@ -343,7 +355,9 @@ impl FileJudge<'_> {
         // Forward and backward of one compilation wait at the same time: inputs tell them apart.
         let inputs = after.inputs();
         let same = waiting.iter().position(|entry| of_pass(entry) && entry.1.inputs() == inputs);
-        let at = same.or_else(|| waiting.iter().position(of_pass).filter(|_| pass != "post_grad"))?;
+        let is_only = pass != "post_grad"
+            || after.graph.is_err() && waiting.iter().filter(|&entry| of_pass(entry)).count() == 1;
+        let at = same.or_else(|| waiting.iter().position(of_pass).filter(|_| is_only))?;
         Some(waiting.remove(at).1)
     }
 

@@ -30,6 +30,11 @@ impl Runnables {
         Ok(groups)
     }
 
+    /// Forgets those of a compilation.
+    pub(super) fn remove(&mut self, id: &CompileId) {
+        self.by_id.remove(id);
+    }
+
     /// Those of a compilation. Which of them is of a graph, the names of its inputs say.
     pub(super) fn of(&self, id: &CompileId) -> Vec<Arc<Runnable>> {
         self.by_id.get(id).into_iter().flatten().chain(&self.given).cloned().collect()

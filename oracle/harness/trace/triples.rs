@@ -18,6 +18,11 @@ use rustc_hash::FxHashMap;
 pub(super) struct Triples(FxHashMap<CompileId, (Option<Shown>, Option<Shown>)>);
 
 impl Triples {
+    /// Forgets a compilation.
+    pub(super) fn remove(&mut self, id: &CompileId) {
+        self.0.remove(id);
+    }
+
     /// Takes a graph; the joint graph, forward and backward that it completes. A compilation that is cut at graph breaks has several, one after the
     /// other.
     pub(super) fn add(&mut self, id: &CompileId, name: &str, shown: &Shown) -> Option<Vec<Shown>> {

@@ -197,15 +197,18 @@ impl Ops {
         &self.0[graph.node(node).target.0 as usize]
     }
 
-    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, `native_dropout`
+    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, a dropout or `rrelu`
     /// not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
     pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
         let Some(info) = self.call(graph, node) else { return false };
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
         match info.kind {
             Kind::Random(Random::Attention) => bound().and_then(|b| b.float("dropout_p")) != Some(0.0),
-            Kind::Random(Random::NativeDropout) => bound().and_then(|b| b.bool("train")) != Some(false),
-            _ => info.is_random(),
+            _ if info.is_random() => {
+                let trains = |b: Bound| ["train", "training"].iter().any(|name| b.bool(name) == Some(false));
+                !bound().is_some_and(trains)
+            }
+            _ => false,
         }
     }
 

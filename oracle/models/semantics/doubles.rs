@@ -16,6 +16,7 @@
 use super::compare::{Difference, Place};
 use super::concrete::{Concrete, Scalar, cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
+use super::hash::mix;
 use super::number::Number;
 use super::provenance::Provenance;
 use super::run::{Leaf, Run, TensorValue};
@@ -29,6 +30,33 @@ pub(super) struct Doubles {
     pub(super) numbers: Concrete,
     /// Whether casts round.
     pub(super) casts: bool,
+    /// Which numbers inputs hold.
+    pub(super) inputs: Inputs,
+}
+
+/// Numbers of inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Inputs {
+    /// Those of the trial, which are of one size.
+    OfTrial,
+    /// From an eighth of those to several hundred times as much.
+    Wide,
+    /// One in two is 0, 1 or -1.
+    Marked,
+    /// All elements of an input are 0, or 1, or as in the trial.
+    Flat,
+}
+
+impl Inputs {
+    /// All but those of the trial.
+    pub(super) const OTHERS: [Inputs; 3] = [Inputs::Wide, Inputs::Marked, Inputs::Flat];
+}
+
+impl Doubles {
+    /// With inputs as in a trial.
+    pub(super) fn new(numbers: Concrete, casts: bool) -> Doubles {
+        Doubles { numbers, casts, inputs: Inputs::OfTrial }
+    }
 }
 
 fn is_float(dtype: Dtype) -> bool {
@@ -75,7 +103,23 @@ impl Domain for Doubles {
     }
 
     fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
-        widened(vec![self.numbers.input(key, index, dtype)], dtype)[0]
+        let cell = widened(vec![self.numbers.input(key, index, dtype)], dtype)[0];
+        if !is_float(dtype) {
+            return cell;
+        }
+        let of_input = mix(mix(self.numbers.seed, key), 0x696E);
+        let pick = mix(of_input, index) >> 8;
+        let number = match self.inputs {
+            Inputs::OfTrial => return cell,
+            Inputs::Wide => f64::from_bits(cell) * 2f64.powi((pick % 14) as i32 - 3),
+            Inputs::Marked => {
+                [0.0, 1.0, -1.0].get(pick as usize % 6).copied().unwrap_or(f64::from_bits(cell))
+            }
+            Inputs::Flat => {
+                [0.0, 1.0].get((of_input >> 8) as usize % 3).copied().unwrap_or(f64::from_bits(cell))
+            }
+        };
+        rounded(number.to_bits(), dtype)
     }
 
     fn constant(&self, number: Number, dtype: Dtype) -> u64 {

@@ -163,9 +163,15 @@ impl Polynomials {
         if is_small(dtype) && !self.unrounded { self.rounded(cells, Dtype::F32, dtype) } else { cells }
     }
 
-    /// Cells that a small float is to hold when they leave it.
-    fn leaving(&self, cells: Vec<u64>, from: Dtype) -> Vec<u64> {
-        if is_small(from) && self.unrounded { self.rounded(cells, Dtype::F32, from) } else { cells }
+    /// Cells that a float is to hold when they leave it for a wider one, or any other where it is small.
+    fn leaving(&self, cells: Vec<u64>, from: Dtype, to: Dtype) -> Vec<u64> {
+        match (from, to) {
+            _ if !self.unrounded => cells,
+            // A double holds what a float32 has rounded.
+            (Dtype::F32, Dtype::F64) => self.rounded(cells, Dtype::F64, from),
+            _ if is_small(from) => self.rounded(cells, Dtype::F32, from),
+            _ => cells,
+        }
     }
 
     /// Cells of one dtype as elements of another that may not hold them.
@@ -278,7 +284,7 @@ impl Domain for Polynomials {
         if from == to {
             return Ok(cells.to_vec());
         }
-        let cells = self.leaving(cells.iter().map(|&cell| element(cell)).collect(), from);
+        let cells = self.leaving(cells.iter().map(|&cell| element(cell)).collect(), from, to);
         Ok(match is_exact(from, to) {
             // What a small float holds, a float32 holds.
             true => self

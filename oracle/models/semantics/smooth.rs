@@ -5,7 +5,7 @@
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value};
 use crate::ops::{Binary, Collective, Kind, OpInfo, Ops, Reduce, Unary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether no call of a graph tells roundings of floats apart, no integers are computed that may wrap, and all constants
 /// are finite.
@@ -89,6 +89,24 @@ fn word(graph: &Graph, value: Value) -> String {
 /// little is no rounding.
 pub(super) fn computes_in_doubles(graph: &Graph) -> bool {
     graph.ids().any(|id| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::F64))
+}
+
+/// Where values go from doubles to other floats or come from them: how many calls take the one and give the other.
+pub(super) fn to_and_from_doubles(graph: &Graph) -> BTreeMap<(Dtype, Dtype), usize> {
+    let floats = |id: NodeId| -> Vec<Dtype> {
+        let tensor = graph.tensor_of(id).map(|tensor| tensor.dtype);
+        tensor.into_iter().filter(|dtype| dtype.class() == DtypeClass::Float).collect()
+    };
+    let mut found = BTreeMap::new();
+    for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
+        let from: BTreeSet<Dtype> = graph.inputs(id).into_iter().flat_map(floats).collect();
+        for (from, to) in from.into_iter().flat_map(|from| floats(id).into_iter().map(move |to| (from, to))) {
+            if from != to && [from, to].contains(&Dtype::F64) {
+                *found.entry((from, to)).or_default() += 1;
+            }
+        }
+    }
+    found
 }
 
 /// Whether a call tells roundings of floats apart, or takes or makes what is no real number.

@@ -47,14 +47,14 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubles::{Doubles, Relative, distance, is_near};
+use super::doubles::{Doubles, Inputs, Relative, distance, is_near};
 use super::doubt::{Cells, Doubt, Doubtful};
 use super::numerics::Numerics;
 use super::polynomials::Polynomials;
 use super::program::Program;
 use super::provenance::Provenance;
-use super::run::{Failure, Leaf, Options, Run, run};
-use super::smooth::{computes_in_doubles, is_smooth, other_functions, views_by_record};
+use super::run::{Failure, FinalInput, Leaf, Options, RankRun, Run, run};
+use super::smooth::{computes_in_doubles, is_smooth, other_functions, to_and_from_doubles, views_by_record};
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use crate::words;
@@ -86,6 +86,12 @@ pub struct Pair<'a> {
 
 /// Runs that nearness is judged by.
 const NEAR_RUNS: u32 = 8;
+
+/// Runs in double precision with each other kind of inputs; eight times as many where inputs have few elements.
+const OTHER_RUNS: u32 = 3;
+
+/// How many elements are few.
+const FEW_CELLS: usize = 1 << 12;
 
 /// How near numbers in double precision are that part by roundings, relative to the largest of their tensor.
 const NEAR: f64 = 1e-9;
@@ -192,6 +198,15 @@ pub enum OpenKind {
     Rounding,
     /// Numbers differ behind operators whose results are drawn.
     Drawn,
+}
+
+/// How many elements the inputs of a rank have.
+fn cells_of_inputs(rank: &RankRun) -> usize {
+    let cells = |input: &FinalInput| match &input.value {
+        Leaf::Tensor(tensor) => tensor.cells.len(),
+        _ => 1,
+    };
+    rank.inputs.iter().map(cells).sum()
 }
 
 /// Why numbers that differ say nothing.
@@ -486,10 +501,12 @@ impl<'a> Pair<'a> {
     }
 
     /// Whether both give the same, roundings aside. Not where something could tell roundings apart, where integers may
-    /// wrap, or where constants are not finite.
+    /// wrap, where constants are not finite, or where one side alone computes in double precision.
     fn equal_as_reals(&self) -> bool {
-        let is_smooth = |program: &Program| is_smooth(program.graph);
-        self.before.iter().chain(self.after).all(is_smooth)
+        let all = || self.before.iter().chain(self.after);
+        let first = self.before.first().map(|program| to_and_from_doubles(program.graph));
+        all().all(|program| is_smooth(program.graph))
+            && all().all(|program| Some(to_and_from_doubles(program.graph)) == first)
             && self
                 .run(&Polynomials::reals())
                 .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
@@ -524,12 +541,23 @@ impl<'a> Pair<'a> {
         let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS };
         for trial in 1..=NEAR_RUNS {
             let numbers = Concrete::of_trial(trial);
-            let (before, after) = self.run(&Doubles { numbers, casts }).ok()?;
+            let (before, after) = self.run(&Doubles::new(numbers, casts)).ok()?;
             let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
             nearness.in_doubles = nearness.in_doubles.max(apart);
             let (before, after) = self.run(&numbers).ok()?;
             let own = distance(&before, &after, false, Relative::ToLargest).unwrap_or(f64::INFINITY);
             nearness.in_own = nearness.in_own.max(own);
+        }
+        // A function may be flat, or drown another, where all inputs are of one size. Few elements take more runs.
+        let cells: usize = first.iter().flat_map(|(run, _)| &run.ranks).map(cells_of_inputs).sum();
+        let others = if cells < FEW_CELLS { 8 * OTHER_RUNS } else { OTHER_RUNS };
+        for inputs in Inputs::OTHERS.into_iter().filter(|_| is_test) {
+            for trial in 1..=others {
+                let (before, after) =
+                    self.run(&Doubles { inputs, ..Doubles::new(Concrete::of_trial(trial), casts) }).ok()?;
+                distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
+                nearness.runs += 1;
+            }
         }
         Some(nearness)
     }
@@ -613,7 +641,7 @@ impl<'a> Pair<'a> {
         if !differences.iter().any(|one| is_value(&one)) {
             return Vec::new();
         }
-        let doubles = Doubles { numbers: Concrete::of_trial(trial), casts: true };
+        let doubles = Doubles::new(Concrete::of_trial(trial), true);
         let Ok((one, other)) = self.run(&doubles) else { return Vec::new() };
         let mut programs = self.before.iter().chain(self.after);
         let most = match programs.any(|program| computes_in_doubles(program.graph)) {

@@ -114,6 +114,29 @@ fn item(graph: &Graph, id: NodeId) -> Option<(NodeId, usize)> {
     }
 }
 
+/// The graph with the constants of its bodies under names of their own: each module has attributes of its own, and two of one
+/// name are two constants.
+pub fn with_own_constants(graph: &Graph) -> Graph {
+    fn within(body: &Graph, path: &str) -> Graph {
+        let mut own = body.clone();
+        for id in body.ids().filter(|&id| body.node(id).op == Op::GetAttr) {
+            let attribute = body.target(id);
+            if body.subgraph(attribute).is_none() {
+                own.node_mut(id).target = own.intern_target(&format!("{path}.{attribute}"));
+            }
+        }
+        for (attribute, inner) in &mut own.subgraphs {
+            *inner = Arc::new(within(inner, &format!("{path}.{attribute}")));
+        }
+        own
+    }
+    let mut own = graph.clone();
+    for (attribute, body) in &mut own.subgraphs {
+        *body = Arc::new(within(body, attribute));
+    }
+    own
+}
+
 /// The graph with bodies in the place of `invoke_subgraph` and `control_deps`; `None` where nothing changes.
 pub fn inlined(graph: &Graph) -> Option<Graph> {
     if graph.subgraphs.is_empty() {

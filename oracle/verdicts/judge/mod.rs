@@ -15,6 +15,7 @@ mod references;
 mod remarks;
 pub mod schedule;
 mod without;
+mod written_lists;
 
 use crate::analysis::Edges;
 use crate::analysis::cycle::shortest_cycle;
@@ -415,15 +416,17 @@ fn seen_through(
 ) -> Option<SeenThrough> {
     let row = pass.row();
     let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
-    let any = bodies::has_bodies(before) || outcomes.iter().any(|(_, o)| bodies::has_bodies(&o.repaired));
-    if !has_graphs || !any {
+    let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
+    let is_plain = |graph: &Graph| !bodies::has_bodies(graph) && written_lists::with_items(graph).is_none();
+    if !has_graphs || all().all(is_plain) {
         return None;
     }
     // Partitions and schedules are compared call by call.
     let is_rewrite = row.gives == Gives::Graph && row.compares_values;
-    let inlined = |graph: &Graph| match is_rewrite {
-        true => bodies::inlined(graph).unwrap_or_else(|| graph.clone()),
-        false => graph.clone(),
+    let inlined = |graph: &Graph| {
+        let own = written_lists::with_items(graph);
+        let own = bodies::with_own_constants(own.as_ref().unwrap_or(graph));
+        if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }
     };
     let mut graphs = vec![inlined(before)];
     graphs.extend(outcomes.iter().map(|(_, outcome)| inlined(&outcome.repaired)));

@@ -10,7 +10,7 @@
 //!
 //! # What it does not do
 //!
-//! An output whose storage was copied into an input holds what that input holds in the end. A graph without writes does not
+//! An output that was copied into an input holds what that input holds in the end. A graph without writes does not
 //! say whether the caller takes such an output for a view of the input, as AOTAutograd does of outputs that were views of
 //! it, so where it becomes one, that is not decided.
 //!
@@ -67,7 +67,7 @@ struct Output {
 struct Relation {
     outputs: Vec<Output>,
     shared: BTreeMap<(End, End), Sharing>,
-    /// Inputs, and outputs whose storage was copied into them.
+    /// Inputs, and outputs all of which was copied into them.
     copied: BTreeSet<(End, End)>,
 }
 
@@ -76,7 +76,7 @@ struct Relation {
 pub(super) struct Leave {
     /// Outputs that shared memory may be copies.
     pub lost: bool,
-    /// An output whose storage was copied into an input may be a view of that input.
+    /// An output that was copied into an input may be a view of that input.
     pub written: bool,
 }
 
@@ -237,15 +237,15 @@ fn relation((graph, storages): (&Graph, &Storages)) -> Option<Relation> {
     for copy in graph.ids().filter(|&id| graph.target(id) == "aten.copy_.default") {
         let [into, from] = &graph.inputs(copy)[..] else { continue };
         let into: BTreeSet<u32> = storages.all_parts(*into).map(|part| part.storage.0).collect();
-        let from: BTreeSet<u32> = storages.all_parts(*from).map(|part| part.storage.0).collect();
-        let shows = |of: &BTreeSet<u32>, is_input: bool| -> Vec<End> {
-            let ends = of.iter().filter_map(|storage| shown.get(storage)).flatten();
-            let of_kind = ends.filter(|(end, _)| matches!(end, End::Input(_)) == is_input);
-            of_kind.map(|(end, _)| end.clone()).collect()
-        };
-        let (inputs, outputs) = (shows(&into, true), shows(&from, false));
-        for input in inputs {
-            relation.copied.extend(outputs.iter().map(|output| (input.clone(), output.clone())));
+        let inputs = into.iter().filter_map(|storage| shown.get(storage)).flatten();
+        let inputs: Vec<&End> =
+            inputs.map(|(end, _)| end).filter(|end| matches!(end, End::Input(_))).collect();
+        for from in storages.all_parts(*from) {
+            for (output, part) in shown.get(&from.storage.0).into_iter().flatten() {
+                if matches!(output, End::Output(_)) && from.bytes.covers(part.bytes) {
+                    relation.copied.extend(inputs.iter().map(|&input| (input.clone(), output.clone())));
+                }
+            }
         }
     }
     Some(relation)

@@ -164,6 +164,10 @@ fn without_seeds(graph: &Graph) -> Option<Graph> {
         if aligned.is_some_and(|dtype| dtype != Value::None) {
             continue;
         }
+        // Of PyTorch 2.8: other numbers from the same seed.
+        if graph.kwarg(id, "offset").is_some_and(|offset| offset != Value::Int(0)) {
+            return None;
+        }
         let mode = match graph.arg(id, 2) {
             Some(Value::Str(mode)) => graph.text(mode),
             _ => continue,

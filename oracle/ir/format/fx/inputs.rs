@@ -8,6 +8,9 @@ use super::runnable::{Given, GivenTensor};
 use super::{DEVICE, FxError};
 use crate::graph::{Dim, Dtype, Node, NodeId, Op, Out, StorageId, Tensor};
 
+/// How an error ends that says that a runnable was written for another graph.
+pub(super) const OF_ANOTHER: &str = ": it is not of this graph";
+
 impl<'t> Builder<'t, '_> {
     pub(super) fn inputs(&mut self, class: &Class<'t>) -> Result<(), FxError> {
         for input in &class.inputs {
@@ -122,8 +125,7 @@ impl<'t> Builder<'t, '_> {
         // Expressions have many spellings, and older runnables have the numbers of a run in their places.
         if text.dtype != given.dtype || printed.len() != made.len() || printed.iter().zip(made).any(differ) {
             let name = input.name;
-            let message =
-                format!("the runnable has another dtype or other sizes of {name}: it is not of this graph");
+            let message = format!("the runnable has another dtype or other sizes of {name}{OF_ANOTHER}");
             return Err(self.error(message));
         }
         let is_same = text_of(&self.graph, printed) == text_of(&self.graph, made);

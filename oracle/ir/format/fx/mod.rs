@@ -152,10 +152,32 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
             "there is no class of torch.nn.Module here: this is no printed graph",
         ));
     };
-    let own = Runnable::read(text)?;
-    let fits = |runnable: &Runnable| runnable.names().eq(class.inputs.iter().map(|input| input.name));
-    let others = || known.runnables.iter().map(|runnable| &**runnable).find(|runnable| fits(runnable));
-    let runnable = own.as_ref().or_else(others);
+    if let Some(own) = Runnable::read(text)? {
+        return read_with(text, known, (&classes, class), Some(&own));
+    }
+    let fits = |runnable: &&Arc<Runnable>| runnable.names().eq(class.inputs.iter().map(|input| input.name));
+    let mut is_of_another = false;
+    // Ids of compilations are given again after a reset, so the last one is tried first.
+    for runnable in known.runnables.iter().rev().filter(fits) {
+        match read_with(text, known, (&classes, class), Some(runnable)) {
+            Err(error) if error.message.ends_with(inputs::OF_ANOTHER) => is_of_another = true,
+            read => return read,
+        }
+    }
+    let mut printed = read_with(text, known, (&classes, class), None)?;
+    if is_of_another {
+        printed.notes.push("a runnable with inputs of these names is of another graph".to_string());
+    }
+    Ok(printed)
+}
+
+/// Reads a class with what a runnable says of it.
+fn read_with(
+    text: &str,
+    known: &Known,
+    (classes, class): (&[module::Class<'_>], &module::Class<'_>),
+    runnable: Option<&Runnable>,
+) -> Result<Printed, FxError> {
     let symbols = match runnable {
         Some(runnable) => runnable.with_hints(known.symbols.clone()),
         None => known.symbols.clone(),
@@ -163,7 +185,7 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
     let of_bodies = Known { symbols: symbols.clone(), world: known.world.clone(), ..Known::default() };
     let read = FxHashMap::default();
     let mut modules =
-        Modules { text, classes: &classes, symbols: &symbols, of_bodies: &of_bodies, read, open: Vec::new() };
+        Modules { text, classes, symbols: &symbols, of_bodies: &of_bodies, read, open: Vec::new() };
     let results::Completed { mut graph, guessed, unplaced, has_fixed_numbers, unknown } =
         modules.completed(class, known, runnable, 0)?;
     if modules.expanded(&graph) > Limit::Expanded.standard() {

@@ -34,7 +34,8 @@ const TAKE_NUMBERS: &[&str] =
     &["add", "sub", "mul", "div", "floor_divide", "to", "_to_copy", "copy", "_conj"];
 
 fn takes_numbers(schema: &Schema) -> bool {
-    TAKE_NUMBERS.contains(&schema.name.trim_end_matches('_'))
+    // Prims are called with numbers for tensors (torch._prims).
+    schema.namespace == "prims" || TAKE_NUMBERS.contains(&schema.name.trim_end_matches('_'))
 }
 
 /// Whether a parameter of type `ty` takes `value`. Types that are not named here take anything, and so do nodes whose
@@ -186,6 +187,7 @@ impl<'a> Call<'a> {
             Operand::Tensor(tensor) => Ok(tensor),
             Operand::Number(_) if takes_numbers(self.schema) => Err(Stop::Undecided),
             Operand::Number(_) => fault(format!("{name} is a number, not a tensor")),
+            Operand::Absent if self.schema.param(name).is_none() => Err(Stop::Undecided),
             Operand::Absent => fault(format!("{name} is None, not a tensor")),
         }
     }

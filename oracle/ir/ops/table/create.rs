@@ -60,6 +60,6 @@ pub(super) const ROWS: &[Row] = &[
     // Functions of a seed that is an argument: nothing is drawn.
     ("",                  Kind::Opaque,                        "rngprims::philox_rand(SymInt[] size, Tensor seed, Tensor offset, int[]? stride, Device? device=None, ScalarType? dtype=None) -> (Tensor, Tensor)"),
     ("",                  Kind::Opaque,                        "prims::inductor_lookup_seed(Tensor seeds, int index) -> Tensor"),
-    ("",                  Kind::Opaque,                        "prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, ScalarType? align_dtype=None) -> Tensor"),
+    ("",                  Kind::Opaque,                        "prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, SymInt offset=0, ScalarType? align_dtype=None) -> Tensor"),
     ("",                  Kind::Opaque,                        "prims::inductor_randint(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor"),
 ];

@@ -94,6 +94,10 @@ pub(super) const ROWS: &[Row] = &[
     ("split",                Kind::View(View::Split),          "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"),
     ("split_with_sizes",     Kind::View(View::SplitWithSizes), "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"),
     ("chunk",                Kind::View(View::Chunk),          "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"),
+    // Views at run time, whatever PyTorch's schemas say.
+    ("",                     Kind::View(View::Split),          "aten::unsafe_split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"),
+    ("",                     Kind::View(View::SplitWithSizes), "aten::unsafe_split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"),
+    ("",                     Kind::View(View::Chunk),          "aten::unsafe_chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"),
     ("unbind",               Kind::View(View::Unbind),         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"),
     ("as_strided",           Kind::View(View::AsStrided),      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"),
     ("diagonal",             Kind::View(View::Diagonal),       "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"),

@@ -251,11 +251,12 @@ impl<'a, D: Domain> Rank<'a, D> {
         poisoned: bool,
     ) -> Outcome<Item> {
         let graph = self.program.graph;
-        *output += 1;
+        // Values are counted, and not lists of them: so a result has the number that it has where it is written in place.
+        let of = *output;
+        *output += u64::from(!matches!(out, Out::Tuple(_) | Out::Dict(_)));
         Ok(match out {
             Out::Tensor(tensor) => {
-                let window = self.unknown_tensor(node, graph.tensor(tensor), key, *output, poisoned)?;
-                Item::Tensor(window)
+                Item::Tensor(self.unknown_tensor(node, graph.tensor(tensor), key, of, poisoned)?)
             }
             Out::Tuple(span) => {
                 let outs = graph.outs(span);
@@ -273,10 +274,10 @@ impl<'a, D: Domain> Rank<'a, D> {
             }
             Out::Int(n) => Item::Number(super::super::number::Number::Int(n)),
             Out::SymInt(_) | Out::SymBool(_) => {
-                Item::Number(super::super::number::Number::Term(mix(key, *output)))
+                Item::Number(super::super::number::Number::Term(mix(key, of)))
             }
             // One of several results of which nothing is recorded: who takes it out is refused.
-            Out::Other(_) | Out::Absent => Item::Object(mix(key, *output)),
+            Out::Other(_) | Out::Absent => Item::Object(mix(key, of)),
             Out::None | Out::Key(_) => Item::None,
         })
     }

@@ -276,10 +276,17 @@ impl<D: Domain> Rank<'_, D> {
         // everything else (ATen/native/cpu/BinaryOpsKernel.cpp).
         let keeps = matches!(op, Binary::Mul | Binary::Div) && matches!(b, Given::Number(_));
         let function = Pointwise::Binary(op, alpha, rounding);
-        // An exponent of 1/2 asks for the root, but for halves on a CPU (ATen/native/cpu/PowKernel.cpp).
-        let is_half = matches!(b, Given::Number(Number::Float(0.5)));
-        if op == Binary::Pow && is_half && class == DtypeClass::Float && dtype != Dtype::F16 {
-            return self.compute(node, step, Pointwise::Unary(Unary::Sqrt, false), &[a], dtype, out);
+        // Some exponents ask for a root or a quotient, but for halves on a CPU (ATen/native/cpu/PowKernel.cpp).
+        let root = match b {
+            Given::Number(Number::Float(0.5)) => Some(Unary::Sqrt),
+            Given::Number(Number::Float(-0.5)) => Some(Unary::Rsqrt),
+            Given::Number(Number::Float(-1.0) | Number::Int(-1)) => Some(Unary::Reciprocal),
+            _ => None,
+        };
+        if let Some(root) =
+            root.filter(|_| op == Binary::Pow && class == DtypeClass::Float && dtype != Dtype::F16)
+        {
+            return self.compute(node, step, Pointwise::Unary(root, false), &[a], dtype, out);
         }
         if keeps {
             return self.compute(node, step, function, &[a, b], dtype, out);

@@ -13,7 +13,7 @@ use super::key::{KeyDifference, Tag, Words, broadcast, difference, payload, tag,
 use super::place::HERE;
 use super::source::{KeyId, Source, SourceId, ValueId};
 use crate::graph::{Dtype, DtypeClass};
-use crate::ops;
+use crate::ops::{self, Kind};
 
 /// Products of matrices, with or without a sum, by the name of the operator.
 const PRODUCTS: [&str; 12] =
@@ -338,11 +338,16 @@ impl Arena {
                 && ops::by_target(text).is_some_and(|info| info.kind.is_elementwise())
     }
 
-    /// Whether a call gives several results, each of which may be made of some of the arguments only.
-    pub(super) fn has_several_results(&self, words: &[u64]) -> bool {
+    /// Whether each element of what a call gives is made of all its arguments, as far as is known: not those of a copy into a
+    /// part, nor each of several results.
+    pub(super) fn takes_all(&self, words: &[u64]) -> bool {
         let info = target(words).and_then(|target| ops::by_target(self.text(target)));
-        let schema = info.as_ref().and_then(|info| info.schema.as_ref());
-        schema.is_some_and(|schema| schema.returns.len() > 1)
+        info.is_some_and(|info| {
+            let has_one_result = info.schema.as_ref().is_some_and(|schema| schema.returns.len() == 1);
+            let is_of_all =
+                info.kind.is_elementwise() || matches!(info.kind, Kind::Reduce(_) | Kind::Matmul(_));
+            has_one_result && is_of_all
+        })
     }
 
     /// The family of functions that a source belongs to, be it cast.

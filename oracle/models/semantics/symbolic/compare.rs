@@ -339,7 +339,8 @@ impl Comparer<'_> {
 
     fn mutations(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
         for (a, b) in before.mutations.iter().zip(&after.mutations) {
-            if a.content == b.content {
+            // What nobody writes stays, wherever its elements lie.
+            if a.content == b.content || a.unchanged && b.unchanged {
                 continue;
             }
             let verdict = self.judge.values(a.content, b.content);

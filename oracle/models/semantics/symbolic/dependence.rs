@@ -4,9 +4,10 @@
 //!
 //! A value that is made of an input cannot be one that is not: vary the input, and only the first changes. This tells values
 //! apart whose calls cannot be compared call by call, as at both ends of a long chain of functions of elements. Of every
-//! source two sets of inputs are kept: those that each of its elements depends on, and those that any of them may. An
-//! operator of one result depends on all its inputs, as everywhere here; one of several results (of an attention's gradients,
-//! that of the values does not depend on the values) depends on none for certain, nor does what rests on an assumption.
+//! source two sets of inputs are kept: those that each of its elements depends on, and those that any of them may. A
+//! function of elements, a reduction and a product of matrices depend on all their inputs, as everywhere here; what rests on
+//! an assumption depends on none for certain, nor does the result of any other operator, which may have elements, or be one
+//! of several results, that are made of some inputs only.
 //!
 //! The other question is asked for one index of the own rank in a group at a time: whether what is found for the generic
 //! rank holds for it too. It does where the own index is not looked at again below.
@@ -283,7 +284,7 @@ impl Arena {
         }
         let words = self.words(key);
         let another = super::key::target(words).is_some_and(|target| self.text(target) == ANOTHER_GRAPH);
-        let may_be_constant = self.may_be_constant(words) || self.has_several_results(words);
+        let is_uncertain = self.may_be_constant(words) || !self.takes_all(words);
         let mut parts: Vec<(Tag, u64)> = Vec::new();
         for (word, rest) in tokens(words) {
             match (tag(word), rest.first()) {
@@ -308,7 +309,7 @@ impl Arena {
             };
             found = self.dependences.both(found, part);
         }
-        if may_be_constant {
+        if is_uncertain {
             found.certain = NO_INPUTS;
         }
         if another { ANYTHING } else { found }

@@ -178,7 +178,15 @@ impl Cases {
                 let z = s.call_with("aten.div.Tensor_mode", list![x, y], &[("rounding_mode", mode.into())]);
                 self.done(format!("div {mode} {dtype:?}"), s, &[z], 0);
             }
-            for exponent in [Arg::Int(2), Arg::Int(3), Arg::Float(0.5), Arg::Float(-1.0), Arg::Int(0)] {
+            for exponent in [
+                Arg::Int(2),
+                Arg::Int(3),
+                Arg::Float(0.5),
+                Arg::Float(-0.5),
+                Arg::Float(-1.0),
+                Arg::Int(-2),
+                Arg::Int(0),
+            ] {
                 let mut s = Sketch::new(1);
                 let x = self.input(&mut s, dtype, &[12], false);
                 let y = s.call("aten.pow.Tensor_Scalar", &[x.into(), exponent.clone()]);
