@@ -108,7 +108,7 @@ fn a_runnable_says_which_inputs_share_memory() {
         assert_eq!(status, Some(expected), "{second}: {out}");
     }
     let (out, code) = status("buf1, (5,)");
-    assert!(code == Some(2) && out.contains("another dtype or other sizes of y"), "{out}");
+    assert!(code == Some(2) && out.contains("that is the runnable of another graph"), "{out}");
     let (out, code) = status("buf9, (4,)");
     assert!(code == Some(2) && out.contains("runnable.py:9:5: load_args"), "{out}");
     let other = scratch.write("other.py", runnable("buf1, (4,)").replace("# y", "# z").as_bytes());
