@@ -285,7 +285,11 @@ fn float_binary<R: Real>(op: Binary, rounding: Rounding, plain: bool) -> Option<
             if rest != R::ZERO && (rest < R::ZERO) != (y < R::ZERO) { rest + y } else { rest }
         },
         Binary::Fmod => |x, y, _| x % y,
-        Binary::Pow => |x, y, _| R::narrow(x.wide().powf(y.wide())),
+        // As PyTorch does where the exponent is a number (ATen/native/cpu/PowKernel.cpp).
+        Binary::Pow => |x, y, _| match y.wide() == -2.0 {
+            true => R::ONE / (x * x),
+            false => R::narrow(x.wide().powf(y.wide())),
+        },
         Binary::Maximum => |x, y, _| if nan(x) || x > y { x } else { y },
         Binary::Minimum => |x, y, _| if nan(x) || x < y { x } else { y },
         Binary::ThresholdBackward => |grad, x, threshold| if x <= threshold { R::ZERO } else { grad },

@@ -334,7 +334,8 @@ impl Judge<'_> {
         let source = self.arena.uncast(source);
         match self.arena.get(source) {
             Source::Opaque { key, .. } => {
-                let takes_tensors = key::tensors(self.arena.words(key)).next().is_some();
+                let is_tensor = |(word, _)| matches!(key::tag(word), Some(Tag::Tensor | Tag::Token));
+                let takes_tensors = key::tokens(self.arena.words(key)).any(is_tensor);
                 self.arena.family(source) == Family::Other && (takes_tensors || self.is_fixed(source))
             }
             _ => false,
