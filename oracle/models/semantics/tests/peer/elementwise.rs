@@ -150,7 +150,7 @@ impl Cases {
         for target in scalars.chain(["aten.clamp_min.default".into(), "aten.clamp_max.default".into()]) {
             for &dtype in &all {
                 for number in
-                    [Arg::Int(3), Arg::Float(-2.0), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)]
+                    [Arg::Int(3), Arg::Int(-2), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)]
                 {
                     let mut s = Sketch::new(1);
                     let x = self.input(&mut s, dtype, &[3, 5], false);

@@ -160,6 +160,9 @@ impl Cases {
                 ("aten.split_with_sizes_copy.default", list![x, [1, 0, 3]]),
                 ("aten.chunk.default", list![x, 3, 2]),
                 ("aten.chunk.default", list![x, 3]),
+                ("aten.unsafe_split.Tensor", list![x, 4, 2]),
+                ("aten.unsafe_split_with_sizes.default", list![x, [1, 0, 3]]),
+                ("aten.unsafe_chunk.default", list![x, 3, 2]),
                 ("aten.unbind.int", list![x, 0]),
                 ("aten.unbind_copy.int", list![x, 2]),
             ] {
