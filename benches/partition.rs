@@ -1,10 +1,10 @@
 //! What cutting a joint graph and judging the parts cost: `cargo bench --bench partition`.
 //!
-//! The joint graphs are generated ones, of one long training step: parameters gathered for each product and tagged to be
-//! gathered again, buffers, splits, dropouts. 5,000 nodes for each partitioner and for the judge (without values, and
-//! with the symbolic proof), 100,000 for the minimum cut; and the cases of a campaign, which a core judges one after the
-//! other. PyTorch 2.15 takes 4.0 s (default), 6.5 s (min-cut) and 9.0 s (replay) for 5,000 nodes (one noisy run of
-//! another graph of that size).
+//! The joint graphs are generated ones, of one long training step: parameters gathered for each product and tagged to
+//! be gathered again, buffers, splits, dropouts. 5,000 nodes for each partitioner and for the judge (without values,
+//! and with the symbolic proof), 100,000 for the minimum cut; and the cases of a campaign, which a core judges one
+//! after the other. PyTorch 2.15 takes 4.0 s (default), 6.5 s (min-cut) and 9.0 s (replay) for 5,000 nodes (one noisy
+//! run of another graph of that size).
 
 #![allow(missing_docs)]
 

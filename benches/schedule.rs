@@ -1,7 +1,7 @@
 //! What scheduling and the simulator cost: `cargo bench --bench schedule`.
 //!
-//! Each pass on layers of 10,000 nodes (FSDP over 64 ranks), the simulator on the same for all ranks at once, and on eight
-//! distinct programs of 10,000 nodes.
+//! Each pass on layers of 10,000 nodes (FSDP over 64 ranks), the simulator on the same for all ranks at once, and on
+//! eight distinct programs of 10,000 nodes.
 
 #![allow(missing_docs)]
 

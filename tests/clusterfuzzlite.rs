@@ -1,5 +1,5 @@
-//! The files for ClusterFuzzLite, as far as they can be checked without the service: which targets are built, and where they
-//! and their seeds go. The compiler and the archiver are stood in for.
+//! The files for ClusterFuzzLite, as far as they can be checked without the service: which targets are built, and where
+//! they and their seeds go. The compiler and the archiver are stood in for.
 
 #![cfg(unix)]
 use std::collections::BTreeSet;

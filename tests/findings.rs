@@ -144,8 +144,8 @@ fn what_is_incomplete_is_refused() {
     }
 }
 
-/// A line of the lists for `--known` that names only a rule would hide what else breaks it, and a link that leads nowhere
-/// explains nothing.
+/// A line of the lists for `--known` that names only a rule would hide what else breaks it, and a link that leads
+/// nowhere explains nothing.
 #[test]
 fn what_is_known_is_told_from_what_is_not() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

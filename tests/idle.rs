@@ -1,5 +1,5 @@
-//! What is stated changes something, or is refused with the reason: every option of every pass, whether its result is given,
-//! recorded or made.
+//! What is stated changes something, or is refused with the reason: every option of every pass, whether its result is
+//! given, recorded or made.
 
 use crate::common::{Scratch, program, text};
 use std::collections::BTreeSet;

@@ -27,8 +27,9 @@ fn seeds() -> Vec<PathBuf> {
     files
 }
 
-/// Each seed with each of its numbers made huge: as it is, there alone; as it is printed, with every type written, wherever
-/// the number stands. By one number of [`NUMBERS`] in turn, or in all ways with `HUGE_NUMBERS=all` in the environment.
+/// Each seed with each of its numbers made huge: as it is, there alone; as it is printed, with every type written,
+/// wherever the number stands. By one number of [`NUMBERS`] in turn, or in all ways with `HUGE_NUMBERS=all` in the
+/// environment.
 fn texts() -> Vec<String> {
     let thorough = std::env::var("HUGE_NUMBERS").is_ok_and(|value| value == "all");
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! Options of passes on the command line and in cases: unknown ones are refused everywhere, and a limit that is stated is
-//! looked at.
+//! Options of passes on the command line and in cases: unknown ones are refused everywhere, and a limit that is stated
+//! is looked at.
 
 use crate::common::{Scratch, program, text};
 

@@ -1,7 +1,7 @@
 //! Names are a pass's to choose: what came out is judged alike under any names.
 //!
-//! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among the
-//! calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
+//! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among
+//! the calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
 
 use graph_oracle::candidates::{self, CandidateExt, Outcome, judging};
 use graph_oracle::case::{PassConfig, Recorded};
@@ -103,8 +103,8 @@ impl Sweep {
         }
     }
 
-    /// No verdict may differ. Of a wrong outcome the rules may, now and then: names alone said which of two explanations
-    /// of what was done is the right one.
+    /// No verdict may differ. Of a wrong outcome the rules may, now and then: names alone said which of two
+    /// explanations of what was done is the right one.
     fn check(&self, at_least: usize) {
         let Sweep { judged, other_verdicts, other_rules } = self;
         println!(
@@ -167,8 +167,8 @@ fn recorded_outcomes() {
     sweep.check(300);
 }
 
-/// Every result is new after the pass, and so is an operand of whatever stands in between: gathered weights at one end, reduced
-/// gradients at the other. In the middle is a record that contradicts itself, which is no fault of the pass.
+/// Every result is new after the pass, and so is an operand of whatever stands in between: gathered weights at one end,
+/// reduced gradients at the other. In the middle is a record that contradicts itself, which is no fault of the pass.
 #[test]
 fn what_stands_between_two_buckets() {
     let before = r#"world 2 ranks, groups g = [0 1] at 0

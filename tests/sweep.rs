@@ -1,5 +1,5 @@
-//! The edits of `score --edits`, held against execution: what is called wrong shows when all ranks run, what is called right
-//! does not. The judge, which the sweep measures, has no part in it.
+//! The edits of `score --edits`, held against execution: what is called wrong shows when all ranks run, what is called
+//! right does not. The judge, which the sweep measures, has no part in it.
 
 use graph_oracle::candidates::{CandidateExt, Reference};
 use graph_oracle::case::Case;

@@ -1,5 +1,5 @@
-//! What PyTorch writes besides TORCH_TRACE, and what is wrong with any of it: logs of TORCH_LOGS, `fx_graph_runnable.py`,
-//! names of process groups that are hashes, damaged files.
+//! What PyTorch writes besides TORCH_TRACE, and what is wrong with any of it: logs of TORCH_LOGS,
+//! `fx_graph_runnable.py`, names of process groups that are hashes, damaged files.
 
 use crate::common::{Scratch, program, text};
 use md5::Digest;

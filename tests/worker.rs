@@ -22,8 +22,8 @@ fn served(candidate: &str) -> String {
     format!("'{PROGRAM}' worker --candidate {candidate}")
 }
 
-/// A worker that says hello, with further keys, and then runs a script. `$ID` is the id of the request in `$line`, which
-/// `ask` reads.
+/// A worker that says hello, with further keys, and then runs a script. `$ID` is the id of the request in `$line`,
+/// which `ask` reads.
 fn script(keys: &str, rest: &str) -> String {
     format!(
         r#"ask() {{ IFS= read -r line || exit 0; ID=${{line#*\"id\":}}; ID=${{ID%%,*}}; }}

@@ -1,4 +1,5 @@
-//! Glue; the body is `graph_oracle::fuzzing::huge_numbers::check`. libFuzzer itself limits memory (`-rss_limit_mb`, 2 GiB).
+//! Glue; the body is `graph_oracle::fuzzing::huge_numbers::check`. libFuzzer itself limits memory (`-rss_limit_mb`, 2
+//! GiB).
 #![no_main]
 
 use graph_oracle::fuzzing::huge_numbers;

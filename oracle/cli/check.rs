@@ -32,9 +32,9 @@ pub(super) struct Check {
     pass: String,
     /// The graph before the pass: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     before: PathBuf,
-    /// The graph after it; several where the implementation bakes the rank in, in rank order. Of a partition: FORWARD and
-    /// BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the candidate
-    /// is run.
+    /// The graph after it; several where the implementation bakes the rank in, in rank order. Of a partition: FORWARD
+    /// and BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the
+    /// candidate is run.
     after: Vec<PathBuf>,
     #[command(flatten)]
     missing: files::Missing,
@@ -52,8 +52,8 @@ pub(super) struct Check {
     /// tolerance=X; draws=restreamed, aliases=lost, signature. The same as --set allow=[KEY,...] (docs/rules.md)
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     allow: Vec<String>,
-    /// What is demanded of a rewrite beyond being right: strides, names, collectives=same, collectives=order, waits=once,
-    /// peak=1.1x, exposed=1x, tags, unchanged, deterministic. The same as --set demand=[KEY,...]
+    /// What is demanded of a rewrite beyond being right: strides, names, collectives=same, collectives=order,
+    /// waits=once, peak=1.1x, exposed=1x, tags, unchanged, deterministic. The same as --set demand=[KEY,...]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     demand: Vec<String>,
     /// What a second run of the same pass gave for the same BEFORE, for --demand deterministic.
@@ -388,7 +388,8 @@ impl Check {
         })
     }
 
-    /// What the orders after a schedule are worth, by the estimates that all ranks agree on; `None` where there are none.
+    /// What the orders after a schedule are worth, by the estimates that all ranks agree on; `None` where there are
+    /// none.
     fn scheduled(
         &self,
         case: &Case,

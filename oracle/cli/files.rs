@@ -177,8 +177,8 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<Input, CouldNotRun> {
 /// What a graph as PyTorch prints it does not say.
 #[derive(Args, Debug, Default)]
 pub(super) struct Missing {
-    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as PyTorch
-    /// prints it.
+    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes a graph as
+    /// PyTorch prints it.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Ranks and process groups of a graph as PyTorch prints it: exchange JSON with `world` and `groups`.
@@ -231,8 +231,8 @@ pub(super) fn read_with(path: &Path, missing: &Missing, limits: &Limits) -> Resu
     }
 }
 
-/// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else. What is missing in the
-/// text is told on standard error.
+/// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else. What is missing in
+/// the text is told on standard error.
 fn printed(
     path: &Path,
     bytes: &[u8],

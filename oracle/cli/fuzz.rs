@@ -30,8 +30,8 @@ fn jobs(text: &str) -> Result<usize, String> {
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
-    /// The pass: rewrite, bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's own
-    /// interpreter against a worker that executes graphs.
+    /// The pass: rewrite, bucketing, repair, partition, schedule, memory or all; or execute, which holds the oracle's
+    /// own interpreter against a worker that executes graphs.
     pass: String,
     /// Who is judged (repeatable: one campaign each, on the same cases).
     #[arg(id = "candidate", long = "candidate", value_name = "NAME", default_value = "reference")]
@@ -42,8 +42,8 @@ pub(super) struct Fuzz {
     /// better since, on the same cases. Exit status 1 if something got worse.
     #[arg(long, value_name = "NAME|CMD", conflicts_with_all = ["out", "repro", "known"])]
     against: Option<String>,
-    /// As which ranks an implementation runs that bakes the rank in: as all of them, as one drawn for each case (values are
-    /// then proved, not executed), or as all in one case of eight; default: all, for a worker one case of eight.
+    /// As which ranks an implementation runs that bakes the rank in: as all of them, as one drawn for each case (values
+    /// are then proved, not executed), or as all in one case of eight; default: all, for a worker one case of eight.
     #[arg(long, value_enum, value_name = "WHICH")]
     ranks: Option<RanksArgument>,
     /// Write each finding as a folder of its own there: case.graph, before.json, explanation.txt and, if the worker can

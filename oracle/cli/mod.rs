@@ -61,7 +61,8 @@ enum Command {
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
     Run(run::Run),
-    /// Run all ranks against each other: do they finish, and what communication is exposed? Or look at where they stood.
+    /// Run all ranks against each other: do they finish, and what communication is exposed? Or look at where they
+    /// stood.
     Simulate(simulate::Simulate),
     /// Replay schedules on a device: values, lifetimes and memory, step by step.
     Smoke(smoke::Smoke),
@@ -182,8 +183,8 @@ fn limits(set: &[(Limit, u64)]) -> Limits {
     })
 }
 
-/// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`; both with
-/// what could steer a terminal escaped.
+/// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`; both
+/// with what could steer a terminal escaped.
 pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
     let (out, complain) = (&mut Terminal::new(out), &mut Terminal::new(complain));
     let matches = Arguments::command().try_get_matches_from(arguments);

@@ -11,8 +11,8 @@ use std::io::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Score {
-    /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm. With
-    /// --edits: the files BEFORE AFTER...
+    /// Candidates to score; default: all mutants of bucketing, repair and partitioning, and the historic algorithm.
+    /// With --edits: the files BEFORE AFTER...
     names: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=Limit::Seeds.standard()))]
@@ -20,8 +20,8 @@ pub(super) struct Score {
     /// Cases of a seed at most.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     cases: u64,
-    /// Reduce the first case of each seed that convicts, and print how small it became and how long that took. The least
-    /// of a rule's reductions is what the others are held against.
+    /// Reduce the first case of each seed that convicts, and print how small it became and how long that took. The
+    /// least of a rule's reductions is what the others are held against.
     #[arg(long, conflicts_with = "edits")]
     reductions: bool,
     #[command(flatten)]

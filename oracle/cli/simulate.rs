@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(super) struct Simulate {
-    /// The graph that all ranks run, or a case with graphs of ranks; or several graphs, which the ranks run in turn (or as
-    /// --ranks says).
+    /// The graph that all ranks run, or a case with graphs of ranks; or several graphs, which the ranks run in turn (or
+    /// as --ranks says).
     #[arg(required_unless_present = "flight")]
     graphs: Vec<PathBuf>,
     /// Dumps of PyTorch's flight recorder, one for each rank, or a folder of them (docs/schedule.md): who waits where,

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// How a run begins that is left out because there is no GPU.
 const SKIPPED: &str = "skipped";
 
-/// Replays of a kind at most. A small plan takes a millisecond for each, so this is minutes; what a thousand did not show
-/// is seldom shown by more.
+/// Replays of a kind at most. A small plan takes a millisecond for each, so this is minutes; what a thousand did not
+/// show is seldom shown by more.
 const MOST_RUNS: u64 = 100_000;
 
 #[derive(Args, Debug)]

@@ -30,9 +30,9 @@ pub(super) enum Show {
 
 #[derive(Args, Debug)]
 pub(super) struct Sweep {
-    /// Judge small edits of a right outcome instead of planted bugs. The files are BEFORE and AFTER: several AFTERs where
-    /// the implementation bakes the rank in, in rank order; JOINT FORWARD BACKWARD of a partition. Without AFTER the
-    /// outcome that BEFORE records is edited, or else what the reference makes.
+    /// Judge small edits of a right outcome instead of planted bugs. The files are BEFORE and AFTER: several AFTERs
+    /// where the implementation bakes the rank in, in rank order; JOINT FORWARD BACKWARD of a partition. Without AFTER
+    /// the outcome that BEFORE records is edited, or else what the reference makes.
     #[arg(long)]
     pub(super) edits: bool,
     /// The pass: rewrite, bucketing, repair, partition or schedule.

@@ -1,8 +1,9 @@
-//! The one door to standard output and standard error: what could steer a terminal, or hide in it, is written as `\u001b`.
+//! The one door to standard output and standard error: what could steer a terminal, or hide in it, is written as
+//! `\u001b`.
 //!
-//! Names of nodes, reasons, file names and a worker's words are somebody else's text. Line feeds and tabs pass, for they are
-//! our layout; every other control character (ESC, BEL, CR, those above 0x7f) and what turns the direction of writing does
-//! not. The escape is that of JSON, so a document for machines stays what it is.
+//! Names of nodes, reasons, file names and a worker's words are somebody else's text. Line feeds and tabs pass, for
+//! they are our layout; every other control character (ESC, BEL, CR, those above 0x7f) and what turns the direction of
+//! writing does not. The escape is that of JSON, so a document for machines stays what it is.
 
 use crate::format::is_hidden;
 use std::borrow::Cow;

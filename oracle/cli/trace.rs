@@ -55,11 +55,12 @@ struct Known {
     /// How many ranks the world has: among them the members of groups are looked for whose names are hashes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ranks: Option<u32>,
-    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes graphs whose inputs
-    /// have its names.
+    /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes graphs whose
+    /// inputs have its names.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// What passes may do beyond keeping every bit, as in check rewrite --allow; instead of what is known of passes by name.
+    /// What passes may do beyond keeping every bit, as in check rewrite --allow; instead of what is known of passes by
+    /// name.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     allow: Vec<String>,
     /// What every pass promises, as in check rewrite --demand.

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// An implementation in another process.
 #[derive(Args, Clone, Debug)]
 pub(super) struct WorkerOptions {
-    /// The implementation to judge, a command for a shell that speaks the worker protocol (docs/protocol.md), instead of a
-    /// candidate.
+    /// The implementation to judge, a command for a shell that speaks the worker protocol (docs/protocol.md), instead
+    /// of a candidate.
     #[arg(long, value_name = "CMD", conflicts_with = "candidate")]
     worker: Option<String>,
     #[command(flatten)]

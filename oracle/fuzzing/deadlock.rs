@@ -261,8 +261,9 @@ fn search(programs: &Programs, options: Options) -> (bool, bool, usize) {
     (all, none, seen.len())
 }
 
-/// Four ranks that share two or three programs, on groups with several instances: ranks that run one program meet others
-/// that may or may not. Each program makes the same launches, up to two of them in another order, and waits somewhere.
+/// Four ranks that share two or three programs, on groups with several instances: ranks that run one program meet
+/// others that may or may not. Each program makes the same launches, up to two of them in another order, and waits
+/// somewhere.
 fn shared(source: &mut impl Source) -> Programs {
     let group = |name: &str, instances: &[&[u32]]| Group {
         name: name.to_string(),

@@ -1,7 +1,8 @@
 //! Small texts with huge numbers: whatever they say, the judge answers soon and in little memory.
 //!
 //! Most numbers in a graph stand for something that somebody could build: elements, pieces, ranks, bytes. A limit must
-//! stop that before it is built (docs/limits.md). A fuzzer, or the test that replays this, gives the process little memory.
+//! stop that before it is built (docs/limits.md). A fuzzer, or the test that replays this, gives the process little
+//! memory.
 
 use crate::candidates::{Outcome, Reference, judging};
 use crate::case::{Case, PassConfig};

@@ -1,8 +1,9 @@
-//! The reference partitioners are right on every joint graph: one target for each of them, and one for the merging of equal
-//! nodes.
+//! The reference partitioners are right on every joint graph: one target for each of them, and one for the merging of
+//! equal nodes.
 //!
-//! Text is read as a joint graph that was made for another method; a graph of which even the simplest partition (forward
-//! computes what it can, and everything that backward reads is saved) is not right is no joint graph, and no test.
+//! Text is read as a joint graph that was made for another method; a graph of which even the simplest partition
+//! (forward computes what it can, and everything that backward reads is saved) is not right is no joint graph, and no
+//! test.
 
 use super::{MOST_ELEMENTS, MOST_NODES, is_race_free};
 use crate::candidates::{Reference, judging};
@@ -124,8 +125,8 @@ fn with_method(mut case: Case, method: &str) -> Case {
     case
 }
 
-/// Panics unless the reference is right on a case, by soundness alone or by policy too. That it declines, or that values
-/// cannot be told, is an answer.
+/// Panics unless the reference is right on a case, by soundness alone or by policy too. That it declines, or that
+/// values cannot be told, is an answer.
 fn is_right(case: &Case, policy: bool) {
     let Ok(judgement) = judge(case, &Reference, &options()) else { return };
     if matches!(judgement.verdict, Verdict::Violated(_)) && (policy || !is_sound(&judgement)) {

@@ -7,8 +7,8 @@ use crate::format::{text, torch_logs};
 /// Payloads of one input that are read: a bound on the cost of one execution.
 const MOST_RECORDS: usize = 64;
 
-/// Any bytes give graphs or errors that name a place; the same text gives the same graph, and a graph that was read can be
-/// written down.
+/// Any bytes give graphs or errors that name a place; the same text gives the same graph, and a graph that was read can
+/// be written down.
 pub fn check(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         check_text(text);

@@ -2,8 +2,8 @@
 //!
 //! # The idea
 //!
-//! A row says how cases are made, what the reference does, and which mutants there are. Candidates, campaigns, scores and the
-//! conformance kit read the rows. What is judged, and how, stands in [`verdicts::family`].
+//! A row says how cases are made, what the reference does, and which mutants there are. Candidates, campaigns, scores
+//! and the conformance kit read the rows. What is judged, and how, stands in [`verdicts::family`].
 
 use crate::candidates::partition as cutting;
 use crate::candidates::pr158663::Pr158663;

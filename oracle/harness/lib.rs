@@ -1,8 +1,8 @@
 //! Who is judged, and on what: generators, candidates, workers, edits, the reducer and campaigns.
 //!
 //! [`generate`] makes cases from choices; [`candidates`] are the references, mutants of them, and workers in other
-//! processes; [`edits`] changes right outcomes a little, wrongly or rightly; [`reduce`] finds the smallest case that shows
-//! the same; [`campaign`] does all that many times, and keeps what it finds.
+//! processes; [`edits`] changes right outcomes a little, wrongly or rightly; [`reduce`] finds the smallest case that
+//! shows the same; [`campaign`] does all that many times, and keeps what it finds.
 //!
 //! # What it does not do
 //!

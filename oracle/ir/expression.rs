@@ -6,8 +6,8 @@
 //!
 //! # What it does not do
 //!
-//! Anything else, and any number past 64 bits, is no value. The normal form knows no law of division, of remainders or of
-//! maxima: what these are made of is brought into normal form, and they themselves are atoms.
+//! Anything else, and any number past 64 bits, is no value. The normal form knows no law of division, of remainders or
+//! of maxima: what these are made of is brought into normal form, and they themselves are atoms.
 
 use crate::limits::Limit;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The limits: how much of anything is accepted, in one table (docs/limits.md).
 //!
 //! A few bytes of text can ask for 2^40 pieces or for a world of 2^32 ranks. What is counted here is checked before
-//! anything is built. A limit that somebody may want higher can be raised: a [`Limits`] is then handed to whoever checks
-//! it. The others are fixed, and are asked for where they are checked, as `Limit::Ranks.standard()`.
+//! anything is built. A limit that somebody may want higher can be raised: a [`Limits`] is then handed to whoever
+//! checks it. The others are fixed, and are asked for where they are checked, as `Limit::Ranks.standard()`.
 //!
 //! Time has no limit here, nor has what a campaign is told to do: how many cases, for how long.
 

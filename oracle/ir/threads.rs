@@ -1,5 +1,5 @@
-//! Work that may be done at once: by the threads of rayon's pool with the feature `threads`, one after the other without
-//! it, as where there are no threads. What comes out is the same.
+//! Work that may be done at once: by the threads of rayon's pool with the feature `threads`, one after the other
+//! without it, as where there are no threads. What comes out is the same.
 
 #[cfg(feature = "threads")]
 use rayon::prelude::*;

@@ -1,8 +1,8 @@
 //! What a graph does: its values, its memory, and the ranks that meet in collectives.
 //!
 //! [`semantics`] says what a value is, in three ways that are held against each other; [`simulate`] lets all ranks run
-//! against each other; [`memory`] and [`lifecycle`] say what is live when; [`config`] is what a pass is asked to do, as types
-//! beneath passes and rules alike.
+//! against each other; [`memory`] and [`lifecycle`] say what is live when; [`config`] is what a pass is asked to do, as
+//! types beneath passes and rules alike.
 //!
 //! # What it does not do
 //!

@@ -1,7 +1,7 @@
 //! The passes as they should be: bucketing, repair, partitioning and scheduling.
 //!
-//! Each follows PyTorch's, or AutoParallel's, to the last tie; the module of each names its source. What a mutant replaces
-//! is a method of a `Strategy`.
+//! Each follows PyTorch's, or AutoParallel's, to the last tie; the module of each names its source. What a mutant
+//! replaces is a method of a `Strategy`.
 //!
 //! # What it does not do
 //!

@@ -2,8 +2,8 @@
 //!
 //! # What it does not do
 //!
-//! It measures no speed, and judges no pass: it says whether a schedule, as it is executed, gives the values and the memory
-//! that the interpreter foresees. CUDA is loaded when the program runs, with the feature `cuda`.
+//! It measures no speed, and judges no pass: it says whether a schedule, as it is executed, gives the values and the
+//! memory that the interpreter foresees. CUDA is loaded when the program runs, with the feature `cuda`.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -2,9 +2,9 @@
 //!
 //! # The idea
 //!
-//! A row says what a pass is called, what a candidate gives for it, which options it has, which rules there are, and who
-//! judges. The judge, the command line, workers and campaigns read the rows, so a new family is a folder and a row here, and a
-//! row in the table of generators (`harness/generate/family.rs`).
+//! A row says what a pass is called, what a candidate gives for it, which options it has, which rules there are, and
+//! who judges. The judge, the command line, workers and campaigns read the rows, so a new family is a folder and a row
+//! here, and a row in the table of generators (`harness/generate/family.rs`).
 //!
 //! The folders of a family know it by its [`PassKind`] and the row names their functions: that is the one circle here.
 
@@ -53,7 +53,8 @@ pub struct FamilyRow {
     pub name: &'static str,
     /// What a candidate gives.
     pub gives: Gives,
-    /// Whether it repairs the order: it takes a list that is out of order, refuses a cycle, and sorts as every rank alike.
+    /// Whether it repairs the order: it takes a list that is out of order, refuses a cycle, and sorts as every rank
+    /// alike.
     pub sorts: bool,
     /// Whether ranks may have graphs of their own before the pass.
     pub takes_programs: bool,

@@ -1,7 +1,7 @@
 //! The rules, the judge that applies them, and what it reports.
 //!
-//! [`rules`] are statements with stable ids about what a pass did; [`judge`] gathers the evidence that they see, from graphs
-//! alone, and makes a verdict of what they find; [`report`] words it for people and for machines.
+//! [`rules`] are statements with stable ids about what a pass did; [`judge`] gathers the evidence that they see, from
+//! graphs alone, and makes a verdict of what they find; [`report`] words it for people and for machines.
 //!
 //! # What it does not do
 //!

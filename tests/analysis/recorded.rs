@@ -80,8 +80,8 @@ fn no_recorded_tensor_lies_in_the_storage_of_other_memory() {
     }
 }
 
-/// Nothing is wrong with them but what is known: the sizes behind the data-dependent all-to-alls of the backward graph of a
-/// mixture of experts were recorded as hints that contradict each other.
+/// Nothing is wrong with them but what is known: the sizes behind the data-dependent all-to-alls of the backward graph
+/// of a mixture of experts were recorded as hints that contradict each other.
 #[test]
 fn recorded_graphs_can_be_judged() {
     let mut findings: BTreeMap<(&str, &str), usize> = BTreeMap::new();

@@ -144,7 +144,8 @@ fn tagged(graph: &Graph, source: &mut Seeded) -> Graph {
     graph
 }
 
-/// Where a plan was found, the partition that it describes is sound; and of what cannot be cut there is no sound partition.
+/// Where a plan was found, the partition that it describes is sound; and of what cannot be cut there is no sound
+/// partition.
 #[test]
 fn a_plan_is_a_partition() {
     let (mut plans, mut contradictions) = (0, 0);

@@ -1,9 +1,9 @@
 //! The orders against those of PyTorch's own functions on nodes that stand for ours.
 //!
 //! Runs where GRAPH_ORACLE_PYTHON names a Python with torch: `GRAPH_ORACLE_PYTHON=python cargo test --lib schedule`.
-//! Elsewhere a line says what was skipped. The iterative passes are compared where PyTorch respects all edges: on graphs
-//! without edges that only order, communication's aside, with a budget that never binds. peer.py says where PyTorch does
-//! not do what it means to, and puts that right first.
+//! Elsewhere a line says what was skipped. The iterative passes are compared where PyTorch respects all edges: on
+//! graphs without edges that only order, communication's aside, with a budget that never binds. peer.py says where
+//! PyTorch does not do what it means to, and puts that right first.
 
 use super::*;
 use graph_oracle::generate::Seeded;

@@ -1,5 +1,5 @@
-//! Calls that are written differently: what commutes is the same, what may be the same is not convicted, and what depends on
-//! other inputs is.
+//! Calls that are written differently: what commutes is the same, what may be the same is not convicted, and what
+//! depends on other inputs is.
 
 use super::support::{assert_convicted, assert_equal, judge};
 use graph_oracle::semantics::symbolic::Comparison;
@@ -213,8 +213,8 @@ fn what_may_be_an_identity_is_not_known() {
     assert_unknown(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
 }
 
-/// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, and the
-/// larger of a value and itself. Of other inputs it is another value.
+/// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, and
+/// the larger of a value and itself. Of other inputs it is another value.
 #[test]
 fn what_may_give_back_its_operand_is_not_known() {
     let plain = "v = add(x, 0.5): f32[4, 4]

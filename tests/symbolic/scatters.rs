@@ -1,4 +1,5 @@
-//! Merged collectives that are packed wrongly, on few and on many ranks, small and at full size: each must be convicted.
+//! Merged collectives that are packed wrongly, on few and on many ranks, small and at full size: each must be
+//! convicted.
 
 use super::support::{assert_convicted, assert_equal, graph, judge};
 use graph_oracle::semantics::symbolic::Comparison;

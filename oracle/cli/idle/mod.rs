@@ -1,8 +1,8 @@
 //! Options that would change nothing of what is asked: each is refused in one line, which says why and what to use.
 //!
 //! Whoever states an option believes that it counts. One table has a row for each flag that counts only beside other
-//! arguments; a flag without a row always counts. What `--set` says is in [`settings`], since it hangs on the pass and on
-//! whether its result is given. What only the contents of a file decide, the command refuses itself.
+//! arguments; a flag without a row always counts. What `--set` says is in [`settings`], since it hangs on the pass and
+//! on whether its result is given. What only the contents of a file decide, the command refuses itself.
 
 pub(super) mod settings;
 

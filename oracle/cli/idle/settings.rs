@@ -1,7 +1,8 @@
-//! What `--set` states that nobody would read: an option of a pass whose result is given, or one that counts only beside
-//! others.
+//! What `--set` states that nobody would read: an option of a pass whose result is given, or one that counts only
+//! beside others.
 //!
-//! A line `pass` of a case says how its result was made, and is no question: only what the command line states is refused.
+//! A line `pass` of a case says how its result was made, and is no question: only what the command line states is
+//! refused.
 
 use crate::candidates::{CandidateExt, Reference};
 use crate::case::{PassConfig, Setting};
@@ -171,8 +172,8 @@ fn has_budget(pass: &PassConfig) -> bool {
     method.is_some_and(|method| method.keeps_peak() && method != Pass::SimpleOverlap)
 }
 
-/// The first of the options that the command line states which nobody reads, with the reason. `pass` has all options, those
-/// of a case too. What is no option at all is told by whoever knows the options.
+/// The first of the options that the command line states which nobody reads, with the reason. `pass` has all options,
+/// those of a case too. What is no option at all is told by whoever knows the options.
 pub(in crate::cli) fn refuse(
     pass: &PassConfig,
     stated: &[(String, Setting)],

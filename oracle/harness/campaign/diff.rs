@@ -2,9 +2,9 @@
 //!
 //! # The idea
 //!
-//! Each case is judged with both candidates. What the new one violates and the old one does not is worse; the other way round
-//! it is better. A violation is known by its rule and kind, so that one exception in place of another is both. The first
-//! case of each change is reduced while it stays that change.
+//! Each case is judged with both candidates. What the new one violates and the old one does not is worse; the other way
+//! round it is better. A violation is known by its rule and kind, so that one exception in place of another is both.
+//! The first case of each change is reduced while it stays that change.
 //!
 //! # What it does not do
 //!

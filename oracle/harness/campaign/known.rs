@@ -1,8 +1,8 @@
 //! Known findings: counted, not reported again.
 //!
-//! One JSON object a line: `{"rule": ..., "kind": ..., "method": ..., "words": [...], "brings": [...], "shape": ..., "link": ...}`. A line knows
-//! the findings of its rule of which everything else that it says is true, and should say enough that another defect under the same rule
-//! is not among them:
+//! One JSON object a line: `{"rule": ..., "kind": ..., "method": ..., "words": [...], "brings": [...], "shape": ...,
+//! "link": ...}`. A line knows the findings of its rule of which everything else that it says is true, and should say
+//! enough that another defect under the same rule is not among them:
 //!
 //! - `kind`: a part of the finding's kind, where findings of the rule have one ([`worker`]);
 //! - `method`: the option of that name that the case gives its pass;
@@ -90,7 +90,8 @@ impl KnownList {
         digest::of_value(&self.0).ok().filter(|_| !self.0.is_empty())
     }
 
-    /// What is new among the findings of one case with this option `method`, and where the others are tracked: each link once, in order.
+    /// What is new among the findings of one case with this option `method`, and where the others are tracked: each
+    /// link once, in order.
     pub fn sort<'f>(&self, findings: &'f [Finding], method: Option<&str>) -> (Vec<&'f Finding>, Vec<String>) {
         let lines: Vec<Option<&Known>> = findings.iter().map(|finding| self.line(finding, method)).collect();
         // Where values first part stands above what makes them part.

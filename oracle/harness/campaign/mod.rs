@@ -2,19 +2,19 @@
 //!
 //! # The idea
 //!
-//! Case `i` of a campaign is generated from the campaign's seed and `i`, so what is found does not depend on the
-//! number of jobs. Cases are judged in batches; when a batch is done its violations are taken in order of `i`. For
-//! each rule the first ones are reduced, and two findings are one if they break the same rule on the same reduced
-//! shape. A rule whose reductions keep giving what is known already is reduced ever more rarely, so that a campaign
-//! against a candidate that is always wrong still goes on. After each batch a line goes to the store: a killed
-//! campaign goes on where it was, with nothing lost or counted twice. One that is asked to stop ends with the cases that
-//! are done, up to the first that is not.
+//! Case `i` of a campaign is generated from the campaign's seed and `i`, so what is found does not depend on the number
+//! of jobs. Cases are judged in batches; when a batch is done its violations are taken in order of `i`. For each rule
+//! the first ones are reduced, and two findings are one if they break the same rule on the same reduced shape. A rule
+//! whose reductions keep giving what is known already is reduced ever more rarely, so that a campaign against a
+//! candidate that is always wrong still goes on. After each batch a line goes to the store: a killed campaign goes on
+//! where it was, with nothing lost or counted twice. One that is asked to stop ends with the cases that are done, up to
+//! the first that is not.
 //!
-//! Values are compared symbolically, which proves or refutes on one generic rank; where that cannot tell, and in every eighth
-//! case as a second opinion, the graphs of all ranks are executed as well.
+//! Values are compared symbolically, which proves or refutes on one generic rank; where that cannot tell, and in every
+//! eighth case as a second opinion, the graphs of all ranks are executed as well.
 //!
-//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited; or grafts, where joint
-//! graphs are cut.
+//! Instead of generated graphs, cases may be neighbours of real ones: windows, made small and edited; or grafts, where
+//! joint graphs are cut.
 //!
 //! A shard takes every `n`-th batch; the stores of shards merge into one summary.
 //!
@@ -64,15 +64,15 @@ use std::time::{Duration, Instant};
 /// Cases in a batch: a few tenths of a second of work on one core, so that a stop loses little.
 pub const BATCH: u64 = 512;
 
-/// Findings of a rule after which their kinds are no longer told apart when it is decided what to reduce: a message may say
-/// something new each time.
+/// Findings of a rule after which their kinds are no longer told apart when it is decided what to reduce: a message may
+/// say something new each time.
 const MOST_KINDS: usize = 100;
 
 /// Reductions of a rule that may give nothing new before the rule is reduced more rarely.
 const PATIENCE: u64 = 4;
 
-/// Of so many cases one is also executed, on all its ranks, where the symbolic evaluator has decided it: a proof costs a quarter of an
-/// execution, and what is judged must not rest on one evaluator alone.
+/// Of so many cases one is also executed, on all its ranks, where the symbolic evaluator has decided it: a proof costs
+/// a quarter of an execution, and what is judged must not rest on one evaluator alone.
 const SECOND_OPINION: u64 = 8;
 
 /// Cases on which the reference is run where the candidate never did anything.
@@ -109,7 +109,8 @@ pub struct Campaign<'a> {
     pub options: Options,
     /// The budget of each reduction.
     pub reduction: Budget,
-    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint graphs.
+    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint
+    /// graphs.
     pub graphs: Vec<(String, Graph)>,
     /// Options that every case gives its pass, in place of what is generated.
     pub set: Vec<(String, Setting)>,
@@ -524,8 +525,8 @@ impl Campaign<'_> {
         })
     }
 
-    /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways before it
-    /// is said that it was seen once.
+    /// The reduced form of a case that shows what is pinned. A worker's failure is looked for again in several ways
+    /// before it is said that it was seen once.
     fn reduce(&self, wanted: &Wanted, number: u64, found: &Found) -> Distinct {
         let Found { pin, values, explanation } = found;
         let case = wanted.case(number);

@@ -1,7 +1,7 @@
 //! A finding as a folder: the case, the explanation, the graph as exchange JSON, and a program that shows it.
 //!
-//! `RULE-NUMBER/` (with another number behind, where that is somebody else's) holds `case.graph`, `explanation.txt`, `before.json`, and `repro.py` if the candidate can make one; if it
-//! cannot, the explanation ends with its reason.
+//! `RULE-NUMBER/` (with another number behind, where that is somebody else's) holds `case.graph`, `explanation.txt`,
+//! `before.json`, and `repro.py` if the candidate can make one; if it cannot, the explanation ends with its reason.
 
 use super::store::free;
 use super::{Campaign, CampaignError, Distinct};

@@ -136,8 +136,8 @@ impl Summary {
         }
     }
 
-    /// The passes that did nothing in any of so many cases that it is no accident, with the cases; all passes, where the
-    /// campaign did nothing at all. What they are worth was not judged.
+    /// The passes that did nothing in any of so many cases that it is no accident, with the cases; all passes, where
+    /// the campaign did nothing at all. What they are worth was not judged.
     pub fn idle(&self) -> Vec<(&str, u64)> {
         let acts = self.total.acts.iter();
         let idle = |cases: u64, acted: u64| acted == 0 && (cases >= IDLE || self.total.useful == 0);
@@ -146,8 +146,8 @@ impl Summary {
             .collect()
     }
 
-    /// Shards that are missing, where that is known: of how many, and which. Shards of several divisions are whole if those
-    /// of one are.
+    /// Shards that are missing, where that is known: of how many, and which. Shards of several divisions are whole if
+    /// those of one are.
     pub fn missing_shards(&self) -> Option<(u64, Vec<u64>)> {
         let missing = |(&of, there): (&u64, &BTreeSet<u64>)| {
             let missing: Vec<u64> = (0..of).filter(|shard| !there.contains(shard)).take(SHARDS).collect();

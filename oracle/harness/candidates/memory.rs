@@ -326,8 +326,8 @@ impl MemoryCandidate {
         })
     }
 
-    /// The peak by both estimators of the scheduler's model. Resizes are unknown to it, and of more dependences than their
-    /// limit it makes none.
+    /// The peak by both estimators of the scheduler's model. Resizes are unknown to it, and of more dependences than
+    /// their limit it makes none.
     fn estimates(
         &self,
         facts: &Facts,

@@ -1,5 +1,5 @@
-//! The numbers that mutants have in the benchmark of historic bugs from which they come. They were the mutants' names once, so
-//! cases, stores and habits hold them: they are still understood. A new mutant needs none.
+//! The numbers that mutants have in the benchmark of historic bugs from which they come. They were the mutants' names
+//! once, so cases, stores and habits hold them: they are still understood. A new mutant needs none.
 
 /// Numbers, and the names that they stand for now.
 const NUMBERS: &[(&str, &str)] = &[

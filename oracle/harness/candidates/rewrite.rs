@@ -3,10 +3,10 @@
 //! # The idea
 //!
 //! Any pass is a chain of small changes. The catalogue of [`edits`](crate::edits) has changes that are right by
-//! construction and others that are wrong by construction; the reference composes right ones, and each mutant ends
-//! with a wrong one of one kind. Some end with an edit that is right where something is allowed beside keeping every bit, or
-//! with one that looks like it; these say what is allowed, as a promise. Which, and where, follows from the graph alone: the same graph is always rewritten
-//! in the same way.
+//! construction and others that are wrong by construction; the reference composes right ones, and each mutant ends with
+//! a wrong one of one kind. Some end with an edit that is right where something is allowed beside keeping every bit, or
+//! with one that looks like it; these say what is allowed, as a promise. Which, and where, follows from the graph
+//! alone: the same graph is always rewritten in the same way.
 //!
 //! # What it does not do
 //!

@@ -155,8 +155,8 @@ fn group_size(graph: &Graph, stated: Option<i64>, launch: NodeId) -> Option<i64>
     stated.or(named.map(|group| i64::from(group.size)))
 }
 
-/// On one rank only, two launches on one group, one right after the other, are made in the other order. On all ranks that
-/// would be as good.
+/// On one rank only, two launches on one group, one right after the other, are made in the other order. On all ranks
+/// that would be as good.
 pub(super) fn out_of_step(reading: &Reading) -> Places {
     let (graph, mut places) = (reading.graph, Places::default());
     let calls = &reading.collectives.calls;

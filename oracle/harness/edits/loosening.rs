@@ -1,4 +1,5 @@
-//! Edits that are right where something is allowed beside keeping every bit, and edits that look like them and are wrong.
+//! Edits that are right where something is allowed beside keeping every bit, and edits that look like them and are
+//! wrong.
 
 use super::kept::{fresh, operands};
 use super::reading::Reading;

@@ -2,12 +2,12 @@
 //!
 //! # The idea
 //!
-//! An oracle that convicts planted bugs of its own may still sleep through others. So each small change that can be made
-//! to a real outcome is made, one at a time, and judged. The outcome is taken to be right. Then an edit is *wrong by
-//! construction* if what it changes reaches an output, a write to an input, or communication; and it *keeps the
+//! An oracle that convicts planted bugs of its own may still sleep through others. So each small change that can be
+//! made to a real outcome is made, one at a time, and judged. The outcome is taken to be right. Then an edit is *wrong
+//! by construction* if what it changes reaches an output, a write to an input, or communication; and it *keeps the
 //! meaning* if it only uses a law that holds exactly. The catalogue ([`catalogue`]) has a row for each kind of edit;
-//! [`Reading`] holds the structural facts that a row may use to know where its edit is certain. Where they do not suffice, the
-//! place is left out and counted. The judge is never asked: the sweep measures it.
+//! [`Reading`] holds the structural facts that a row may use to know where its edit is certain. Where they do not
+//! suffice, the place is left out and counted. The judge is never asked: the sweep measures it.
 //!
 //! # What it does not do
 //!

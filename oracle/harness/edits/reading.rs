@@ -78,8 +78,8 @@ impl<'a> Reading<'a> {
         };
         reading.live =
             live(graph, &reading.ops, &reading.storages, &|id| reading.twins[id.index()].is_none());
-        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not; and so is
-        // what only hands on such values.
+        // What was dead before the pass is dead after it, even if a bucket joined it with something that is not; and so
+        // is what only hands on such values.
         let mut live = reading.live.clone();
         for id in graph.ids() {
             live[id.index()] &= match reading.twins[id.index()] {
@@ -148,8 +148,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The node behind `id` that has the same elements and of which more is known: through the only readers in a row that
-    /// the pass made.
+    /// The node behind `id` that has the same elements and of which more is known: through the only readers in a row
+    /// that the pass made.
     pub(super) fn handed_on(&self, id: NodeId) -> NodeId {
         let mut at = id;
         while self.sources.certain(at).is_clear() && self.twins[at.index()].is_none() {
@@ -311,8 +311,8 @@ fn read_in_place(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> Vec
     now.into_iter().zip(old).collect()
 }
 
-/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it. Of a
-/// tensor that is joined with others and then seen in part, nothing is known, and neither of memory that is written;
+/// The nodes whose value reaches an output, or memory that outlives the graph, through operators that depend on it. Of
+/// a tensor that is joined with others and then seen in part, nothing is known, and neither of memory that is written;
 /// except where the pass made the node: what a bucket carries was there before.
 fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -> bool) -> Vec<bool> {
     let mut live = vec![false; graph.len()];

@@ -4,8 +4,8 @@
 //! some input is in the first set of one value and not in the second of another, the two are different functions of the
 //! inputs, and so is what is computed from them. Inputs that share memory count as one.
 //!
-//! Operators are taken at their word: a function is taken to depend on each operand that it reads, except where the tables
-//! below say that it may not. Through memory that is written, nothing is certain.
+//! Operators are taken at their word: a function is taken to depend on each operand that it reads, except where the
+//! tables below say that it may not. Through memory that is written, nothing is certain.
 
 use crate::analysis::Storages;
 use crate::graph::{Graph, NodeId, Op, StorageId, Value};
@@ -100,7 +100,8 @@ fn is_loose(info: &OpInfo) -> bool {
     info.effect || LOOSE.iter().any(|prefix| info.target.starts_with(prefix))
 }
 
-/// Of several results of an operator that the oracle does not compute, only the first is taken to depend on all operands.
+/// Of several results of an operator that the oracle does not compute, only the first is taken to depend on all
+/// operands.
 fn item(graph: &Graph, ops: &Ops, id: NodeId) -> Made {
     let Some(Value::Node(of)) = graph.arg(id, 0) else { return Made::Unknown };
     let is_first = graph.arg(id, 1) == Some(Value::Int(0));

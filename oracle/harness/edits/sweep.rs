@@ -118,8 +118,8 @@ struct Task {
     place: Place,
 }
 
-/// Judges the outcome itself, then every edit of it. `shown` is called with each edited outcome that slept or was a wolf,
-/// one at a time.
+/// Judges the outcome itself, then every edit of it. `shown` is called with each edited outcome that slept or was a
+/// wolf, one at a time.
 ///
 /// # Errors
 /// The outcome cannot be judged, or is itself not right; there is no such edit or rank.

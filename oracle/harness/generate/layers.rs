@@ -16,10 +16,10 @@ use crate::ops::Collective;
 
 /// A model of identical layers on a mesh of data-parallel, tensor-parallel and pipeline ranks.
 ///
-/// A layer is a chain of pairs of products. The first weight of a pair is cut over the tensor ranks by its rows, the second
-/// by its columns, and the result is summed over them. Every rank's part of a weight is sharded over the data ranks:
-/// gathered one product ahead, its gradient reduce-scattered. At the end of each stage the activation is broadcast. All
-/// ranks have one program: the layers of all stages.
+/// A layer is a chain of pairs of products. The first weight of a pair is cut over the tensor ranks by its rows, the
+/// second by its columns, and the result is summed over them. Every rank's part of a weight is sharded over the data
+/// ranks: gathered one product ahead, its gradient reduce-scattered. At the end of each stage the activation is
+/// broadcast. All ranks have one program: the layers of all stages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layers {
     /// How many.

@@ -2,8 +2,8 @@
 //!
 //! Views of views, partial writes, names that change, tuples of which elements are dead, outputs that are views of
 //! inputs or of each other, collectives with `out=` buffers and in place, results that nobody reads, storages of no
-//! bytes, storages that shrink to nothing and grow again, tensors of the host. The graph is written in the text case format and read back,
-//! so every case is at once a file.
+//! bytes, storages that shrink to nothing and grow again, tensors of the host. The graph is written in the text case
+//! format and read back, so every case is at once a file.
 //!
 //! Nothing is read or written that a collective in flight uses, and every collective is waited for, unless
 //! [`MemoryCases::never_waited`] asks otherwise.

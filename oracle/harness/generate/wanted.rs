@@ -2,8 +2,8 @@
 //!
 //! # The idea
 //!
-//! Campaigns, scores and the conformance kit say what is [`Wanted`]; each generator makes a configuration of that, and a case
-//! of a seed and a number. Which generator a pass has stands in its row ([`crate::family`]).
+//! Campaigns, scores and the conformance kit say what is [`Wanted`]; each generator makes a configuration of that, and
+//! a case of a seed and a number. Which generator a pass has stands in its row ([`crate::family`]).
 //!
 //! # What it does not do
 //!
@@ -35,7 +35,8 @@ pub struct Wanted<'a> {
     pub offers: Vec<Offers>,
     /// Options that every case gives its pass, in place of what is generated.
     pub set: &'a [(String, Setting)],
-    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint graphs.
+    /// Real graphs, by name: where there are some, cases are windows of them, made small and edited, or grafts of joint
+    /// graphs.
     pub graphs: &'a [(String, Graph)],
     /// Whether graphs are as small as they can be and still say something.
     pub small: bool,
@@ -84,8 +85,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// The joint graphs that all take. Tags are made for a method: what was made for a replay is not put to another one, which
-    /// would save what its tags only stop short of. So it is with an option that is `set` to one value.
+    /// The joint graphs that all take. Tags are made for a method: what was made for a replay is not put to another
+    /// one, which would save what its tags only stop short of. So it is with an option that is `set` to one value.
     fn joints(&self) -> joint::Config {
         let pass = PassKind::Partition;
         let stated =
@@ -117,9 +118,9 @@ impl Wanted<'_> {
         config
     }
 
-    /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were tried
-    /// leave nothing of one. The pass is that of a generated case, but the number of forward outputs is in the graph's file, and
-    /// the positions of lasting inputs would be those of another graph.
+    /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were
+    /// tried leave nothing of one. The pass is that of a generated case, but the number of forward outputs is in the
+    /// graph's file, and the positions of lasting inputs would be those of another graph.
     fn graft(&self, case: &Case, number: u64) -> Option<Case> {
         let count = u32::try_from(self.graphs.len()).ok().filter(|&count| count > 0)?;
         let mut source = Seeded::case(self.seed, number);

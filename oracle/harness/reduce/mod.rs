@@ -8,8 +8,8 @@
 //! still violated?"); what passes is kept, and the edits go on from there. Large edits come first, so that the number
 //! of questions grows with the logarithm of what can go rather than with its size.
 //!
-//! Where ranks have graphs of their own, one of these for all ranks is tried first, then the same edit of all graphs, then
-//! edits of each by itself.
+//! Where ranks have graphs of their own, one of these for all ranks is tried first, then the same edit of all graphs,
+//! then edits of each by itself.
 //!
 //! Guards come before work: the case must be valid and must show the thing, and the empty graph must not (a question
 //! that everything answers with yes reduces everything to nothing).
@@ -85,9 +85,9 @@ fn findings(judgement: &Judgement) -> Vec<&Finding> {
     }
 }
 
-/// The question that pins a reduction: does `candidate` show it on the case, and does the reference violate nothing on it?
-/// The second half keeps the case one that a correct implementation masters. Options that only the candidate has are
-/// not held against the case.
+/// The question that pins a reduction: does `candidate` show it on the case, and does the reference violate nothing on
+/// it? The second half keeps the case one that a correct implementation masters. Options that only the candidate has
+/// are not held against the case.
 pub fn violates(case: &Case, candidate: &dyn Candidate, options: &Options, pin: &Pin) -> bool {
     violates_so(case, candidate, options, &|judgement| pin.is_shown(judgement))
 }

@@ -1,8 +1,8 @@
 //! What several files say alike: ranks that run one program write the same texts, which are read and judged once.
 //!
-//! A graph is what its text and all that was known besides make of it, so both together are its key; what is said of a pair
-//! follows from the keys of both graphs and from the process groups that became known since. Nothing depends on which file
-//! came first, but for the time that a row says it took.
+//! A graph is what its text and all that was known besides make of it, so both together are its key; what is said of a
+//! pair follows from the keys of both graphs and from the process groups that became known since. Nothing depends on
+//! which file came first, but for the time that a row says it took.
 //!
 //! Texts are forgotten when there are too many of them; verdicts are kept.
 

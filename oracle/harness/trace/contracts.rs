@@ -1,7 +1,8 @@
 //! What is known of passes by their names: what they may do beyond keeping every bit, and what they promise.
 //!
-//! A pass is judged bit for bit first. Where that leaves it open, or convicts it, it is judged once more with what passes of
-//! its name are made to do, and the row says that the verdict rests on that. A promise is demanded from the beginning.
+//! A pass is judged bit for bit first. Where that leaves it open, or convicts it, it is judged once more with what
+//! passes of its name are made to do, and the row says that the verdict rests on that. A promise is demanded from the
+//! beginning.
 //!
 //! Sources: `torch/_inductor/fx_passes/{joint_graph,post_grad,fuse_attention,replace_random}.py` of PyTorch 2.15;
 //! `torchtitan/experiments/graph_trainer` of TorchTitan 0.3.

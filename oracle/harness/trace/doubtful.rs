@@ -1,14 +1,14 @@
 //! Strides that are recorded and cannot be: pattern passes of Inductor leave those of a node that had the name before.
 //!
-//! The operator and its arguments count, and what it gives of them; the record counts as absent. Sizes and dtypes are left
-//! as they are: where these contradict the operator, a pass recorded what is not true.
+//! The operator and its arguments count, and what it gives of them; the record counts as absent. Sizes and dtypes are
+//! left as they are: where these contradict the operator, a pass recorded what is not true.
 
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
 use crate::ops::shape::{ShapeFault, check, record};
 
-/// The graph with strides by its operators in the place of those that these cannot give, and the nodes concerned; `None`
-/// where there are none.
+/// The graph with strides by its operators in the place of those that these cannot give, and the nodes concerned;
+/// `None` where there are none.
 pub(super) fn without_doubtful_strides(graph: &Graph) -> Option<(Graph, Vec<NodeId>)> {
     let ops = Ops::of(graph);
     let is_doubtful = |graph: &Graph, id: NodeId| {

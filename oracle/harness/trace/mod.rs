@@ -2,15 +2,16 @@
 //!
 //! # The idea
 //!
-//! Each process wrote one file (`ir::format::torch_trace`), or all wrote into one (`ir::format::torch_logs`); `sources` finds
-//! them. A file is read as a stream, files at the same time; a graph is kept until its partner has been read (`pairs`), and the pair is judged as a rewrite, since a pass of any name must
-//! mean what it was given. What cannot be judged is a row too, with its reason: nothing is left out silently. In the end
-//! the ranks are compared: for one pass of one compilation they must launch the same collectives in one order.
+//! Each process wrote one file (`ir::format::torch_trace`), or all wrote into one (`ir::format::torch_logs`); `sources`
+//! finds them. A file is read as a stream, files at the same time; a graph is kept until its partner has been read
+//! (`pairs`), and the pair is judged as a rewrite, since a pass of any name must mean what it was given. What cannot be
+//! judged is a row too, with its reason: nothing is left out silently. In the end the ranks are compared: for one pass
+//! of one compilation they must launch the same collectives in one order.
 //!
 //! # What it does not do
 //!
-//! Graphs of Python operators (Dynamo's, and those before decomposition) are counted and not judged. Of a joint graph with
-//! its parts the meaning is judged, not which values are saved.
+//! Graphs of Python operators (Dynamo's, and those before decomposition) are counted and not judged. Of a joint graph
+//! with its parts the meaning is judged, not which values are saved.
 
 mod cache;
 mod contracts;

@@ -233,7 +233,8 @@ impl FileJudge<'_> {
         }
     }
 
-    /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came before.
+    /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came
+    /// before.
     fn runnable(&mut self, record: &Record) {
         let id = record.id();
         match self.runnables.add(record) {

@@ -1,7 +1,7 @@
 //! Ranks against each other: for one pass of one compilation all must launch the same, in one order.
 //!
-//! The groups of ranks of one axis have different names, so launches are compared by what they do and how much they move.
-//! Ranks that differed before a pass differ after it, and that is no fault of the pass.
+//! The groups of ranks of one axis have different names, so launches are compared by what they do and how much they
+//! move. Ranks that differed before a pass differ after it, and that is no fault of the pass.
 
 use super::row::Row;
 use ir::format::torch_trace::CompileId;

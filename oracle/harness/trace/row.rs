@@ -25,7 +25,8 @@ pub struct Cost {
     pub collectives: usize,
     /// The most bytes that live at one time, without those of the caller; `None` where sizes are not known.
     pub peak: Option<i64>,
-    /// Nanoseconds of communication that no computation hides, by the default estimates; `None` where that is not known.
+    /// Nanoseconds of communication that no computation hides, by the default estimates; `None` where that is not
+    /// known.
     pub exposed: Option<u64>,
 }
 

@@ -1,15 +1,16 @@
-//! The graphs of all ranks together: what a pass does otherwise on one rank may be right there and wrong beside the others.
+//! The graphs of all ranks together: what a pass does otherwise on one rank may be right there and wrong beside the
+//! others.
 //!
 //! # The idea
 //!
-//! Where all ranks gave a pass the same text, and it made different ones of it, these are judged as one outcome for each
-//! rank: launches that trade places, groups that wait for one another in a circle, members of a bucket in another order.
-//! Where all made the same of it, a rank agrees with itself, and nothing is left to ask.
+//! Where all ranks gave a pass the same text, and it made different ones of it, these are judged as one outcome for
+//! each rank: launches that trade places, groups that wait for one another in a circle, members of a bucket in another
+//! order. Where all made the same of it, a rank agrees with itself, and nothing is left to ask.
 //!
 //! # What it does not do
 //!
-//! Ranks whose texts differed before the pass are compared by their launches alone (`ranks`), and so are those of a folder
-//! that is watched.
+//! Ranks whose texts differed before the pass are compared by their launches alone (`ranks`), and so are those of a
+//! folder that is watched.
 
 use super::Options;
 use super::cache::Key;

@@ -1,8 +1,8 @@
 //! Joint graphs with what they were cut into: forward and backward, put together again.
 //!
 //! Inductor's passes over the joint graph run between the joint graph that is written and its partition, and write
-//! nothing. So the triple is no partition of that graph, and the rules of partitions do not apply; but both mean the same,
-//! which is what a rewrite keeps: the two parts are put together again and compared with the joint graph.
+//! nothing. So the triple is no partition of that graph, and the rules of partitions do not apply; but both mean the
+//! same, which is what a rewrite keeps: the two parts are put together again and compared with the joint graph.
 //!
 //! What is not judged: which values are saved.
 
@@ -23,8 +23,8 @@ impl Triples {
         self.0.remove(id);
     }
 
-    /// Takes a graph; the joint graph, forward and backward that it completes. A compilation that is cut at graph breaks has several, one after the
-    /// other.
+    /// Takes a graph; the joint graph, forward and backward that it completes. A compilation that is cut at graph
+    /// breaks has several, one after the other.
     pub(super) fn add(&mut self, id: &CompileId, name: &str, shown: &Shown) -> Option<Vec<Shown>> {
         match name {
             "aot_joint_graph" => {

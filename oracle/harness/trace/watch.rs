@@ -1,8 +1,8 @@
 //! A folder of TORCH_TRACE that still grows: rows as soon as the graphs after them are written.
 //!
 //! A record is complete when the next one has begun, since its payload ends there, or when its payload has the MD5 that
-//! its head states. What is complete is handed to the judge of its file, and never read again. New files are taken up as
-//! they appear.
+//! its head states. What is complete is handed to the judge of its file, and never read again. New files are taken up
+//! as they appear.
 
 use super::pairs::{FileJudge, FileReport};
 use super::{Cache, Options, Row, TraceReport, ranks, sources};
@@ -94,8 +94,8 @@ fn is_whole(text: &[u8]) -> bool {
     stated == digest
 }
 
-/// Follows a folder, or one file, until it is stopped or nothing is written any more. `show` is given each row as soon as
-/// it is judged.
+/// Follows a folder, or one file, until it is stopped or nothing is written any more. `show` is given each row as soon
+/// as it is judged.
 ///
 /// # Errors
 /// The folder cannot be read.

@@ -6,7 +6,8 @@
 //! matrix), are kept exactly: that covers slices, splits along any one dimension, and whatever is contiguous.
 //! Everything else is kept as runs that *include* the touched bytes, and says that it is not exact.
 
-/// A set of bytes, counted from the start of a storage: runs `[start + i * step, start + i * step + len)` for `i` in `0..count`.
+/// A set of bytes, counted from the start of a storage: runs `[start + i * step, start + i * step + len)` for `i` in
+/// `0..count`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ByteSet {
     start: i64,

@@ -51,8 +51,8 @@ pub struct CollectiveCall<'a> {
     pub reduce_op: Option<&'a str>,
     /// Source or destination rank of a broadcast, send or receive.
     pub peer: Option<i64>,
-    /// What an all-to-all sends to each member of its group and what it expects from each, in rows of its tensors; `None`
-    /// where that is not stated or not known.
+    /// What an all-to-all sends to each member of its group and what it expects from each, in rows of its tensors;
+    /// `None` where that is not stated or not known.
     pub splits: Option<[Vec<i64>; 2]>,
 }
 

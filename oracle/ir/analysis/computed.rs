@@ -1,14 +1,14 @@
 //! What a node computes, as a number: by it nodes of two graphs are told to be the same without looking at their names.
 //!
 //! A node's number is made of its operator, its arguments and, for a node among them, that node's number. So it stands
-//! for the whole expression over the inputs of the graph, which count by position. There are two numbers. The *exact* one
-//! takes everything in. The *rough* one leaves out numbers and devices, which a compiler may bake in rank by rank.
+//! for the whole expression over the inputs of the graph, which count by position. There are two numbers. The *exact*
+//! one takes everything in. The *rough* one leaves out numbers and devices, which a compiler may bake in rank by rank.
 //!
 //! What one rank sends another receives, so messages count by their number in the list alone, whatever they carry.
 //!
-//! It knows nothing of writes: nodes that read one value before and after a write in place have the same number. Two nodes
-//! with different numbers may still be equal. So a number can tell that two graphs launch the same things in another
-//! order, and not that they compute the same.
+//! It knows nothing of writes: nodes that read one value before and after a write in place have the same number. Two
+//! nodes with different numbers may still be equal. So a number can tell that two graphs launch the same things in
+//! another order, and not that they compute the same.
 
 use crate::graph::{Graph, Op, Span, Value};
 use crate::ops::{Collective, Kind, Ops};

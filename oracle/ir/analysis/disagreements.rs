@@ -75,8 +75,8 @@ pub struct Elsewhere {
     pub storages: [StorageIndex; 2],
 }
 
-/// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order. `storages`
-/// are those at run time. Whether a view was recorded on the storage of its base is not looked at.
+/// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order.
+/// `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
 pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, Elsewhere)> {
     let mut first: FxHashMap<StorageId, (StorageIndex, NodeId)> = FxHashMap::default();
     let mut found = Vec::new();
@@ -98,9 +98,9 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, El
     found
 }
 
-/// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with what is
-/// wrong. A fresh result fills its storage from the first byte on; a view has the storage of what it is a view of. What
-/// is not computed, and a copy with the layout of its first argument, may lie anywhere.
+/// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with
+/// what is wrong. A fresh result fills its storage from the first byte on; a view has the storage of what it is a view
+/// of. What is not computed, and a copy with the layout of its first argument, may lie anywhere.
 pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
     let mut found = Vec::new();
     for node in graph.ids() {

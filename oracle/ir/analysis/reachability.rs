@@ -109,8 +109,8 @@ impl Reachability {
     }
 }
 
-/// For each set, the pairs of positions in it of which the first reaches the second, in ascending order. Time: for every
-/// 256 nodes of sets that begin near each other, the edges between the first and the last of them.
+/// For each set, the pairs of positions in it of which the first reaches the second, in ascending order. Time: for
+/// every 256 nodes of sets that begin near each other, the edges between the first and the last of them.
 pub fn within<G: EdgeSource>(
     edges: G,
     order: &TopologicalOrder,

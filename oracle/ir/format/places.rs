@@ -1,8 +1,8 @@
 //! Where the parts of a graph stand in the text that it was read from: a side table from names to places.
 //!
-//! Graphs do not know where they came from, and judges do not ask. Whoever reports about a file looks up here what a message
-//! is about; the file is read once more for that, and only where there is something to say. In a text case the graph before
-//! the pass is looked at; in exchange JSON a graph, not an outcome, which holds several.
+//! Graphs do not know where they came from, and judges do not ask. Whoever reports about a file looks up here what a
+//! message is about; the file is read once more for that, and only where there is something to say. In a text case the
+//! graph before the pass is looked at; in exchange JSON a graph, not an outcome, which holds several.
 
 use super::json::Position;
 use super::text;
@@ -56,8 +56,8 @@ struct Named<'a> {
 }
 
 impl Places {
-    /// The places of what a file holds, decompressed: exchange JSON, or else a text case. Of what cannot be read there are
-    /// none.
+    /// The places of what a file holds, decompressed: exchange JSON, or else a text case. Of what cannot be read there
+    /// are none.
     pub fn of(text: String) -> Places {
         let mut places = Places::default();
         match text.trim_start().starts_with(['{', '[']) {

@@ -3,13 +3,13 @@
 //! # The idea
 //!
 //! `TORCH_LOGS=aot_graphs,aot_joint_graph,post_grad_graphs` prints graphs. Each of their lines has a prefix,
-//! `[rank1]:I1122 20:25:32.880000 18175 torch/x.py:1844] [0/0] [__aot_graphs] `, of which the rank stands only where there
-//! is a process group, and the compilation only within one. Lines of one process that follow each other and have the same
-//! prefix are one message, and a message that holds a graph is the same [`Record`] that TORCH_TRACE has of it. The records
-//! of one process are read at a time; [`processes`] says which there are.
+//! `[rank1]:I1122 20:25:32.880000 18175 torch/x.py:1844] [0/0] [__aot_graphs] `, of which the rank stands only where
+//! there is a process group, and the compilation only within one. Lines of one process that follow each other and have
+//! the same prefix are one message, and a message that holds a graph is the same [`Record`] that TORCH_TRACE has of it.
+//! The records of one process are read at a time; [`processes`] says which there are.
 //!
-//! Processes that share a pipe tear each other's lines, and nothing says how a message should end. So one in which a line
-//! holds two prefixes, or between whose lines something without a prefix stands, is not a record but unreadable.
+//! Processes that share a pipe tear each other's lines, and nothing says how a message should end. So one in which a
+//! line holds two prefixes, or between whose lines something without a prefix stands, is not a record but unreadable.
 //!
 //! Source: `torch/_logging/_internal.py` (`TorchLogsFormatter`) and `torch/fx/_utils.py` of PyTorch 2.15.
 //!
@@ -65,7 +65,8 @@ pub fn is_log(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a text has a line as `TORCH_LOGS_FORMAT=short` prints them: `INFO:torch._functorch.x.__aot_graphs:TRACED GRAPH`.
+/// Whether a text has a line as `TORCH_LOGS_FORMAT=short` prints them: `INFO:torch._functorch.x.__aot_graphs:TRACED
+/// GRAPH`.
 pub fn is_short(text: &[u8]) -> bool {
     text.split(|&byte| byte == b'\n').any(|line| {
         let is_of_torch = [&b"DEBUG:torch."[..], b"INFO:torch."].iter().any(|start| line.starts_with(start));

@@ -3,9 +3,10 @@
 //! # The idea
 //!
 //! A record is a line, `V1122 20:08:47.934000 8363 torch/x.py:1861] {JSON}`, and maybe a payload: the lines that follow
-//! and begin with a tab. The first key of the JSON says what it is. Records are read one after the other, from a stream, so
-//! that a file may be of any length; payloads are kept of records that somebody may ask for. A line of another form is
-//! skipped, and so is a record whose JSON cannot be read: the rest of a damaged file is still worth reading.
+//! and begin with a tab. The first key of the JSON says what it is. Records are read one after the other, from a
+//! stream, so that a file may be of any length; payloads are kept of records that somebody may ask for. A line of
+//! another form is skipped, and so is a record whose JSON cannot be read: the rest of a damaged file is still worth
+//! reading.
 //!
 //! Source: `torch/_logging/_internal.py` (`TorchLogsFormatter`, `trace_structured`) of PyTorch 2.15.
 

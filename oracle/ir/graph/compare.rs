@@ -66,7 +66,8 @@ impl Graph {
             .or_else(|| self.difference_in_bodies(other))
     }
 
-    /// In which body of a higher-order operator both graphs differ; bodies that one of them does not record do not count.
+    /// In which body of a higher-order operator both graphs differ; bodies that one of them does not record do not
+    /// count.
     fn difference_in_bodies(&self, other: &Graph) -> Option<String> {
         self.subgraphs.iter().find_map(|(name, body)| {
             let difference = body.difference(other.subgraph(name)?)?;

@@ -209,8 +209,8 @@ pub struct Graph {
     pub renames: Vec<Rename>,
     /// Grouped nodes.
     pub clusters: Vec<Cluster>,
-    /// The bodies of higher-order operators, by the attribute of the module that holds each. An attribute that is not here
-    /// has a body that nobody recorded.
+    /// The bodies of higher-order operators, by the attribute of the module that holds each. An attribute that is not
+    /// here has a body that nobody recorded.
     pub subgraphs: Vec<(String, Arc<Graph>)>,
     /// Schema facts that a file states about its targets: JSON text by target name.
     pub facts: Vec<(String, String)>,

@@ -173,8 +173,8 @@ impl World {
         self == other || (self.ranks == other.ranks && groups(self) == groups(other))
     }
 
-    /// What `other` says otherwise of the ranks and of groups that both have, where both say it; groups that only one has are
-    /// no contradiction.
+    /// What `other` says otherwise of the ranks and of groups that both have, where both say it; groups that only one
+    /// has are no contradiction.
     pub fn contradiction(&self, other: &World) -> Option<String> {
         if let (Some(ranks), Some(others)) = (self.ranks, other.ranks)
             && ranks != others

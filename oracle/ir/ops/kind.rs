@@ -80,8 +80,8 @@ impl Kind {
 }
 
 impl Kind {
-    /// Whether it only moves elements, adds and multiplies, or rounds: two such functions that are equal at a few random
-    /// points are equal. Everything else may have thresholds that random points do not meet.
+    /// Whether it only moves elements, adds and multiplies, or rounds: two such functions that are equal at a few
+    /// random points are equal. Everything else may have thresholds that random points do not meet.
     pub fn is_polynomial(self) -> bool {
         use Kind::*;
         match self {

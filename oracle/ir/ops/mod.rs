@@ -103,8 +103,8 @@ impl OpInfo {
         !is_computed && schema.params.get(param).is_some_and(|param| counts_dimensions(self, param))
     }
 
-    /// The dimensions that such a parameter counts, from the first one of `rank`, those of a reduction in order (no list is
-    /// the empty one); `None` where the default says the same, or where these are all and so would none be.
+    /// The dimensions that such a parameter counts, from the first one of `rank`, those of a reduction in order (no
+    /// list is the empty one); `None` where the default says the same, or where these are all and so would none be.
     pub fn dims_counted(&self, param: usize, mut dims: Vec<i64>, rank: i64) -> Option<Vec<i64>> {
         let from_first = |dim: i64| if (-rank..0).contains(&dim) { dim + rank } else { dim };
         dims.iter_mut().for_each(|dim| *dim = from_first(*dim));
@@ -197,8 +197,8 @@ impl Ops {
         &self.0[graph.node(node).target.0 as usize]
     }
 
-    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, a dropout or `rrelu`
-    /// not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
+    /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, a dropout or
+    /// `rrelu` not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
     pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
         let Some(info) = self.call(graph, node) else { return false };
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());

@@ -365,8 +365,8 @@ impl<'a> Bound<'a> {
         self.graph.kwargs(self.node).find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// What is given that the operator reads and that says more than its default, by parameter: two calls that say the same
-    /// have the same list, be it by position or by keyword.
+    /// What is given that the operator reads and that says more than its default, by parameter: two calls that say the
+    /// same have the same list, be it by position or by keyword.
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
         let params = self.schema.params.iter().enumerate();
         let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));

@@ -2,9 +2,9 @@
 //!
 //! `permute(x, [1, 0])`, `permute(x, [-1, -2])` and `permute(x, dims=[1, 0])` are one call, and so are `add(x, y)` and
 //! `add(x, y, alpha=1)`. A call is spelled out in words: parameter by parameter in the order of the schema, with
-//! defaults filled in, dimensions and places counted from the front, and sizes that are left to be found (`-1`) found in what is
-//! recorded of the tensor. What is not known stays as it is written. Equal words mean one call, as far as the records
-//! are true; different ones mean nothing.
+//! defaults filled in, dimensions and places counted from the front, and sizes that are left to be found (`-1`) found
+//! in what is recorded of the tensor. What is not known stays as it is written. Equal words mean one call, as far as
+//! the records are true; different ones mean nothing.
 //!
 //! Only operators of the table count dimensions in a known way; of others the schema says what stands where.
 

@@ -83,8 +83,8 @@ impl Config {
         Config { pass, estimates: vec![Estimates::default()], budgets: vec![0.2], runtime_mode: false }
     }
 
-    /// What a pass of a case asks for: the options `method` (a pass by PyTorch's name), `budget` (a share of the peak, or
-    /// a list with that of each rank) and `runtime_mode`, and its estimates.
+    /// What a pass of a case asks for: the options `method` (a pass by PyTorch's name), `budget` (a share of the peak,
+    /// or a list with that of each rank) and `runtime_mode`, and its estimates.
     pub fn from_pass(pass: &PassConfig) -> Result<Config, String> {
         let text = |error: SettingError| error.to_string();
         let names = || Pass::ALL.iter().map(|pass| pass.name()).collect::<Vec<_>>().join(", ");

@@ -38,8 +38,9 @@ pub use steps::{Devices, Life, MemoryFault, StepBytes, Steps};
 pub use strategy::{Reference, Strategy};
 pub use tracker::{Tracker, TrackerFault};
 
-/// What an implementation of the memory passes may be asked for, as the option `method` of a case names it: the profile of
-/// FX graphs, the scheduler's estimates, its orders, and its passes that keep account of memory while they swap neighbours.
+/// What an implementation of the memory passes may be asked for, as the option `method` of a case names it: the profile
+/// of FX graphs, the scheduler's estimates, its orders, and its passes that keep account of memory while they swap
+/// neighbours.
 pub const METHODS: &[&str] = &[
     "profile",
     "estimate",

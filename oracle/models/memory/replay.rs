@@ -163,8 +163,8 @@ pub fn replay_facts(facts: &Facts, options: Options) -> Result<Replay, MemoryFau
     replay_ledger(facts, Ledger::derived(facts.graph, &sizes, &facts.storages), options, &Reference)
 }
 
-/// Replays with a ledger that was [derived](Ledger::derived) before, with the sizes that the options say, and with other
-/// ingredients.
+/// Replays with a ledger that was [derived](Ledger::derived) before, with the sizes that the options say, and with
+/// other ingredients.
 pub fn replay_ledger(
     facts: &Facts,
     ledger: Ledger,

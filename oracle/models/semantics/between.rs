@@ -180,9 +180,9 @@ impl<'p, 'g> Ways<'p, 'g> {
         all
     }
 
-    /// The calls among some nodes of which numbers show nothing but what they are given: those that are drawn, and those
-    /// with thresholds that are made of drawn values. Each kind of call (operator, constants, sizes of its inputs) with
-    /// its nodes; of calls that give one value, the first.
+    /// The calls among some nodes of which numbers show nothing but what they are given: those that are drawn, and
+    /// those with thresholds that are made of drawn values. Each kind of call (operator, constants, sizes of its
+    /// inputs) with its nodes; of calls that give one value, the first.
     fn uncertain(&self, nodes: &[NodeId], trace: &[Digest]) -> FxHashMap<u64, Vec<NodeId>> {
         let mut all: FxHashMap<u64, Vec<NodeId>> = FxHashMap::default();
         let mut seen = FxHashSet::default();
@@ -313,8 +313,8 @@ impl<'p, 'g> Ways<'p, 'g> {
         })
     }
 
-    /// A node with thresholds, or a cast, that is given numbers which differ from those of the other graph although they are
-    /// equal but for roundings: that may not show behind it.
+    /// A node with thresholds, or a cast, that is given numbers which differ from those of the other graph although
+    /// they are equal but for roundings: that may not show behind it.
     pub(super) fn hidden_rounding(
         sides: [&Ways; 2],
         polynomials: [&RankRun; 2],

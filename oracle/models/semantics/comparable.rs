@@ -3,11 +3,11 @@
 //! # The idea
 //!
 //! Most operators move elements, or compute each with one rounding: they have one right result, bit for bit. Sums,
-//! matrix products, reductions over ranks and transcendental functions do not: nobody promises an order of additions, or
-//! the last bit of an exponential. A difference there is none, but what reads it may turn it into any other
-//! (a cast to an integer, a comparison). So the result of such a node is returned and read by nobody else: its readers
-//! read a new input of the same type. Its operands are returned too, as copies made right before it; from their
-//! magnitude follows how far two results may lie apart. All other values stay exact.
+//! matrix products, reductions over ranks and transcendental functions do not: nobody promises an order of additions,
+//! or the last bit of an exponential. A difference there is none, but what reads it may turn it into any other (a cast
+//! to an integer, a comparison). So the result of such a node is returned and read by nobody else: its readers read a
+//! new input of the same type. Its operands are returned too, as copies made right before it; from their magnitude
+//! follows how far two results may lie apart. All other values stay exact.
 //!
 //! # How far apart
 //!
@@ -20,8 +20,8 @@
 //! - a function of one element by `4 u (|r| + m1)`: two units in the last place of each, and the cancellation inside
 //!   of functions such as gelu.
 //!
-//! The larger of 0 and -0 is either: PyTorch's code for one element and for eight at once differ. So the results of a maximum or
-//! minimum of floats are equal as numbers, which 0 and -0 are.
+//! The larger of 0 and -0 is either: PyTorch's code for one element and for eight at once differ. So the results of a
+//! maximum or minimum of floats are equal as numbers, which 0 and -0 are.
 //!
 //! Where `S` may exceed the largest number of the dtype, the order decides about infinities, and nothing is compared.
 //!

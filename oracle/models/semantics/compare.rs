@@ -114,8 +114,8 @@ fn settled(effects: &[Effect]) -> Vec<&Effect> {
 /// Why values are not known where only [unknown effects](differ_in_unknown_effects) differ.
 pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often";
 
-/// Whether all that differs is that operators of which nothing is known are called more or less often, or others of them: they
-/// may have no effect at all.
+/// Whether all that differs is that operators of which nothing is known are called more or less often, or others of
+/// them: they may have no effect at all.
 pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]) -> bool {
     let is_effect = |difference: &Difference| matches!(difference.place, Place::Effect(_));
     let certain = |effects: &[Effect]| -> Vec<(String, u64)> {

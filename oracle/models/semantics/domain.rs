@@ -61,8 +61,8 @@ pub enum Rounding {
     True,
     Floor,
     Trunc,
-    /// The same, with every step of the computation rounded to the operands' dtype: so PyTorch divides tensors of 16-bit
-    /// floats by each other, if the divisor has more than one element.
+    /// The same, with every step of the computation rounded to the operands' dtype: so PyTorch divides tensors of
+    /// 16-bit floats by each other, if the divisor has more than one element.
     FloorSteps,
     TruncSteps,
 }

@@ -2,9 +2,9 @@
 //!
 //! # The idea
 //!
-//! Two graphs that compute the same real functions, written in two ways, differ in double precision by some units of its
-//! last place, however they round in their own dtypes. So numbers near one another in several runs are a test of that: a
-//! wrong constant, operand or function parts them by far more. It is a test and no proof.
+//! Two graphs that compute the same real functions, written in two ways, differ in double precision by some units of
+//! its last place, however they round in their own dtypes. So numbers near one another in several runs are a test of
+//! that: a wrong constant, operand or function parts them by far more. It is a test and no proof.
 //!
 //! Where a value leaves its dtype it is rounded to it, so that a cast more or less is seen; unless casts are what may
 //! differ.
@@ -231,8 +231,8 @@ pub(super) enum Relative {
     ToLargest,
 }
 
-/// The largest distance between floats that two runs give; `None` where they differ in anything else. `doubles`: whether
-/// cells of floats are doubles.
+/// The largest distance between floats that two runs give; `None` where they differ in anything else. `doubles`:
+/// whether cells of floats are doubles.
 pub(super) fn distance(before: &Run, after: &Run, doubles: bool, relative: Relative) -> Option<f64> {
     let mut largest = 0.0f64;
     let is_same = before.ranks.len() == after.ranks.len();

@@ -1,5 +1,5 @@
-//! Elements of which it is in doubt whether two graphs give the same: where they are, and which of them have moved from one
-//! trial to another.
+//! Elements of which it is in doubt whether two graphs give the same: where they are, and which of them have moved from
+//! one trial to another.
 
 use super::compare::{Place, output};
 use super::concrete::{Scalar, decode, is_finite};

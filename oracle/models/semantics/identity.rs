@@ -1,7 +1,7 @@
 //! Calls that give back the elements they take: `x * 1`, `x / 1`, `x - 0`, `x ** 1`, and `x + 0` of integers.
 //!
-//! These laws hold for every element exactly, up to the bits of a NaN. `x + 0.0` is none of them: -0.0 becomes 0.0. Nor is
-//! `x * 1` of complex numbers: an infinite part times the 0 of the other factor is no number.
+//! These laws hold for every element exactly, up to the bits of a NaN. `x + 0.0` is none of them: -0.0 becomes 0.0. Nor
+//! is `x * 1` of complex numbers: an infinite part times the 0 of the other factor is no number.
 
 use super::domain::{Operand, Pointwise, Rounding};
 use super::number::Number;
@@ -11,8 +11,8 @@ use crate::ops::{Binary, Unary};
 /// The numbers that may be neutral.
 pub(super) const NEUTRAL: [Number; 3] = [Number::Int(0), Number::Int(1), Number::Float(-0.0)];
 
-/// Whether `op` of an element and `number` is the element, computed in `dtype`. `first` says whether the number is the first
-/// operand; `alpha` is the factor of the second one of sums and differences.
+/// Whether `op` of an element and `number` is the element, computed in `dtype`. `first` says whether the number is the
+/// first operand; `alpha` is the factor of the second one of sums and differences.
 pub(super) fn is_neutral(
     op: Binary,
     (number, first): (Number, bool),
@@ -35,7 +35,8 @@ pub(super) fn is_neutral(
     }
 }
 
-/// The same function written in the one way: the larger of an element and 0 is `relu`, of zeros of either sign and of NaN too.
+/// The same function written in the one way: the larger of an element and 0 is `relu`, of zeros of either sign and of
+/// NaN too.
 pub(super) fn written<'o, 'c>(
     function: Pointwise,
     operands: &'o [Operand<'c>],

@@ -2,14 +2,15 @@
 //!
 //! # The idea
 //!
-//! [`observe`] executes a program once over [`Concrete`] and writes down what an executor on a device has to repeat: the
-//! order in which ranks run their nodes, every window that a node reads or writes with the bytes that it leaves, and
-//! every collective with its inputs and outputs. Afterwards [`Observed::evaluate`] executes one node again over bytes
-//! that the caller supplies: that is how a replay computes values without kernels of its own.
+//! [`observe`] executes a program once over [`Concrete`] and writes down what an executor on a device has to repeat:
+//! the order in which ranks run their nodes, every window that a node reads or writes with the bytes that it leaves,
+//! and every collective with its inputs and outputs. Afterwards [`Observed::evaluate`] executes one node again over
+//! bytes that the caller supplies: that is how a replay computes values without kernels of its own.
 //!
 //! # What it does not do
 //!
-//! Nothing is said of storages that an operator makes for itself and that no node shows: they are no part of a schedule.
+//! Nothing is said of storages that an operator makes for itself and that no node shows: they are no part of a
+//! schedule.
 
 use super::block::{Block, Mark};
 use super::comm::{Comm, Launch};
@@ -89,7 +90,8 @@ pub struct Turn {
     pub rank: u32,
     /// The node.
     pub node: NodeId,
-    /// Whether it has come to an end: a node that itself waits for other ranks is begun in one turn and over in another.
+    /// Whether it has come to an end: a node that itself waits for other ranks is begun in one turn and over in
+    /// another.
     pub over: bool,
 }
 
@@ -275,8 +277,8 @@ fn finished(rank: &Rank<Concrete>, comm: &Comm, watch: Watch) -> Result<Seen, Fa
 }
 
 impl Observed<'_> {
-    /// Executes a node of a rank again. `load` gives the bytes of each window that the node reads; the result is what it
-    /// writes, in the order of its sightings.
+    /// Executes a node of a rank again. `load` gives the bytes of each window that the node reads; the result is what
+    /// it writes, in the order of its sightings.
     ///
     /// # Errors
     /// A reason, for a node that does something else than it did when it was observed.

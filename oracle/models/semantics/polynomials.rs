@@ -2,22 +2,25 @@
 //!
 //! # The idea
 //!
-//! Sums, differences and products are computed, on numbers drawn for the inputs; every other operator is a function drawn
-//! at random of what it is given. Two elements with equal cells are the same polynomial of the same calls (the converse
-//! holds always, an accident has one chance in 2^60 for each degree). So different terms are descended through equal
-//! heads for as long as that goes, and no further: `relu(a + b)` is `relu(b + a)`, and `clamp_max(x, 1000)` is not `x`.
+//! Sums, differences and products are computed, on numbers drawn for the inputs; every other operator is a function
+//! drawn at random of what it is given. Two elements with equal cells are the same polynomial of the same calls (the
+//! converse holds always, an accident has one chance in 2^60 for each degree). So different terms are descended through
+//! equal heads for as long as that goes, and no further: `relu(a + b)` is `relu(b + a)`, and `clamp_max(x, 1000)` is
+//! not `x`.
 //!
 //! That is less than equal values, since it knows of no rounding; and more, since numbers never see the places where a
 //! clamp begins to act. Together they acquit (see [`trials`](super::trials)).
 //!
 //! # Rounding
 //!
-//! A cast that may lose something is such a function, and a cast back of what was exact is none. What floats of less than
-//! 32 bits compute is rounded by that function. Roundings to f32, f64 and integers are not seen: random numbers show them.
+//! A cast that may lose something is such a function, and a cast back of what was exact is none. What floats of less
+//! than 32 bits compute is rounded by that function. Roundings to f32, f64 and integers are not seen: random numbers
+//! show them.
 //!
 //! That acquits. Where numbers differ, the question is the other one: whether they differ by roundings alone. For that
-//! ([`Polynomials::unrounded`]) small floats are not rounded where they are computed, but where they leave their dtype, so
-//! that a sum in another order is the same and one that is computed in another dtype is not; and quotients are computed too.
+//! ([`Polynomials::unrounded`]) small floats are not rounded where they are computed, but where they leave their dtype,
+//! so that a sum in another order is the same and one that is computed in another dtype is not; and quotients are
+//! computed too.
 
 use super::concrete::{Scalar, cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};

@@ -1,14 +1,14 @@
 //! Whether nothing in a graph tells roundings apart, so that what is equal as real numbers differs by roundings alone.
 //!
-//! A comparison, a `sort` or an index does: a rounding flips it, and what follows is another value. A sum of integers may
-//! wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
+//! A comparison, a `sort` or an index does: a rounding flips it, and what follows is another value. A sum of integers
+//! may wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value};
 use crate::ops::{Binary, Collective, Kind, OpInfo, Ops, Reduce, Unary};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether no call of a graph tells roundings of floats apart, no integers are computed that may wrap, and all constants
-/// are finite.
+/// Whether no call of a graph tells roundings of floats apart, no integers are computed that may wrap, and all
+/// constants are finite.
 pub(super) fn is_smooth(graph: &Graph) -> bool {
     let ops = Ops::of(graph);
     let mut calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
@@ -44,8 +44,8 @@ pub(super) fn other_functions(graph: &Graph) -> BTreeMap<String, usize> {
     calls(graph, |info| !is_fused(info.kind))
 }
 
-/// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors alone
-/// (`expand_as`) say nothing that could be another thing.
+/// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors
+/// alone (`expand_as`) say nothing that could be another thing.
 pub(super) fn views_by_record(graph: &Graph) -> BTreeMap<String, usize> {
     let mut views =
         calls(graph, |info| info.is_view() && matches!(info.kind, Kind::Opaque | Kind::Pointwise));
@@ -85,8 +85,8 @@ fn word(graph: &Graph, value: Value) -> String {
     }
 }
 
-/// Whether something is computed in the dtype that a test in double precision is made in: there a constant that changed a
-/// little is no rounding.
+/// Whether something is computed in the dtype that a test in double precision is made in: there a constant that changed
+/// a little is no rounding.
 pub(super) fn computes_in_doubles(graph: &Graph) -> bool {
     graph.ids().any(|id| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::F64))
 }

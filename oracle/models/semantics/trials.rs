@@ -18,22 +18,23 @@
 //!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
 //!    the two graphs, or hide a rounding that does, the question is open.
 //!
-//! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on inputs
-//! and whose terms differ are not known to be equal; what is believed stands against a proof that says *different*. Nor does
-//! an equality say anything of memory that nobody is known to have written, or, where sizes are symbolic, of other sizes.
+//! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on
+//! inputs and whose terms differ are not known to be equal; what is believed stands against a proof that says
+//! *different*. Nor does an equality say anything of memory that nobody is known to have written, or, where sizes are
+//! symbolic, of other sizes.
 //!
 //! # Functions without kernel
 //!
-//! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where both
-//! graphs make the same calls on the way there (operator, constants and sizes, each as often), so that what they are
-//! given differs, or what is added and multiplied afterwards. Elsewhere the difference is no evidence. A function with
-//! thresholds of drawn values counts as drawn: it may do nothing to what the operator really gives.
+//! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where
+//! both graphs make the same calls on the way there (operator, constants and sizes, each as often), so that what they
+//! are given differs, or what is added and multiplied afterwards. Elsewhere the difference is no evidence. A function
+//! with thresholds of drawn values counts as drawn: it may do nothing to what the operator really gives.
 //!
 //! # Roundings
 //!
-//! `sum(sum(x, 0))` for `sum(x)` is another number, and no defect: a sum in another order. So numbers convict nobody where all
-//! elements that differ are the same sums, products and quotients of the same calls ([`Polynomials::unrounded`]). Where
-//! one side rounds what the other does not, or computes in another dtype, they do.
+//! `sum(sum(x, 0))` for `sum(x)` is another number, and no defect: a sum in another order. So numbers convict nobody
+//! where all elements that differ are the same sums, products and quotients of the same calls
+//! ([`Polynomials::unrounded`]). Where one side rounds what the other does not, or computes in another dtype, they do.
 //!
 //! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
 //! and orders of additions apart; the others have numbers that stay finite through deep chains
@@ -265,8 +266,8 @@ impl Answers {
         of.filter(|_| matches!(difference.aspect, Aspect::Value { .. }))
     }
 
-    /// Whether numbers are equal and are believed, or differ by roundings alone. What another way takes for a difference is
-    /// then another way to come to the same values.
+    /// Whether numbers are equal and are believed, or differ by roundings alone. What another way takes for a
+    /// difference is then another way to come to the same values.
     pub fn are_clear(&self) -> bool {
         let Ok((before, after)) = &self.numbers else { return false };
         let differences = compare(before, after);
@@ -281,8 +282,8 @@ impl Answers {
         }
     }
 
-    /// Whether numbers were equal in several trials, also at the ends of dtypes, and could have differed. Such numbers need
-    /// not be believed, but a proof of a difference is not either.
+    /// Whether numbers were equal in several trials, also at the ends of dtypes, and could have differed. Such numbers
+    /// need not be believed, but a proof of a difference is not either.
     pub fn are_equal(&self) -> bool {
         self.is_equal()
             && self.reserved.is_none()
@@ -454,9 +455,9 @@ impl<'a> Pair<'a> {
         Pair { options: &options, ..*self }.run(domain)
     }
 
-    /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same in
-    /// both graphs. The numbers are those of a trial. Where other ways to write a function are allowed, roundings are also what
-    /// is gone in double precision.
+    /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same
+    /// in both graphs. The numbers are those of a trial. Where other ways to write a function are allowed, roundings
+    /// are also what is gone in double precision.
     fn excused(
         &self,
         numbers: &Result<(Run, Run), Stopped>,
@@ -512,9 +513,9 @@ impl<'a> Pair<'a> {
                 .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
     }
 
-    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` or differ in
-    /// something that is no float, or one of them cannot be run. Where it is to be said that they compute the same real functions, neither may tell
-    /// roundings apart, and what an execution says must hold of all sizes.
+    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` or
+    /// differ in something that is no float, or one of them cannot be run. Where it is to be said that they compute the
+    /// same real functions, neither may tell roundings apart, and what an execution says must hold of all sizes.
     pub fn nearness(&self, numerics: Numerics, most: f64) -> Option<Nearness> {
         let is_test = numerics < Numerics::Approximate;
         let mut programs = self.before.iter().chain(self.after);
@@ -702,8 +703,8 @@ impl<'a> Pair<'a> {
         None
     }
 
-    /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold. Where
-    /// both are not finite, one of them no number, it says nothing.
+    /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold.
+    /// Where both are not finite, one of them no number, it says nothing.
     fn part_at_the_ends(&self, before: &Run, after: &Run) -> Option<(Place, &'static str)> {
         Concrete::at_the_ends().into_iter().find_map(|(numbers, what)| {
             let (one, other) = self.run(&numbers).ok()?;

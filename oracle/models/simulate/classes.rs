@@ -8,8 +8,8 @@ use super::Programs;
 use crate::graph::Places;
 use std::collections::BTreeMap;
 
-/// How often the partition is refined at most. Where it is not stable then, as along a chain of groups, each rank is run by
-/// itself: that is a refinement too.
+/// How often the partition is refined at most. Where it is not stable then, as along a chain of groups, each rank is
+/// run by itself: that is a refinement too.
 const ROUNDS: usize = 32;
 
 /// The classes of all ranks.
@@ -46,8 +46,8 @@ impl Classes {
     }
 }
 
-/// The coarsest partition in which ranks of a class meet the same classes, numbered by first rank; `None` where it is not
-/// found in [`ROUNDS`].
+/// The coarsest partition in which ranks of a class meet the same classes, numbered by first rank; `None` where it is
+/// not found in [`ROUNDS`].
 fn refined(programs: &Programs, places: &Places) -> Option<Vec<usize>> {
     let groups = &programs.world.groups;
     let mut of_rank = programs.of_rank.clone();

@@ -67,8 +67,8 @@ impl Estimates {
         Estimates { seconds, ..Estimates::default() }
     }
 
-    /// The tables of a case, rank by rank: what a rank does not state is what is stated for all ranks. One table where no
-    /// rank has its own.
+    /// The tables of a case, rank by rank: what a rank does not state is what is stated for all ranks. One table where
+    /// no rank has its own.
     pub fn of_ranks(tables: &[EstimateTable]) -> Result<Vec<Estimates>, EstimateError> {
         let mut base = Estimates::default();
         let common = tables.iter().find(|table| table.rank.is_none());

@@ -2,15 +2,15 @@
 //!
 //! # The idea
 //!
-//! Nothing that a rank sees of another one's launch says which of several equals it is. Their graphs do. Where two ranks
-//! launch the same collectives on a communicator and not in the same order, data are mixed up. *The same* are collectives
-//! that
+//! Nothing that a rank sees of another one's launch says which of several equals it is. Their graphs do. Where two
+//! ranks launch the same collectives on a communicator and not in the same order, data are mixed up. *The same* are
+//! collectives that
 //! 1. compute the same ([`Computed::exact`](crate::analysis::Computed));
 //! 2. compute the same but for numbers and devices, which a compiler bakes in rank by rank;
 //! 3. have the same name and shapes.
 //!
-//! The first of these decides by which the launches of one rank are a permutation of the other's. Ranks that run graphs of
-//! their own, like the stages of a pipeline, are no permutation of each other. There other shapes are a warning, and
+//! The first of these decides by which the launches of one rank are a permutation of the other's. Ranks that run graphs
+//! of their own, like the stages of a pipeline, are no permutation of each other. There other shapes are a warning, and
 //! so are names alone that trade places: that may be right, and is rarely meant.
 
 use super::Operation;

@@ -198,8 +198,8 @@ pub(super) struct Machine<'a> {
     /// For each channel how many collectives are complete, and how many can be.
     complete: Vec<usize>,
     limit: Vec<usize>,
-    /// For each channel how many of its first ends are known to be ready for the next collective. What is at the head of
-    /// a queue stays there until the collective is complete.
+    /// For each channel how many of its first ends are known to be ready for the next collective. What is at the head
+    /// of a queue stays there until the collective is complete.
     ready: Vec<usize>,
     /// Of messages that are buffered: for each channel and sending end, when each was sent, and who waits for it.
     sent: Vec<[VecDeque<u64>; 2]>,

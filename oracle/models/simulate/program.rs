@@ -120,8 +120,8 @@ impl Operation {
         matches!(self.kind, Collective::Barrier | Collective::ShardDimAllToAll)
     }
 
-    /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks of
-    /// an all-to-all send and receive differs, and a barrier moves nothing.
+    /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks
+    /// of an all-to-all send and receive differs, and a barrier moves nothing.
     pub fn meets(&self, other: &Operation) -> bool {
         let sizes = |o: &Operation| match o.kind {
             Collective::AllToAll => (o.dtype, None, None),

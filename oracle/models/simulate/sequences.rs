@@ -25,7 +25,8 @@ pub struct Mismatch {
     pub second: Option<Operation>,
     /// Whether it is a message from the first rank to the second.
     pub is_message: bool,
-    /// Of an all-to-all: the elements that the first rank sends to the second, and those that it expects from the first.
+    /// Of an all-to-all: the elements that the first rank sends to the second, and those that it expects from the
+    /// first.
     pub parts: Option<(i64, i64)>,
     /// The two meet, but are not the same collective: the second rank launches the first one's at this place.
     pub elsewhere: Option<usize>,
@@ -297,8 +298,8 @@ pub(super) fn mismatches(
     (found, warnings)
 }
 
-/// The first all-to-all of every communicator in which a rank sends another one what that does not expect. Ranks with one
-/// program are not compared: its sizes are those of the rank that it was recorded on.
+/// The first all-to-all of every communicator in which a rank sends another one what that does not expect. Ranks with
+/// one program are not compared: its sizes are those of the rank that it was recorded on.
 fn unequal_exchanges(programs: &Programs, classes: &Classes, network: &Network, found: &mut Vec<Mismatch>) {
     // Of each program and group the collectives in order: which of them is an all-to-all.
     let launched: Vec<BTreeMap<&str, Vec<Option<usize>>>> = programs

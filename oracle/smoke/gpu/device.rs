@@ -1,7 +1,7 @@
 //! A device, as far as a replay needs one.
 //!
-//! Commands are enqueued and run when the device gets to them; only [`Device::synchronize`] says that they are over. The
-//! device knows the plan's buffers by their numbers.
+//! Commands are enqueued and run when the device gets to them; only [`Device::synchronize`] says that they are over.
+//! The device knows the plan's buffers by their numbers.
 
 use super::plan::Launch;
 use super::report::Finding;

@@ -1,7 +1,7 @@
 //! Faults that are planted in a plan, so that a run can show that it would see them.
 //!
-//! What is planted is chosen from what the plan holds, without asking the checks: a wait, for example, whose event nothing
-//! else orders, before a kernel that reads what the event stands for.
+//! What is planted is chosen from what the plan holds, without asking the checks: a wait, for example, whose event
+//! nothing else orders, before a kernel that reads what the event stands for.
 
 use super::passes::earliest;
 use super::plan::{Action, Command, Launch, Part, Plan};

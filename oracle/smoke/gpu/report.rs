@@ -152,8 +152,8 @@ impl Finding {
 
 /// Where what a device holds is not what it should hold; `None` where it is. `bytes` are those of the whole buffer.
 ///
-/// Bits are compared. A NaN is equal to another NaN, for devices do not keep what a NaN carries; what the reference does
-/// not know is not compared.
+/// Bits are compared. A NaN is equal to another NaN, for devices do not keep what a NaN carries; what the reference
+/// does not know is not compared.
 pub fn difference(expected: &Expected, bytes: &[u8]) -> Option<Difference> {
     let view = &expected.part.view;
     let size = view.size();

@@ -41,7 +41,8 @@ pub fn named(name: &str) -> Result<Vec<Case>, String> {
     Ok(built_in()?.into_iter().filter(|case| case.name.split(' ').next() == Some(name)).collect())
 }
 
-/// The graph of a case as it stands, and what the reference of its pass makes of it; where that refuses, the graph alone.
+/// The graph of a case as it stands, and what the reference of its pass makes of it; where that refuses, the graph
+/// alone.
 ///
 /// # Errors
 /// A reason, for a pass that does not exist or options that it does not have.

@@ -125,7 +125,8 @@ fn a_missing_wait_is_convicted_in_every_interleaving() {
     }
 }
 
-/// The caller may go on with what it gets as soon as the compute stream has: an output that is still in flight is a race.
+/// The caller may go on with what it gets as soon as the compute stream has: an output that is still in flight is a
+/// race.
 #[test]
 fn an_output_is_waited_for() {
     let case = built_in().into_iter().find(|case| case.name == "bucketed_scatter");

@@ -30,8 +30,8 @@ impl Comparable {
         is_other.then_some(this)
     }
 
-    /// All graphs with the inputs of all, in one order; whether that was done. Inputs that are added must be tensors of known
-    /// sizes.
+    /// All graphs with the inputs of all, in one order; whether that was done. Inputs that are added must be tensors of
+    /// known sizes.
     fn align(&mut self) -> bool {
         let mut signature: Vec<(String, Option<Input>)> = inputs(&self.before);
         for graph in &self.after {

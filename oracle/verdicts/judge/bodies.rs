@@ -3,19 +3,20 @@
 //! # The idea
 //!
 //! `invoke_subgraph` runs its body once and `control_deps` only orders, so both are replaced by what their bodies do
-//! ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their bodies
-//! are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones ([`named`]),
-//! whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one is judged a
-//! sound rewrite of the other. Where that is not known, they are taken to be the same, and the verdict says that it rests
-//! on that: it is undecided, or a violation if nothing else differs and one body is convicted beside the other.
+//! ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their
+//! bodies are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones
+//! ([`named`]), whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one
+//! is judged a sound rewrite of the other. Where that is not known, they are taken to be the same, and the verdict says
+//! that it rests on that: it is undecided, or a violation if nothing else differs and one body is convicted beside the
+//! other.
 //!
-//! A call whose bodies neither write nor draw nor act is a function of its arguments. Where a body does, or where nobody
-//! recorded it, the call is an operator of which nothing is known.
+//! A call whose bodies neither write nor draw nor act is a function of its arguments. Where a body does, or where
+//! nobody recorded it, the call is an operator of which nothing is known.
 //!
 //! # What it does not do
 //!
-//! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart in
-//! the same way, and count as functions where they are not recorded.
+//! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart
+//! in the same way, and count as functions where they are not recorded.
 
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Transcriber, Value};
 use crate::ops::{Kind, Ops};
@@ -114,8 +115,8 @@ fn item(graph: &Graph, id: NodeId) -> Option<(NodeId, usize)> {
     }
 }
 
-/// The graph with the constants of its bodies under names of their own: each module has attributes of its own, and two of one
-/// name are two constants.
+/// The graph with the constants of its bodies under names of their own: each module has attributes of its own, and two
+/// of one name are two constants.
 pub fn with_own_constants(graph: &Graph) -> Graph {
     fn within(body: &Graph, path: &str) -> Graph {
         let mut own = body.clone();
@@ -347,9 +348,9 @@ struct Named {
     body: Option<[Graph; 2]>,
 }
 
-/// Gives equal bodies of all `graphs` one name, and different ones different names. `is_same` says of two bodies that are
-/// not equal node for node whether they do the same. With `assume` a body of a later graph that is none of the first one's
-/// has the name of the one that stood under its attribute: it is assumed to do the same, and returned.
+/// Gives equal bodies of all `graphs` one name, and different ones different names. `is_same` says of two bodies that
+/// are not equal node for node whether they do the same. With `assume` a body of a later graph that is none of the
+/// first one's has the name of the one that stood under its attribute: it is assumed to do the same, and returned.
 pub fn named(graphs: &mut [Graph], assume: bool, is_same: &dyn Fn(&Graph, &Graph) -> bool) -> Vec<Assumed> {
     let (mut names, mut assumed) = (Names::default(), Vec::new());
     for (number, graph) in graphs.iter_mut().enumerate() {

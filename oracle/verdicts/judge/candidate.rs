@@ -221,8 +221,8 @@ pub trait CandidateExt: Candidate {
         first(self, self.rewrite_on(graph, pass, &[rank])?)
     }
 
-    /// The same as each of several global ranks: an outcome for each, or a single one where it is known to be the same on
-    /// all of them.
+    /// The same as each of several global ranks: an outcome for each, or a single one where it is known to be the same
+    /// on all of them.
     fn rewrite_on(&self, graph: &Graph, pass: &PassConfig, ranks: &[u32]) -> Result<Vec<Outcome>, Refusal> {
         let places: Vec<Place> = ranks.iter().map(|&rank| Place { rank, turn: 0 }).collect();
         let of = |answer| if let Answer::Graph(outcome) = answer { Some(*outcome) } else { None };
@@ -264,7 +264,8 @@ pub trait CandidateExt: Candidate {
         first(self, answers(self, &request, of)?)
     }
 
-    /// The pass with what the candidate promises by itself, as options of the judge. What the pass states already stays.
+    /// The pass with what the candidate promises by itself, as options of the judge. What the pass states already
+    /// stays.
     fn promised(&self, pass: &PassConfig) -> PassConfig {
         match offer(self, pass) {
             Some(offer) => offer.promised(pass.clone()),

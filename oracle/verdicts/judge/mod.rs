@@ -345,8 +345,8 @@ const WITHOUT_BODIES: [&str; 6] = [
     "order/list-topological",
 ];
 
-/// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with bodies
-/// differ: what these compute is drawn, so a difference of values behind them says nothing.
+/// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with
+/// bodies differ: what these compute is drawn, so a difference of values behind them says nothing.
 fn resting_on_bodies(mut judgement: Judgement, assumed: &[bodies::Assumed], options: &Options) -> Judgement {
     let is_sound = judgement.verdict == Verdict::Sound;
     if let Verdict::Violated(findings) = &mut judgement.verdict {
@@ -450,8 +450,8 @@ fn seen_through(
     Some(SeenThrough { before, outcomes, assumed, calls_differ })
 }
 
-/// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records of
-/// its rank is its place, where that is recorded at all. (Files that all record one rank were made by one process.)
+/// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records
+/// of its rank is its place, where that is recorded at all. (Files that all record one rank were made by one process.)
 fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<(), CannotJudge> {
     let Some(world) = world.assume_mesh() else { return Ok(()) };
     let known = world.ranks.unwrap_or(1).max(1);
@@ -643,8 +643,8 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
     }
 }
 
-/// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where values
-/// are executed, every rank; else the first one. Large worlds are represented by the first rank.
+/// The ranks whose graphs are needed. Of a candidate that bakes the rank in: the one that is asked for, or, where
+/// values are executed, every rank; else the first one. Large worlds are represented by the first rank.
 fn ranks_to_run(graph: &Graph, bakes_rank: bool, options: &Options) -> Vec<u32> {
     const MOST: u32 = Limit::Executed.standard() as u32;
     let ranks = graph.world.ranks.filter(|_| graph.world.is_explicit()).unwrap_or(1);
@@ -858,8 +858,8 @@ fn in_order(graph: &Graph, edges: &Edges) -> bool {
     topological::violations(graph, edges).is_empty()
 }
 
-/// The rules that could not be decided, each with its reason. A policy applies only where it was asked for, so it counts as
-/// much as soundness.
+/// The rules that could not be decided, each with its reason. A policy applies only where it was asked for, so it
+/// counts as much as soundness.
 pub(crate) fn undecided(rules: &[(&'static str, RuleStatus)]) -> Vec<Reason> {
     let why = |(id, status): &(&'static str, RuleStatus)| match status {
         RuleStatus::Undecided(why) => Some(why.clone().behind(format!("{id}: "))),

@@ -1,4 +1,5 @@
-//! The options of a pass: which of them are the pass's own and which its judge's, and whether all of them can be understood.
+//! The options of a pass: which of them are the pass's own and which its judge's, and whether all of them can be
+//! understood.
 
 use crate::case::{PassConfig, Setting};
 use crate::config::{bucketing, partition, schedule};
@@ -6,8 +7,8 @@ use crate::graph::Graph;
 use crate::memory::METHODS;
 use crate::rules::{self, JUDGE_OPTIONS, PassKind};
 
-/// Whether a pass has these options, and they may have these values: those of the pass and of its judge are all that there
-/// are.
+/// Whether a pass has these options, and they may have these values: those of the pass and of its judge are all that
+/// there are.
 pub fn check_options(pass: &PassConfig) -> Result<(), String> {
     let Some(kind) = PassKind::parse(&pass.name) else { return Ok(()) };
     let of_judge = kind.row().judge_options;

@@ -1,5 +1,6 @@
-//! The reference passes, as far as the judge asks them. They are handed in from above ([`Options`](super::Options)): the
-//! judge knows what they are for, not how they work. docs/architecture.md lists what rests on them, and why that is sound.
+//! The reference passes, as far as the judge asks them. They are handed in from above ([`Options`](super::Options)):
+//! the judge knows what they are for, not how they work. docs/architecture.md lists what rests on them, and why that is
+//! sound.
 
 use super::candidate::{Candidate, Refusal};
 use crate::case::{PassConfig, TracedAgain};
@@ -9,7 +10,8 @@ use crate::graph::{Graph, NodeId};
 use crate::rules::partition::CutNetwork;
 use std::fmt::Debug;
 
-/// The reference of every pass. As a candidate it cuts joint graphs: where somebody refuses to, and under other budgets.
+/// The reference of every pass. As a candidate it cuts joint graphs: where somebody refuses to, and under other
+/// budgets.
 pub trait References: Candidate + Debug {
     /// The order that a stable topological sort gives; `None` if there is a cycle.
     fn stable_order(&self, graph: &Graph) -> Option<Vec<NodeId>>;

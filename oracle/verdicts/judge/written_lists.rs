@@ -1,8 +1,8 @@
 //! Items of lists that are written in place.
 //!
-//! Inductor turns `_foreach_add` into `_foreach_add_` and goes on taking items of the result. The operator returns nothing,
-//! and Inductor's lowering gives back the list that it wrote: so item k is the k-th tensor of that list. Written so, the
-//! graph says what is run. Source: `torch._inductor.lowering`, `register_foreach_inplace`.
+//! Inductor turns `_foreach_add` into `_foreach_add_` and goes on taking items of the result. The operator returns
+//! nothing, and Inductor's lowering gives back the list that it wrote: so item k is the k-th tensor of that list.
+//! Written so, the graph says what is run. Source: `torch._inductor.lowering`, `register_foreach_inplace`.
 
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::Ops;

@@ -1,8 +1,8 @@
 //! What an order is worth, for people and for machines: exposed communication and the peak of memory, before and after.
 //!
-//! Time is simulated by the estimates of the case ([`simulate`](crate::simulate)), all ranks against each other; memory is
-//! the scheduler's model ([`Buffers`]), a node a step. Figures, no judgement: whether a pass keeps its promises the rules
-//! say.
+//! Time is simulated by the estimates of the case ([`simulate`](crate::simulate)), all ranks against each other; memory
+//! is the scheduler's model ([`Buffers`]), a node a step. Figures, no judgement: whether a pass keeps its promises the
+//! rules say.
 
 use crate::graph::Graph;
 use crate::simulate::{Buffers, Estimates, Options, Peak, Programs, Report, simulate};

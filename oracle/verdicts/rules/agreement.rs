@@ -15,18 +15,19 @@
 //!
 //! # What it leaves out
 //!
-//! S takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators take
-//! what they are given. A result without elements may be of another dtype than recorded, and a node that nobody reads may
-//! be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded result do not
-//! fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where P or C find another
-//! dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or rests on one that
-//! has; otherwise it does. Nor does it contradict anything if S finds a difference in what rests on such a fault.
+//! S takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators
+//! take what they are given. A result without elements may be of another dtype than recorded, and a node that nobody
+//! reads may be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded
+//! result do not fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where P or
+//! C find another dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or
+//! rests on one that has; otherwise it does. Nor does it contradict anything if S finds a difference in what rests on
+//! such a fault.
 //!
-//! S is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what they do to
-//! each other, is not its business.
+//! S is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what
+//! they do to each other, is not its business.
 //!
-//! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that campaigns
-//! look for it and the reducer shrinks it.
+//! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that
+//! campaigns look for it and the reducer shrinks it.
 
 use super::partition::{Compared, PartitionEvidence};
 use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};

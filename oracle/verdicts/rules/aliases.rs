@@ -3,15 +3,16 @@
 //! # The idea
 //!
 //! Who calls a graph may write to what it returns. Equal values are not enough then: two outputs that come back as one
-//! tensor, an input that comes back as a result, or an output whose elements lie on one another are written through.
-//! So for every output and every input or other output, it is compared whether the two share a byte before and after.
+//! tensor, an input that comes back as a result, or an output whose elements lie on one another are written through. So
+//! for every output and every input or other output, it is compared whether the two share a byte before and after.
 //! Views of one bucket show bytes of their own, and share nothing. The strides of outputs are compared for partitions,
-//! as recorded: PyTorch's buckets hand on columns of a bucket, whose strides are others than those of a result of its own.
+//! as recorded: PyTorch's buckets hand on columns of a bucket, whose strides are others than those of a result of its
+//! own.
 //!
 //! # What it does not do
 //!
-//! An output that was copied into an input holds what that input holds in the end. A graph without writes does not
-//! say whether the caller takes such an output for a view of the input, as AOTAutograd does of outputs that were views of
+//! An output that was copied into an input holds what that input holds in the end. A graph without writes does not say
+//! whether the caller takes such an output for a view of the input, as AOTAutograd does of outputs that were views of
 //! it, so where it becomes one, that is not decided.
 //!
 //! Where it is not known on one side what is shared, it is not decided. Where it is known on neither side, both leave

@@ -276,9 +276,10 @@ impl<'a> AnalyzedGraph<'a> {
         found
     }
 
-    /// Notes the pairs whose path a search of few steps finds. Most paths that are asked for are short, however far apart their ends
-    /// stand in the list: a gradient is written early and returned by the output. All pairs that begin at one node are one
-    /// search, of so many more steps: what a bucket's wait hands out goes through a split of hundreds.
+    /// Notes the pairs whose path a search of few steps finds. Most paths that are asked for are short, however far
+    /// apart their ends stand in the list: a gradient is written early and returned by the output. All pairs that begin
+    /// at one node are one search, of so many more steps: what a bucket's wait hands out goes through a split of
+    /// hundreds.
     fn find_short_paths(&self, pairs: &[(NodeId, NodeId)], found: &mut [bool]) {
         const MOST_STEPS: usize = 64;
         let mut open: Vec<usize> = (0..pairs.len()).filter(|&i| !found[i]).collect();

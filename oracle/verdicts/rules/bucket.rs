@@ -109,8 +109,9 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
     Checked::Findings(vec![finding])
 }
 
-/// Why the edges of the graph after show no circle, where they show none: what one of the buckets that `nodes` belong to brings is
-/// written to memory, and is read through a view that no edge joins to the write. The write needs what reads it.
+/// Why the edges of the graph after show no circle, where they show none: what one of the buckets that `nodes` belong
+/// to brings is written to memory, and is read through a view that no edge joins to the write. The write needs what
+/// reads it.
 fn through_memory(evidence: &Evidence, nodes: &[NodeId]) -> Option<String> {
     let after = &evidence.after;
     TopologicalOrder::new(&after.edges).ok()?;
@@ -298,8 +299,8 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
         }
     }
     let after = &evidence.after;
-    // Where all that comes out is the same, a node that has the name of another one may well be a new one, and what it reads
-    // has traded places with something else.
+    // Where all that comes out is the same, a node that has the name of another one may well be a new one, and what it
+    // reads has traded places with something else.
     if matches!(evidence.values.proof(), Some(ValueResult::Equal(_))) || evidence.values.clear.believed {
         return Checked::Findings(findings);
     }

@@ -1,9 +1,9 @@
 //! Where values first part, in the words that name the culprit.
 //!
 //! A proof finds the first node that both graphs have and whose value differs. Often that node only reads what a bucket
-//! delivers, and the fault lies among the nodes that the pass made: memory that is read before it is written, or a packing
-//! operator whose parts stand in another order than readers take them. So the new nodes behind the value are looked at:
-//! for hazards, for the bucket's collective, and for what packs it.
+//! delivers, and the fault lies among the nodes that the pass made: memory that is read before it is written, or a
+//! packing operator whose parts stand in another order than readers take them. So the new nodes behind the value are
+//! looked at: for hazards, for the bucket's collective, and for what packs it.
 //!
 //! It explains a difference that is certain already, and convicts nobody.
 
@@ -84,8 +84,8 @@ impl Bucket {
         (after.edges.inputs(pack).len() > 1).then_some(Bucket { launch, pack })
     }
 
-    /// The part of the packed tensor that holds what the reader is to get, and the part that it reads; `None` where they
-    /// agree, or where that is not plain.
+    /// The part of the packed tensor that holds what the reader is to get, and the part that it reads; `None` where
+    /// they agree, or where that is not plain.
     fn disorder(&self, evidence: &Evidence, first: &Divergence, read: NodeId) -> Option<(usize, i64)> {
         let (before, after) = (&*evidence.before, &*evidence.after);
         let was_read = reference(before, first.before, first.input?)?;

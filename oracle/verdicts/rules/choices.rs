@@ -2,10 +2,10 @@
 //!
 //! # The idea
 //!
-//! `scatter(full(n), dim, index, v)` with one index along `dim` gives `v` where the place along `dim` is the index, and `n`
-//! elsewhere: `where(index == iota, v, n)`. The gradient of every cross-entropy has the one, and Inductor makes the other
-//! (`scatter_upon_const_tensor` in `torch/_inductor/fx_passes/post_grad.py` and `joint_graph.py`). Both are written as the
-//! second, out of the same calls, so that the proof sees one.
+//! `scatter(full(n), dim, index, v)` with one index along `dim` gives `v` where the place along `dim` is the index, and
+//! `n` elsewhere: `where(index == iota, v, n)`. The gradient of every cross-entropy has the one, and Inductor makes the
+//! other (`scatter_upon_const_tensor` in `torch/_inductor/fx_passes/post_grad.py` and `joint_graph.py`). Both are
+//! written as the second, out of the same calls, so that the proof sees one.
 //!
 //! # What it does not do
 //!

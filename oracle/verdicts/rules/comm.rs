@@ -105,8 +105,8 @@ enum Payload {
     MayBePadded(String),
 }
 
-/// The bytes that a new launch takes in are those of its members, and maybe padding: where both graphs are proved to compute
-/// the same, the proof says what else it takes in.
+/// The bytes that a new launch takes in are those of its members, and maybe padding: where both graphs are proved to
+/// compute the same, the proof says what else it takes in.
 fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
     let (before, after) = (&evidence.before, &evidence.after);
     let call = &after.collectives.calls[merge.launch];
@@ -225,8 +225,8 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
     }
 }
 
-/// What meets in a collective is what met there before, on all ranks in one order, where the ranks have graphs of their own.
-/// A proof follows one program for all of them.
+/// What meets in a collective is what met there before, on all ranks in one order, where the ranks have graphs of their
+/// own. A proof follows one program for all of them.
 pub(super) fn same_payloads(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked("the outcome of one rank only was given".into());

@@ -1,7 +1,7 @@
 //! `rewrite/policy-*`: what is demanded of a rewrite beyond being right. Each applies only where it is demanded.
 //!
-//! Most look at the graphs as all rules see them. Names, and whether a graph is the same as another one, are looked at as
-//! the graphs were given ([`AsGiven`]): before nodes are given the names that they had before.
+//! Most look at the graphs as all rules see them. Names, and whether a graph is the same as another one, are looked at
+//! as the graphs were given ([`AsGiven`]): before nodes are given the names that they had before.
 
 use super::partition::returned;
 use super::{AnalyzedGraph, Checked, Code, Collectives, Demanded, Evidence, Stage};

@@ -83,7 +83,8 @@ pub(super) fn strayed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
         .then(|| format!("its inputs are on {on}, and it is recorded on {found}"))
 }
 
-/// The kinds of devices that the inputs of a node are on, where there are several; numbers of no dimension may be anywhere.
+/// The kinds of devices that the inputs of a node are on, where there are several; numbers of no dimension may be
+/// anywhere.
 pub(super) fn mixed(graph: &Graph, id: NodeId) -> Option<String> {
     let inputs = graph.inputs(id).into_iter().filter_map(|input| graph.tensor_of(input));
     let mut kinds = inputs.filter(|t| !graph.dims(t.shape).is_empty()).map(|t| kind(graph.text(t.device)));

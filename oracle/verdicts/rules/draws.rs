@@ -1,7 +1,7 @@
 //! `rewrite/draws`: which random numbers are drawn.
 //!
-//! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew changes
-//! what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
+//! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew
+//! changes what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::graph::NodeId;

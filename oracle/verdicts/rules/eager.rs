@@ -2,9 +2,10 @@
 //!
 //! # The idea
 //!
-//! What the oracle says about values rests on its own interpreter. A candidate that executes graphs judges it: on the same
-//! inputs, what a graph returns and leaves in its inputs must be the same on every rank, bit for bit. Where operators have no one
-//! right result, [`comparable`](crate::semantics::comparable()) says how far two of them may lie apart.
+//! What the oracle says about values rests on its own interpreter. A candidate that executes graphs judges it: on the
+//! same inputs, what a graph returns and leaves in its inputs must be the same on every rank, bit for bit. Where
+//! operators have no one right result, [`comparable`](crate::semantics::comparable()) says how far two of them may lie
+//! apart.
 //!
 //! A difference is a fault of graph-oracle or of who executed the graph. Which one it is, people have to find out.
 //!

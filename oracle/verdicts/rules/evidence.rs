@@ -138,8 +138,8 @@ impl<'a> Evidence<'a> {
         twin.is_some_and(|old| self.before.graph.target(old) == side.graph.target(id))
     }
 
-    /// Whether a node of the graph before conflicted there with a node that is gone, or that now reads something else, in an
-    /// order that the list alone gave.
+    /// Whether a node of the graph before conflicted there with a node that is gone, or that now reads something else,
+    /// in an order that the list alone gave.
     pub(super) fn was_left_to_the_list(&self, name: &str) -> bool {
         let before = &self.before;
         let Some(node) = before.graph.find(name) else { return false };

@@ -66,8 +66,8 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     (results, Clear { believed, equal, as_reals, would: answers.would })
 }
 
-/// How near both graphs come to one another, by the laws of a level and then in double precision; of one graph for all ranks.
-/// `None` where that is more than `most`.
+/// How near both graphs come to one another, by the laws of a level and then in double precision; of one graph for all
+/// ranks. `None` where that is more than `most`.
 pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f64) -> Option<Nearness> {
     if evidence.ranks.len() > 1 {
         return None;
@@ -206,7 +206,8 @@ fn graph_on<'a>(evidence: &Evidence<'a>, rank: u32) -> &'a Graph {
 /// The graph of a rank.
 type GraphOf<'f, 'g> = &'f dyn Fn(u32) -> &'g Graph;
 
-/// A graph after, one of so many different ones, that cannot be executed: our limits are no fault of it, everything else is.
+/// A graph after, one of so many different ones, that cannot be executed: our limits are no fault of it, everything
+/// else is.
 fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
     let nodes: Vec<(u32, NodeId)> = match failure {
         Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {

@@ -1,7 +1,7 @@
 //! A finding: one way in which an outcome breaks a rule, explained the way a person would.
 //!
-//! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): the facts, what is expected by them, and what
-//! is observed: a contradiction. Reports for people say *let*, *then* and *however*.
+//! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): the facts, what is expected by them, and
+//! what is observed: a contradiction. Reports for people say *let*, *then* and *however*.
 
 use std::fmt;
 

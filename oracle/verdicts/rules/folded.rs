@@ -1,8 +1,8 @@
 //! Constants that one graph reads and the other does not.
 //!
 //! A pass may compute with a constant's contents and leave the constant out. The file of a graph does not say what its
-//! constants hold, so what depends on such a constant may be the same although it is made in another way. Differences there
-//! are no evidence. Where both graphs read a constant, it is taken to hold anything, as inputs do.
+//! constants hold, so what depends on such a constant may be the same although it is made in another way. Differences
+//! there are no evidence. Where both graphs read a constant, it is taken to hold anything, as inputs do.
 
 use super::values::{Observed, ValueDifference, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence};
@@ -14,7 +14,8 @@ use rustc_hash::FxHashSet;
 pub(super) struct Folded {
     /// One of these constants.
     constant: String,
-    /// Names of the nodes in either graph that depend on one, and of the outputs after that stand where such a node stood.
+    /// Names of the nodes in either graph that depend on one, and of the outputs after that stand where such a node
+    /// stood.
     names: FxHashSet<String>,
     /// Whether such a node writes memory.
     writes: bool,

@@ -86,8 +86,8 @@ pub(super) fn aliases_kept(evidence: &Evidence) -> Checked {
     )
 }
 
-/// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints of
-/// sizes that depend on data often do not, or a tensor that reaches past its storage. No pass is at fault for that.
+/// A line for people where what the input records contradicts its operators: sizes that do not fit each other, as hints
+/// of sizes that depend on data often do not, or a tensor that reaches past its storage. No pass is at fault for that.
 pub(crate) fn contradicting_records(before: &AnalyzedGraph) -> Option<String> {
     let contradicts =
         |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::OutsideStorage { .. });

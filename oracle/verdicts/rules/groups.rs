@@ -1,10 +1,10 @@
 //! `rewrite/groups`: collectives on another process group than before.
 //!
 //! A second group of the same ranks in the same order carries the same values; passes make one so that gathers need not
-//! queue behind reductions. Where both groups list their ranks, `rewrite/values` knows. Where a list is missing, the graph
-//! after is proved with the old group in the place of the new one: then the result is right if the two have the same ranks
-//! in the same order, and that is the condition that is told. That is never a violation. Where both lists are known and
-//! differ, and values differ too, the group is told as the cause.
+//! queue behind reductions. Where both groups list their ranks, `rewrite/values` knows. Where a list is missing, the
+//! graph after is proved with the old group in the place of the new one: then the result is right if the two have the
+//! same ranks in the same order, and that is the condition that is told. That is never a violation. Where both lists
+//! are known and differ, and values differ too, the group is told as the cause.
 
 use super::proved::Evaluated;
 use super::values::ValueResult;
@@ -26,8 +26,8 @@ pub struct MovedGroup {
     pub is_known: bool,
 }
 
-/// The groups that collectives have moved to; `None` where there is none, where one stands for two, or where ranks or their
-/// number are known to differ.
+/// The groups that collectives have moved to; `None` where there is none, where one stands for two, or where ranks or
+/// their number are known to differ.
 fn moved(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut moved: BTreeMap<&str, MovedGroup> = BTreeMap::new();

@@ -2,14 +2,14 @@
 //!
 //! # The idea
 //!
-//! What a level of [`Numerics`] allows is often one law at one place: `addmm` is a product and a sum, `x + 0.0` is `x`. So
-//! the law is applied to both graphs, and the graphs that come out are proved equal bit for bit, at full size and for sizes
-//! that are not known. That acquits under the option, and convicts nobody.
+//! What a level of [`Numerics`] allows is often one law at one place: `addmm` is a product and a sum, `x + 0.0` is `x`.
+//! So the law is applied to both graphs, and the graphs that come out are proved equal bit for bit, at full size and
+//! for sizes that are not known. That acquits under the option, and convicts nobody.
 //!
-//! What a law makes otherwise is *loose*, and all that is computed of it. Nothing loose may reach a call that tells such
-//! differences apart: of roundings a comparison, an index, a cast to an integer; of the sign of a zero a quotient, a
-//! function that is not known to take both zeros for one, or a look at the bits. There the law is no law, and nothing is
-//! proved.
+//! What a law makes otherwise is *loose*, and all that is computed of it. Nothing loose may reach a call that tells
+//! such differences apart: of roundings a comparison, an index, a cast to an integer; of the sign of a zero a quotient,
+//! a function that is not known to take both zeros for one, or a look at the bits. There the law is no law, and nothing
+//! is proved.
 //!
 //! # What it does not do
 //!
@@ -94,8 +94,8 @@ impl Loosened {
         Loosened { graph, loose }
     }
 
-    /// Whether nothing loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other ranks
-    /// may be loose.
+    /// Whether nothing loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other
+    /// ranks may be loose.
     fn holds(&self, level: Numerics, on_ranks: bool) -> bool {
         let side = AnalyzedGraph::new(&self.graph);
         let mut is_loose = vec![false; self.graph.len()];
@@ -306,8 +306,8 @@ impl LawCall<'_> {
         Tensor { storage: None, storage_bytes: None, offset: 0, ..*self.graph.tensor(self.out) }
     }
 
-    /// The record of the result with one element along a dimension; only of float32 and float64, which are computed in as
-    /// they are, and of known sizes.
+    /// The record of the result with one element along a dimension; only of float32 and float64, which are computed in
+    /// as they are, and of known sizes.
     fn reduced(&self, editor: &mut Editor, dim: i64) -> Option<Tensor> {
         use crate::graph::{Dtype, contiguous_strides};
         let tensor = self.fresh();

@@ -2,9 +2,10 @@
 //!
 //! # The idea
 //!
-//! Rules know nodes by their names, since most passes keep them. They need not: inputs are bound by position, and a node
-//! is what it computes. So before anything is judged, names are held against structure. Where they fit, nothing happens.
-//! Where they do not, nodes are matched anew, and what is judged is the graph after *with the names of before*:
+//! Rules know nodes by their names, since most passes keep them. They need not: inputs are bound by position, and a
+//! node is what it computes. So before anything is judged, names are held against structure. Where they fit, nothing
+//! happens. Where they do not, nodes are matched anew, and what is judged is the graph after *with the names of
+//! before*:
 //!
 //! - *bottom-up* from the inputs: the same operator with the same attributes on matched arguments is the same node;
 //! - *top-down* from the results: what a matched node takes in the place where its twin takes it, and what is the same
@@ -44,8 +45,8 @@ pub(crate) fn named_as(before: &Graph, after: &Graph) -> Option<Graph> {
     Both::new(before, after, Whole::Yes, bound, Vec::new()).renamed()
 }
 
-/// The same for a part of a graph. `bound` says which node of the whole is handed to which input, `returned` which node of
-/// the whole is returned where the part returns one.
+/// The same for a part of a graph. `bound` says which node of the whole is handed to which input, `returned` which node
+/// of the whole is returned where the part returns one.
 pub(super) fn part_named_as(
     whole: &Graph,
     part: &Graph,
@@ -234,8 +235,8 @@ impl<'g> Both<'g> {
 
     /// Another account than by name, where it is better.
     fn better(&self, by_name: &Twins, told: Changes) -> Option<Twins> {
-        // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole, but for those that are
-        // merged with equal ones, whose readers then read another node.
+        // Of a pass over a whole graph much may be new; the nodes of a part are those of the whole, but for those that
+        // are merged with equal ones, whose readers then read another node.
         let is_call = |&new: &NodeId| self.after.node(new).op == Op::Call;
         let calls: Vec<NodeId> = self.after.ids().filter(is_call).collect();
         let known = calls.iter().filter(|&&new| by_name.before_of(new).is_some()).count();
@@ -274,7 +275,8 @@ impl<'g> Both<'g> {
         }
     }
 
-    /// Of equal calls the one of the same name, if that is not spoken for: structure says no more of them than names do.
+    /// Of equal calls the one of the same name, if that is not spoken for: structure says no more of them than names
+    /// do.
     fn prefer_names(&self, twins: &mut Twins, named: &Twins) {
         for new in self.after.ids() {
             let (Some(name), Some(found)) = (named.before_of(new), twins.before_of(new)) else { continue };
@@ -544,8 +546,8 @@ impl<'g> Both<'g> {
         }
     }
 
-    /// Calls of which some arguments are known and no known one contradicts, in list order, so that those behind them are
-    /// known in turn. Among several the name decides, then order.
+    /// Calls of which some arguments are known and no known one contradicts, in list order, so that those behind them
+    /// are known in turn. Among several the name decides, then order.
     fn by_some_arguments(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
         let key = |kind: u64, place: usize, argument: NodeId| {
             key_of(kind ^ place as u64, std::iter::once(argument))

@@ -108,8 +108,8 @@ pub struct Statement {
     pub reason: &'static str,
 }
 
-/// The statements of all rules: of every family, about workers, and about the oracle itself. A rule that several families
-/// have stands once, with the passes of all.
+/// The statements of all rules: of every family, about workers, and about the oracle itself. A rule that several
+/// families have stands once, with the passes of all.
 pub fn statements() -> Vec<Statement> {
     let of_families = PassKind::ALL.iter().flat_map(|pass| (pass.row().statements)());
     let all = of_families
@@ -543,8 +543,8 @@ pub fn prove_values(evidence: &mut Evidence, evaluators: Evaluators, evaluated: 
     evidence.values = ValueEvidence::prove(evidence, evaluators, evaluated);
 }
 
-/// Executes all ranks where that is asked for, after the values of each distinct graph have been proved; a line for each
-/// way.
+/// Executes all ranks where that is asked for, after the values of each distinct graph have been proved; a line for
+/// each way.
 pub fn execute_values(all: &mut [Evidence], evaluators: Evaluators) -> Vec<String> {
     ValueEvidence::execute(all, evaluators);
     let executed = all.iter().take(1).flat_map(|first| first.values.notes_of_execution());
@@ -567,9 +567,9 @@ pub fn check_only(evidence: &Evidence, pass: PassKind, id: &str) -> (Vec<Finding
     check_where(evidence, &|rule| rule.id == id && rule.passes.contains(&pass))
 }
 
-/// Sorts findings by the catalogue. Where values first part comes before what is counted of collectives, since an account
-/// that does not add up is often only what a wrong reader looks like; but not before what keeps a graph from being
-/// executed at all.
+/// Sorts findings by the catalogue. Where values first part comes before what is counted of collectives, since an
+/// account that does not add up is often only what a wrong reader looks like; but not before what keeps a graph from
+/// being executed at all.
 fn by_weight(findings: &mut [Finding]) {
     let place = |id: &str| CATALOGUE.iter().position(|rule| rule.id == id).unwrap_or(CATALOGUE.len());
     let counted = place("comm/moved-exactly-once");

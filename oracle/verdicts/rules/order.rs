@@ -125,7 +125,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             continue;
         }
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));
-        // Where the value of a wait became a view of a buffer that is filled, the filling is what the edge should come from.
+        // Where the value of a wait became a view of a buffer that is filled, the filling is what the edge should come
+        // from.
         let through_memory = after.edges.predecessors(b).find_map(|follows| {
             let fills = |w: &NodeId| !after.has_path(*w, follows) && after.has_path(a, *w);
             let filled_by = after.writers_of(follows).into_iter().find(fills)?;
@@ -267,8 +268,8 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// Why the graph before the repair is not one of this result, if it is not: either the repair edits nodes, or the graph is
-/// another result's. Which, nobody can tell, so what is found in it convicts nobody.
+/// Why the graph before the repair is not one of this result, if it is not: either the repair edits nodes, or the graph
+/// is another result's. Which, nobody can tell, so what is found in it convicts nobody.
 pub(crate) fn foreign_unrepaired(evidence: &Evidence) -> Option<Reason> {
     let was = evidence.unrepaired.as_ref()?.graph;
     let is = evidence.after.graph;

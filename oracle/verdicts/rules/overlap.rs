@@ -1,8 +1,8 @@
 //! Writes in place that PyTorch refuses because of where they lie: over elements that share memory, or over part of an
 //! operand. Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it.
 //!
-//! `masked_fill_`, fills by a number, `index_put_` and reductions are let pass there too; memory that is not dense is not
-//! compared.
+//! `masked_fill_`, fills by a number, `index_put_` and reductions are let pass there too; memory that is not dense is
+//! not compared.
 
 use crate::analysis::storages::{StorageIndex, Storages};
 use crate::graph::{Dim, Graph, NodeId, Value};

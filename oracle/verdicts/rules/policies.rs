@@ -103,8 +103,8 @@ pub struct Policies {
     pub cost: CostModel,
     /// The repaired order is exactly the stable sort's.
     pub exact_order: bool,
-    /// Whether nothing is known of the pass but that it keeps what a graph means: a launch may be waited for more than once,
-    /// as values allow, and it is said what else would have to be allowed.
+    /// Whether nothing is known of the pass but that it keeps what a graph means: a launch may be waited for more than
+    /// once, as values allow, and it is said what else would have to be allowed.
     pub any_rewrite: bool,
     /// What a rewrite may do beyond keeping every bit.
     pub allowed: Allowed,

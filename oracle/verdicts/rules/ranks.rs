@@ -4,8 +4,8 @@
 //!
 //! An implementation may bake the rank into its graph: a slot of a buffer, a slice of its own. Then the graph of one
 //! rank says nothing of another's. So every distinct graph is evidence of its own, and equal graphs are looked at once,
-//! unless they gather into a slot: the slot that is right on one rank is wrong on another. What is found in the same way
-//! on several ranks is one finding that names them.
+//! unless they gather into a slot: the slot that is right on one rank is wrong on another. What is found in the same
+//! way on several ranks is one finding that names them.
 
 use super::evidence::same_evidence;
 use super::{AnalyzedGraph, Finding, Reason, RuleStatus, by_weight};
@@ -83,8 +83,8 @@ fn records_differ(a: Given, b: Given) -> bool {
     groups.any(|group| others.get(group.name.as_str()).is_some_and(|b| recorded(b) != recorded(group)))
 }
 
-/// The index of a rank in each process group of its graph's world. Where the file does not list the ranks of a group, and
-/// its record of the rank does not count, by the layout that is assumed.
+/// The index of a rank in each process group of its graph's world. Where the file does not list the ranks of a group,
+/// and its record of the rank does not count, by the layout that is assumed.
 fn indices(world: Option<&FxHashMap<&str, &Group>>, one: &Given, is_recorded: bool) -> Vec<(String, u32)> {
     let index = |group: &Group| {
         let recorded = group.recorded_rank.filter(|_| is_recorded && group.instances.is_empty());
@@ -94,7 +94,8 @@ fn indices(world: Option<&FxHashMap<&str, &Group>>, one: &Given, is_recorded: bo
     groups.filter_map(|group| Some((group.name.clone(), index(group)?))).collect()
 }
 
-/// The own indices on which a graph depends: those in groups that it gathers in into a buffer, which may hold its input.
+/// The own indices on which a graph depends: those in groups that it gathers in into a buffer, which may hold its
+/// input.
 fn slots<'o>(side: &AnalyzedGraph, own: &'o [(String, u32)]) -> Vec<&'o (String, u32)> {
     let gathers = |name: &str| {
         let calls = side.collectives.calls.iter();

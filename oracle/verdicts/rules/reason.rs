@@ -2,8 +2,8 @@
 //!
 //! # The idea
 //!
-//! A code is a stable word, one for each kind of reason, in one table (docs/report.md). Campaigns count by it, and tools
-//! read it; the message beside it is for people. A code does not say which rule was open: the rule's status does.
+//! A code is a stable word, one for each kind of reason, in one table (docs/report.md). Campaigns count by it, and
+//! tools read it; the message beside it is for people. A code does not say which rule was open: the rule's status does.
 //!
 //! # What it does not do
 //!
@@ -274,7 +274,8 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// What a worker declined with: a code of ours, a word of its own, or neither. What is no short word counts as neither.
+    /// What a worker declined with: a code of ours, a word of its own, or neither. What is no short word counts as
+    /// neither.
     pub fn of_worker(word: Option<&str>, message: impl Into<String>) -> Reason {
         const MOST: usize = 64;
         if let Some(code) = word.and_then(Code::named).filter(|code| code.is_refusal()) {
@@ -293,8 +294,8 @@ impl Reason {
         }
     }
 
-    /// What campaigns count by: the code, and where all there is are words of others, these with the names of `graph` and
-    /// with numbers blanked.
+    /// What campaigns count by: the code, and where all there is are words of others, these with the names of `graph`
+    /// and with numbers blanked.
     pub fn kind(&self, graph: &Graph) -> String {
         match self.code {
             Code::ByWorker | Code::ByCandidate if self.own_word.is_none() => {
@@ -309,8 +310,8 @@ impl Reason {
         Reason { message: format!("{words}{}", self.message), ..self }
     }
 
-    /// What several evaluators lack, as one reason. The last one is asked where those before it cannot tell, so the code is
-    /// its; that provenance differs is said beside others.
+    /// What several evaluators lack, as one reason. The last one is asked where those before it cannot tell, so the
+    /// code is its; that provenance differs is said beside others.
     pub fn joined(all: &[Reason]) -> Reason {
         let last = all.iter().rev().find(|reason| reason.code != Code::ProvenanceDiffers).or(all.last());
         let messages: Vec<&str> = all.iter().map(|reason| reason.message.as_str()).collect();

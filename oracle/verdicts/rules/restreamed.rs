@@ -2,18 +2,18 @@
 //!
 //! # The idea
 //!
-//! Inductor replaces `aten.rand` by `inductor_random` of a seed that `inductor_seeds` draws. The numbers are others, the
-//! distribution is not. Where that is allowed, what is drawn from a seed of its own is written as the `rand` or `randn`
-//! that it stands for, draws that nobody reads are left out, and the draws of constant size stand at the head of the
-//! list, those of one kind together. So what is left is the question that is asked of any rewrite: are there as many
-//! draws of each kind, and is each used for what it was used for?
+//! Inductor replaces `aten.rand` by `inductor_random` of a seed that `inductor_seeds` draws. The numbers are others,
+//! the distribution is not. Where that is allowed, what is drawn from a seed of its own is written as the `rand` or
+//! `randn` that it stands for, draws that nobody reads are left out, and the draws of constant size stand at the head
+//! of the list, those of one kind together. So what is left is the question that is asked of any rewrite: are there as
+//! many draws of each kind, and is each used for what it was used for?
 //!
 //! # What it does not do
 //!
 //! Draws of one kind are matched in list order. Where there are several, another matching may be the right one, and a
-//! difference of values convicts nobody ([`Restreamed::is_ambiguous`]). Two draws from one seed are one draw if they are of
-//! one kind; of different kinds they depend on one another, and nothing is restreamed. Random integers, and draws whose
-//! size follows from data, keep their stream.
+//! difference of values convicts nobody ([`Restreamed::is_ambiguous`]). Two draws from one seed are one draw if they
+//! are of one kind; of different kinds they depend on one another, and nothing is restreamed. Random integers, and
+//! draws whose size follows from data, keep their stream.
 
 use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Span, Value};
 use crate::ops::{Kind, Ops, Random, shape};
@@ -37,8 +37,8 @@ pub(crate) struct Restreamed {
 }
 
 impl Restreamed {
-    /// `None` where draws of different kinds come from one seed, where one is recorded as what its call does not give, or
-    /// where a seed is not there.
+    /// `None` where draws of different kinds come from one seed, where one is recorded as what its call does not give,
+    /// or where a seed is not there.
     pub(crate) fn new(graph: &Graph) -> Option<Restreamed> {
         if !draws_are_as_recorded(graph) {
             return None;

@@ -1,7 +1,7 @@
 //! A rule: what it says, and how its violations are found.
 //!
-//! Rules of one [`Family`] look at one kind of evidence. A catalogue lists them, most fundamental first: a violation of an
-//! earlier rule may bring about violations of later ones.
+//! Rules of one [`Family`] look at one kind of evidence. A catalogue lists them, most fundamental first: a violation of
+//! an earlier rule may bring about violations of later ones.
 
 use super::{Code, Finding, PassKind, Reason, Severity};
 

@@ -1,11 +1,11 @@
 //! `rewrite/values`: what both graphs compute, by whichever evaluators apply.
 //!
 //! There are three (see [`semantics`](crate::semantics)): concrete values and provenance, executed on every rank, and
-//! symbolic values. Each gives its own answer, and a difference found by any of them is a finding. An evaluator that does
-//! not apply says why; only where none applies is the rule undecided. Equal concrete values acquit by themselves only
-//! where they could have differed (see [`semantics`](crate::semantics)`::trials`). Where they could have and did not, what
-//! the symbolic evaluator takes for another value is the same one, computed in another way: then neither convicts nor
-//! acquits.
+//! symbolic values. Each gives its own answer, and a difference found by any of them is a finding. An evaluator that
+//! does not apply says why; only where none applies is the rule undecided. Equal concrete values acquit by themselves
+//! only where they could have differed (see [`semantics`](crate::semantics)`::trials`). Where they could have and did
+//! not, what the symbolic evaluator takes for another value is the same one, computed in another way: then neither
+//! convicts nor acquits.
 
 use super::allowed::{Allowed, TOLERANCE};
 use super::correspondence::Rewire;
@@ -122,7 +122,8 @@ pub struct ValueEvidence {
     pub clear: Clear,
     /// What would have to be allowed for a proof, by the laws of that level.
     pub would: Option<Numerics>,
-    /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by groups.
+    /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by
+    /// groups.
     pub taken_for_equal: Option<Reason>,
     /// Groups that must have the ranks of those they stand for.
     pub moved_groups: Option<Vec<MovedGroup>>,
@@ -274,8 +275,8 @@ impl ValueEvidence {
 }
 
 impl Evidence<'_> {
-    /// Where both graphs are not known to be equal, and floats may part in more than the order of sums: how near they come in
-    /// double precision. Where nothing of that kind is allowed, whether it would do.
+    /// Where both graphs are not known to be equal, and floats may part in more than the order of sums: how near they
+    /// come in double precision. Where nothing of that kind is allowed, whether it would do.
     fn come_near(&mut self, limit: u64) {
         let allowed = &self.policies.allowed;
         let is_asked = allowed.numerics >= Numerics::Contraction;

@@ -2,10 +2,10 @@
 //!
 //! # The idea
 //!
-//! A candidate in another process can fail in ways that no graph shows: it ends, it hangs, it says what cannot be read. Each
-//! is a [`Failure`] about the case at hand and becomes a finding of a rule here, which is reduced like any other. Two
-//! failures of one rule may have nothing in common, so they also have a *kind*: the title, in which the names of nodes and
-//! all numbers are blanks. A reduction keeps the kind, and two findings of different kinds are two.
+//! A candidate in another process can fail in ways that no graph shows: it ends, it hangs, it says what cannot be read.
+//! Each is a [`Failure`] about the case at hand and becomes a finding of a rule here, which is reduced like any other.
+//! Two failures of one rule may have nothing in common, so they also have a *kind*: the title, in which the names of
+//! nodes and all numbers are blanks. A reduction keeps the kind, and two findings of different kinds are two.
 //!
 //! # What it does not do
 //!
@@ -98,8 +98,8 @@ pub fn kind(finding: &Finding) -> Option<&str> {
 /// Characters of a line that are looked at.
 const MOST: usize = 300;
 
-/// The first line of a message with `#` for the names of nodes, for numbers and for addresses, so that one message about two
-/// graphs is one text.
+/// The first line of a message with `#` for the names of nodes, for numbers and for addresses, so that one message
+/// about two graphs is one text.
 pub fn blanked(message: &str, graph: &Graph) -> String {
     let line: String = message
         .lines()

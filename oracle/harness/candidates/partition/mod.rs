@@ -1,9 +1,9 @@
 //! Mutants of the partitioners: the reference with one ingredient replaced, from outside.
 //!
-//! Each replaces methods of [`Strategy`]. Most cut as the reference does otherwise, wherever they are asked. Some decide
-//! differently on one rank, or when they are asked again, or lose tags on the way to the second partition; `Way` says
-//! which. The judge asks on several ranks and more than once, with several budgets, and for two partitions one after the
-//! other where a case says so; nothing here is told to it.
+//! Each replaces methods of [`Strategy`]. Most cut as the reference does otherwise, wherever they are asked. Some
+//! decide differently on one rank, or when they are asked again, or lose tags on the way to the second partition; `Way`
+//! says which. The judge asks on several ranks and more than once, with several budgets, and for two partitions one
+//! after the other where a case says so; nothing here is told to it.
 //!
 //! Sources: K10 to K17, K21, K23, K27 and K32 of the bug benchmark.
 

@@ -6,8 +6,8 @@ use crate::passes::partition::max_flow::INFINITE;
 use crate::rules::partition::{CutEdge, CutNetwork};
 use rustc_hash::FxHashSet;
 
-/// The network that a partition cut; `None` where none was, or where the cut was changed afterwards: then backward computes
-/// what the cut saves, and nothing can be demanded of others.
+/// The network that a partition cut; `None` where none was, or where the cut was changed afterwards: then backward
+/// computes what the cut saves, and nothing can be demanded of others.
 pub(in crate::candidates) fn cut_network(parts: &Partition) -> Option<CutNetwork> {
     let proof = parts.proof.as_ref()?;
     let network = &proof.network;

@@ -2,9 +2,9 @@
 //!
 //! # The idea
 //!
-//! A worker that passes can be left alone with a campaign: it answers what is right, declines what is wrong with the id of
-//! the request, survives both, and ends when it should. One process serves a group of checks, as in a campaign; a process
-//! that fails a check is ended, and the next check gets a new one.
+//! A worker that passes can be left alone with a campaign: it answers what is right, declines what is wrong with the id
+//! of the request, survives both, and ends when it should. One process serves a group of checks, as in a campaign; a
+//! process that fails a check is ended, and the next check gets a new one.
 //!
 //! # What it does not do
 //!

@@ -7,8 +7,8 @@
 //! large request is on its way blocks nobody. The reader hands over one line at a time and reads on when it is taken:
 //! never more than one line within the limit is held.
 //!
-//! The command is run by `sh`, in a process group of its own. The group is killed as a whole, before the child is waited
-//! for, so that its number cannot have gone to somebody else meanwhile.
+//! The command is run by `sh`, in a process group of its own. The group is killed as a whole, before the child is
+//! waited for, so that its number cannot have gone to somebody else meanwhile.
 //!
 //! The group outlives nobody: one process of it waits for the end of a pipe that nobody but us can write to, and kills
 //! the group when that comes. It comes when we end, however we end, SIGKILL included.
@@ -100,7 +100,8 @@ pub(super) struct Process {
     pub served: u64,
 }
 
-/// Runs the command `$0` under a watch: a process that is nobody's child waits for the end of the pipe and kills the group.
+/// Runs the command `$0` under a watch: a process that is nobody's child waits for the end of the pipe and kills the
+/// group.
 const WATCHED: &str = r#"((read -r _; kill -KILL 0) >/dev/null 2>&1 </dev/fd/LIFELINE &)
 LIMIT
 exec /bin/sh -c "$0""#;

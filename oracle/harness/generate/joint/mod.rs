@@ -19,7 +19,8 @@
 //!
 //! # What it does not make
 //!
-//! Effect tokens, higher-order operators, unbacked symbols, objects. [`graft`](fn@graft) takes what real joint graphs have.
+//! Effect tokens, higher-order operators, unbacked symbols, objects. [`graft`](fn@graft) takes what real joint graphs
+//! have.
 
 mod backward;
 mod by_kind;

@@ -1,6 +1,6 @@
-//! A partition that is right because it is simple, for tests and fuzz targets: forward runs everything that needs no tangent, and
-//! backward gets everything that it reads. What is tagged to be recomputed, and what only shows gathered parameters
-//! that are, is computed again from what is saved.
+//! A partition that is right because it is simple, for tests and fuzz targets: forward runs everything that needs no
+//! tangent, and backward gets everything that it reads. What is tagged to be recomputed, and what only shows gathered
+//! parameters that are, is computed again from what is saved.
 
 use crate::graph::{Graph, NodeId, Op, Out, Span, Value};
 use crate::ops::Ops;

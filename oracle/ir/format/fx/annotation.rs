@@ -1,7 +1,7 @@
 //! Annotations: what a text says of a result.
 //!
-//! `f32[8, s17][s17, 1]cuda:0` is a tensor; strides and device may be left out. `Sym(s17 + 1)` is a number, `Sym(u0 <= 16)`
-//! a truth value. Anything else (`DTensor(...)`, a type's name) is kept as a text.
+//! `f32[8, s17][s17, 1]cuda:0` is a tensor; strides and device may be left out. `Sym(s17 + 1)` is a number, `Sym(u0 <=
+//! 16)` a truth value. Anything else (`DTensor(...)`, a type's name) is kept as a text.
 
 use super::symbols::{self, Hints};
 use crate::expression::normal_form;

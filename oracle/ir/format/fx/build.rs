@@ -415,8 +415,8 @@ pub(super) fn tensor(
     Out::Tensor(graph.push_tensor(tensor))
 }
 
-/// Whether a sub-graph only carries one operator for `control_deps`: its inputs are called `arg_0`, `arg_1`, ..., and it
-/// returns what the operator returns.
+/// Whether a sub-graph only carries one operator for `control_deps`: its inputs are called `arg_0`, `arg_1`, ..., and
+/// it returns what the operator returns.
 fn is_carrier(class: &Class<'_>) -> bool {
     let [only] = class.statements.as_slice() else { return false };
     let is_returned = match &class.output {

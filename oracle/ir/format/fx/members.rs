@@ -86,8 +86,8 @@ fn known_world(members: &[u32], ranks: Option<u32>) -> bool {
 
 /// The list of ranks whose hash a name is.
 ///
-/// `size` is how many they are, where that is known, and `ranks` how many ranks the world has; else worlds of 2, 4, 8, ...
-/// ranks are tried.
+/// `size` is how many they are, where that is known, and `ranks` how many ranks the world has; else worlds of 2, 4, 8,
+/// ... ranks are tried.
 pub fn members_of(name: &str, size: Option<u32>, ranks: Option<u32>) -> Option<Vec<u32>> {
     let hash = hash_of(name)?;
     if u64::from(ranks.unwrap_or(0)) > Limit::Ranks.standard() {

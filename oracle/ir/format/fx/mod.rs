@@ -7,15 +7,16 @@
 //! statements (`build.rs`), and results of annotations and operators (`results.rs`). What the text does not say is not
 //! made up: it is unknown, and [`Printed::notes`] says what is missing and what the graph was taken to be instead.
 //!
-//! `control_deps`, which carries ordering edges, is read as the operator that it carries, after the nodes that it names.
+//! `control_deps`, which carries ordering edges, is read as the operator that it carries, after the nodes that it
+//! names.
 //!
 //! Source: `torch/fx/graph.py` (`_format_target`, `PythonCode`) and `torch/fx/graph_module.py` of PyTorch 2.15.
 //!
 //! # What it does not do
 //!
 //! Graphs of Python operators (Dynamo's, and those before decomposition) are errors that say so. Storages of inputs are
-//! in the text of a runnable only (`runnable.rs`): without one, inputs are taken not to share memory. Values of constants are
-//! in no text.
+//! in the text of a runnable only (`runnable.rs`): without one, inputs are taken not to share memory. Values of
+//! constants are in no text.
 
 mod annotation;
 mod build;
@@ -236,8 +237,8 @@ struct Modules<'t, 'c> {
     symbols: &'c [Symbol],
     /// What is known of sub-modules.
     of_bodies: &'c Known,
-    /// The graphs of sub-modules, by the place of their classes, each with the nodes that it has where every body stands
-    /// in the place of its call.
+    /// The graphs of sub-modules, by the place of their classes, each with the nodes that it has where every body
+    /// stands in the place of its call.
     read: FxHashMap<usize, (Arc<Graph>, u64)>,
     /// The places of the classes that are being read.
     open: Vec<usize>,
@@ -320,8 +321,8 @@ fn symbols_of(graph: &Graph, known: &[Symbol]) -> Vec<Symbol> {
         .collect()
 }
 
-/// The world of a graph: what is known of it, and the process groups that its collectives name; and those of which it is
-/// not known how many ranks they have.
+/// The world of a graph: what is known of it, and the process groups that its collectives name; and those of which it
+/// is not known how many ranks they have.
 fn world_of(graph: &Graph, known: &World, given: &[Group]) -> (World, Vec<String>) {
     let ops = Ops::of(graph);
     let mut stated: BTreeMap<&str, Option<u32>> = BTreeMap::new();

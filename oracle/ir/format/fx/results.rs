@@ -2,14 +2,15 @@
 //!
 //! # The idea
 //!
-//! The text says of most results dtype, sizes, strides and device. What it leaves out follows from the operators: where a
-//! view begins in its storage, what a call with several results returns, strides and devices where the user did not ask
-//! for them. A text wins over a rule: a rule says only what follows, and where the two differ, checking the graph says so.
+//! The text says of most results dtype, sizes, strides and device. What it leaves out follows from the operators: where
+//! a view begins in its storage, what a call with several results returns, strides and devices where the user did not
+//! ask for them. A text wins over a rule: a rule says only what follows, and where the two differ, checking the graph
+//! says so.
 //!
 //! # What it does not do
 //!
-//! It numbers no storages: which tensors share memory follows from the schemas. Where neither text nor rule has strides,
-//! they are taken to be row-major, and [`Completed::guessed`] names the node.
+//! It numbers no storages: which tensors share memory follows from the schemas. Where neither text nor rule has
+//! strides, they are taken to be row-major, and [`Completed::guessed`] names the node.
 
 use super::DEVICE;
 use super::annotation::Annotation;

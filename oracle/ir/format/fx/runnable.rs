@@ -1,11 +1,11 @@
 //! `fx_graph_runnable.py`: what stands around its graph.
 //!
 //! `load_args` makes the inputs: `buf0 = reader.storage(None, 32*s17)` and `reader.tensor(buf0, (s17, 8), (8, 1),
-//! storage_offset=4)  # primals_2`. No other text says which inputs share memory, where they begin in it, what symbols were
-//! when the graph was traced, and which rank of its groups this one is.
+//! storage_offset=4)  # primals_2`. No other text says which inputs share memory, where they begin in it, what symbols
+//! were when the graph was traced, and which rank of its groups this one is.
 //!
-//! Source: `torch/_dynamo/debug_utils.py` (`InputReader`, `InputWriter`) and `torch/_dynamo/repro/after_aot.py` of PyTorch
-//! 2.15.
+//! Source: `torch/_dynamo/debug_utils.py` (`InputReader`, `InputWriter`) and `torch/_dynamo/repro/after_aot.py` of
+//! PyTorch 2.15.
 
 use super::FxError;
 use super::python::{Call, Py, Reader};

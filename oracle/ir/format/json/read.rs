@@ -200,8 +200,8 @@ impl<'i> Builder<'i> {
     }
 }
 
-/// The key of the bodies of higher-order operators: a list of nodes for each attribute. Its text is kept too, and written
-/// again as it was.
+/// The key of the bodies of higher-order operators: a list of nodes for each attribute. Its text is kept too, and
+/// written again as it was.
 const SUBGRAPHS: &str = "subgraphs";
 
 struct Bodies(Vec<(String, Arc<Graph>)>);

@@ -9,7 +9,8 @@
 //!
 //! Where to cut is a guess, and reading proves it. If each block is a list of nodes, then so are all of them with the
 //! commas between them; and the hole counts only where it is itself the value of the document's own key `nodes`. All
-//! else in the text is read unchanged. So what comes out is, id for id, what reading from the first byte to the last gives.
+//! else in the text is read unchanged. So what comes out is, id for id, what reading from the first byte to the last
+//! gives.
 //!
 //! # What it does not do
 //!

@@ -3,8 +3,9 @@
 use super::super::objects::Item;
 use super::*;
 
-/// One value as CPython 3.11 writes it in each protocol: `{"i": [1, -1, 255, 65535, 70000, -2**31, 2**40, -2**63, 2**63],
-/// "o": [1.5, None, True, False, "é"], "t": [(), (1,), (1, 2, 3), (1, 2, 3, 4)], "s": {7}, "d": [s, s]}` with `s = {"f": 3}`.
+/// One value as CPython 3.11 writes it in each protocol: `{"i": [1, -1, 255, 65535, 70000, -2**31, 2**40, -2**63,
+/// 2**63], "o": [1.5, None, True, False, "é"], "t": [(), (1,), (1, 2, 3), (1, 2, 3, 4)], "s": {7}, "d": [s, s]}` with
+/// `s = {"f": 3}`.
 const WRITTEN: &[(u8, &str)] = &[
     (
         2,

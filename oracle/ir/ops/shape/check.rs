@@ -157,7 +157,8 @@ pub fn check(graph: &Graph, ops: &Ops, node: NodeId) -> Vec<ShapeFault> {
 }
 
 /// Whether the result is certainly new memory. Operators that may hand back their input where it already is what they
-/// make, or copy all memory that it lies in, are not: `_unsafe_view`, `copy`, `slice_scatter`, a dropout that does nothing and the floor of integers.
+/// make, or copy all memory that it lies in, are not: `_unsafe_view`, `copy`, `slice_scatter`, a dropout that does
+/// nothing and the floor of integers.
 fn is_new(info: &OpInfo) -> bool {
     let computes = match info.kind {
         Kind::Unary(kind) => !matches!(kind, Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc),

@@ -1,9 +1,9 @@
 //! Where `bucketing._pre_bucket_all_gather` puts its inputs, and whether each can lie there.
 //!
-//! The operator cuts each rank's slot of a buffer into one piece for each input, shows a piece as the dtype that the input
-//! is converted to, and copies. The buffer's elements are the smallest ones of the bucket; a piece of larger ones can be
-//! shown only where its offset in the buffer is a multiple of its own element, on every rank: `Tensor.view(dtype)` raises
-//! otherwise, while the operator's fake implementation does not look.
+//! The operator cuts each rank's slot of a buffer into one piece for each input, shows a piece as the dtype that the
+//! input is converted to, and copies. The buffer's elements are the smallest ones of the bucket; a piece of larger ones
+//! can be shown only where its offset in the buffer is a multiple of its own element, on every rank:
+//! `Tensor.view(dtype)` raises otherwise, while the operator's fake implementation does not look.
 //!
 //! Source: `torch._inductor.fx_passes.bucketing._pre_bucket_all_gather`; `aten/src/ATen/native/TensorConversions.cpp`,
 //! `view_dtype`.

@@ -46,7 +46,8 @@ impl View {
         matches!(self, View::Permute | View::Transpose | View::T)
     }
 
-    /// The order of a [permutation](View::is_permutation) of `rank` dimensions; `given` are the numbers after the tensor.
+    /// The order of a [permutation](View::is_permutation) of `rank` dimensions; `given` are the numbers after the
+    /// tensor.
     ///
     /// # Errors
     /// There is none, in words.

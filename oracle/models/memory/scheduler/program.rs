@@ -3,12 +3,12 @@
 //! Source: `torch._inductor.scheduler.Scheduler.compute_dependencies` of PyTorch 2.15. Nodes are declared with what
 //! they read, mutate and make; the dependencies follow.
 //!
-//! A node that mutates a buffer gives it a new name; later readers of the old name read the new one. The new name
-//! is the same memory: [`Program::real`] leads from each such name to the buffer that the memory was allocated for.
-//! A mutation comes after every earlier reader of its buffer. That dependency orders only, except where the
-//! reader's result is a view of the mutated memory, which then lives until the mutation is done. So each of n mutations
-//! of one buffer depends on all users before it, and there are n * n of these: the orders of the reference look at each,
-//! so that none may be left out. How many there may be is limited.
+//! A node that mutates a buffer gives it a new name; later readers of the old name read the new one. The new name is
+//! the same memory: [`Program::real`] leads from each such name to the buffer that the memory was allocated for. A
+//! mutation comes after every earlier reader of its buffer. That dependency orders only, except where the reader's
+//! result is a view of the mutated memory, which then lives until the mutation is done. So each of n mutations of one
+//! buffer depends on all users before it, and there are n * n of these: the orders of the reference look at each, so
+//! that none may be left out. How many there may be is limited.
 
 use crate::limits::Limit;
 use petgraph::unionfind::UnionFind;

@@ -16,8 +16,8 @@
 //! that: the values that bf16, f16 and f32 have to round. [`Concrete::large_every`] changes the share, 0 is never.
 //!
 //! Such numbers find what is rounded too early or added in another order, but leave every float's range within some
-//! layers of a network. [`Concrete::near`] gives floats of one magnitude, as trained networks have, with as many bits as
-//! the dtype holds: they stay finite and distinct through deep chains, functions such as the exponential do not
+//! layers of a network. [`Concrete::near`] gives floats of one magnitude, as trained networks have, with as many bits
+//! as the dtype holds: they stay finite and distinct through deep chains, functions such as the exponential do not
 //! saturate, and roundings show.
 //!
 //! # Operators without kernel

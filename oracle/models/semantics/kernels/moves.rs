@@ -151,8 +151,8 @@ impl<D: Domain> Rank<'_, D> {
         Ok(if in_place { Item::None } else { Item::List(items) })
     }
 
-    /// `slice_scatter`, `select_scatter`, `as_strided_scatter`, `diagonal_scatter`: a copy of the first argument with a part
-    /// of it overwritten.
+    /// `slice_scatter`, `select_scatter`, `as_strided_scatter`, `diagonal_scatter`: a copy of the first argument with a
+    /// part of it overwritten.
     fn scatter_window(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
         let [base, source, a, b, c, d, ..] = step.args;
         let (base, source) = (self.tensor(base)?, self.tensor(source)?);

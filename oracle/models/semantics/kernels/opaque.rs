@@ -251,7 +251,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         poisoned: bool,
     ) -> Outcome<Item> {
         let graph = self.program.graph;
-        // Values are counted, and not lists of them: so a result has the number that it has where it is written in place.
+        // Values are counted, and not lists of them: so a result has the number that it has where it is written in
+        // place.
         let of = *output;
         *output += u64::from(!matches!(out, Out::Tuple(_) | Out::Dict(_)));
         Ok(match out {

@@ -475,8 +475,8 @@ impl<D: Domain> Rank<'_, D> {
     }
 }
 
-/// A bound of `clamp` in the dtype that it bounds. An integer bound beyond the far end excludes everything, which PyTorch
-/// refuses; beyond the near end it bounds nothing.
+/// A bound of `clamp` in the dtype that it bounds. An integer bound beyond the far end excludes everything, which
+/// PyTorch refuses; beyond the near end it bounds nothing.
 fn bounding(bound: Given, dtype: Dtype, op: Binary) -> Outcome<Given> {
     let Given::Number(number) = bound else { return Ok(bound) };
     let Some((low, high)) = range(dtype) else { return Ok(bound) };

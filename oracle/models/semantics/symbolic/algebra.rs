@@ -1,12 +1,13 @@
 //! Calls that are written differently and may still compute the same.
 //!
 //! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
-//! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to the
-//! payload of a NaN: such a call is written as it was before. What a call does that the same call undoes (`-(-x)`) is left out,
-//! the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too, and `x * 2` is `x + x` and `x * -1` is `-x`:
-//! of floats that is exact, infinities and zeros of either sign too, and integers wrap alike. All other laws hold of numbers and not of their bits, or only
-//! for some numbers (`addmm` for `mm` and `add`, a sum in another order, `x * 3` for an `x` of zeros). So where one operator
-//! takes the place of another of its [`Family`], it is not known whether they compute the same.
+//! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to
+//! the payload of a NaN: such a call is written as it was before. What a call does that the same call undoes (`-(-x)`)
+//! is left out, the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too, and `x * 2` is `x + x`
+//! and `x * -1` is `-x`: of floats that is exact, infinities and zeros of either sign too, and integers wrap alike. All
+//! other laws hold of numbers and not of their bits, or only for some numbers (`addmm` for `mm` and `add`, a sum in
+//! another order, `x * 3` for an `x` of zeros). So where one operator takes the place of another of its [`Family`], it
+//! is not known whether they compute the same.
 
 use super::arena::Arena;
 use super::key::{KeyDifference, Tag, Words, broadcast, difference, payload, tag, target, tensors, tokens};
@@ -57,8 +58,8 @@ const SMOOTH: [&str; 34] = [
     "gelu_backward",
 ];
 
-/// Operators of which several operands may change together and nothing else: `where(b, x, y)` is `where(not b, y, x)`, and some
-/// commute, if not exactly (of zeros of either sign one is the larger), or only some of their operands.
+/// Operators of which several operands may change together and nothing else: `where(b, x, y)` is `where(not b, y, x)`,
+/// and some commute, if not exactly (of zeros of either sign one is the larger), or only some of their operands.
 const EXCHANGED: [&str; 15] = [
     "where",
     "addcmul",
@@ -137,8 +138,8 @@ fn commutes(target: &str) -> bool {
     sums.contains(&name) || bits.contains(&name) || is_choice(target)
 }
 
-/// Whether an operator gives one of two operands. Of floats these may be zeros of either sign, or two NaNs: there it does not
-/// commute exactly.
+/// Whether an operator gives one of two operands. Of floats these may be zeros of either sign, or two NaNs: there it
+/// does not commute exactly.
 fn is_choice(target: &str) -> bool {
     ["aten.maximum.default", "aten.minimum.default"].contains(&target)
 }
@@ -167,8 +168,8 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
     <[usize; OPERANDS]>::try_from(found).ok()
 }
 
-/// Writes the numbers of a function of corresponding elements as integers where they are whole: `x * 2.0` is `x * 2`. Only where
-/// some tensor holds floats: elsewhere a float makes the result one.
+/// Writes the numbers of a function of corresponding elements as integers where they are whole: `x * 2.0` is `x * 2`.
+/// Only where some tensor holds floats: elsewhere a float makes the result one.
 pub(super) fn write_whole_numbers(words: &mut Words) {
     const WHOLE: f64 = (1u64 << 53) as f64;
     if !has_floats(&words.0) {
@@ -250,8 +251,8 @@ impl Arena {
         }
     }
 
-    /// Writes `x * 2` as `x + x`, and `x * -1` as `-x`: of floats and integers, but not of complex numbers, whose other part is
-    /// multiplied by 0.
+    /// Writes `x * 2` as `x + x`, and `x * -1` as `-x`: of floats and integers, but not of complex numbers, whose other
+    /// part is multiplied by 0.
     pub(super) fn write_multiple(&mut self, words: &mut Words) {
         if target(&words.0).is_none_or(|target| self.text(target) != PRODUCT) {
             return;
@@ -338,8 +339,8 @@ impl Arena {
                 && ops::by_target(text).is_some_and(|info| info.kind.is_elementwise())
     }
 
-    /// Whether each element of what a call gives is made of all its arguments, as far as is known: not those of a copy into a
-    /// part, nor each of several results.
+    /// Whether each element of what a call gives is made of all its arguments, as far as is known: not those of a copy
+    /// into a part, nor each of several results.
     pub(super) fn takes_all(&self, words: &[u64]) -> bool {
         let info = target(words).and_then(|target| ops::by_target(self.text(target)));
         info.is_some_and(|info| {

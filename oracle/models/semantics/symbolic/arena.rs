@@ -21,7 +21,8 @@ use std::sync::Arc;
 pub struct Limits {
     /// Runs that all values of an arena may have together (24 bytes each).
     pub runs: usize,
-    /// Stretches up to which a window on several runs, in the order of memory, is written out as runs. Above it, it stays a window.
+    /// Stretches up to which a window on several runs, in the order of memory, is written out as runs. Above it, it
+    /// stays a window.
     pub flatten: i64,
     /// The same for a window in another order, and for one on a single run.
     pub flatten_other: i64,

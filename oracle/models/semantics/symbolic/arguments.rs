@@ -158,8 +158,8 @@ impl<'g> Machine<'_, 'g> {
         Ok(())
     }
 
-    /// Writes a dtype or device that is left open as it is recorded of the result, and a device without its number. Whether that is all to be written of the
-    /// parameter.
+    /// Writes a dtype or device that is left open as it is recorded of the result, and a device without its number.
+    /// Whether that is all to be written of the parameter.
     fn encode_recorded(&mut self, call: &Call<'_>, index: usize, param: &Param) -> bool {
         let Some(id) = self.metadata(0) else { return false };
         let (graph, result) = (self.graph, self.graph.tensor(id));
@@ -185,8 +185,8 @@ impl<'g> Machine<'_, 'g> {
         true
     }
 
-    /// The dimensions of the first tensor that an argument names, and how many that has; `None` for other parameters, and
-    /// where they are not known.
+    /// The dimensions of the first tensor that an argument names, and how many that has; `None` for other parameters,
+    /// and where they are not known.
     fn dims_of_first(&self, call: &Call<'_>, index: usize) -> Option<(Vec<i64>, i64)> {
         if !call.info.counts_dims(index) {
             return None;

@@ -2,17 +2,17 @@
 //!
 //! # The idea
 //!
-//! What a first cast keeps exactly, a second one rounds as if there had been no first. And where PyTorch makes a cast in
-//! two steps, these two after one another are that cast, although the first may round: int64 to bfloat16 is int64 to
-//! float32 to bfloat16. It is not int64 to float16 to bfloat16. An integer so large that the first cast rounds it may be too
-//! large for the second anyhow: int64 to float64 to float16 is int64 to float16.
+//! What a first cast keeps exactly, a second one rounds as if there had been no first. And where PyTorch makes a cast
+//! in two steps, these two after one another are that cast, although the first may round: int64 to bfloat16 is int64 to
+//! float32 to bfloat16. It is not int64 to float16 to bfloat16. An integer so large that the first cast rounds it may
+//! be too large for the second anyhow: int64 to float64 to float16 is int64 to float16.
 //!
 //! A NaN is one value: its bits do not count.
 //!
 //! # What it does not do
 //!
-//! What a float becomes as an integer that cannot hold it is left open by C++, and PyTorch's own paths differ in it: nothing
-//! is said of such values.
+//! What a float becomes as an integer that cannot hold it is left open by C++, and PyTorch's own paths differ in it:
+//! nothing is said of such values.
 
 use crate::graph::{Dtype, DtypeClass};
 
@@ -26,7 +26,8 @@ pub(super) fn is_one(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     keeps(from, middle) || passes(from, middle, to) || overflows(from, middle, to)
 }
 
-/// Whether the float `to` has room for all integers that the integer `from` can hold when it was made of the float `first`.
+/// Whether the float `to` has room for all integers that the integer `from` can hold when it was made of the float
+/// `first`.
 pub(super) fn keeps_of(first: Dtype, from: Dtype, to: Dtype) -> bool {
     match (float(first), int(from), float(to)) {
         (Some((_, _, highest)), Some((bits, _)), Some((significant, _, top))) => {
@@ -36,8 +37,9 @@ pub(super) fn keeps_of(first: Dtype, from: Dtype, to: Dtype) -> bool {
     }
 }
 
-/// The float that stands for `middle` between two integers: one for all floats that keep the first integer exactly. What an
-/// integer that cannot hold such a number becomes is left open, but is the same for each: float16 to int8 passes float32.
+/// The float that stands for `middle` between two integers: one for all floats that keep the first integer exactly.
+/// What an integer that cannot hold such a number becomes is left open, but is the same for each: float16 to int8
+/// passes float32.
 pub(super) fn stand_in(from: Dtype, middle: Dtype, to: Dtype) -> Dtype {
     let is_int = |dtype: Dtype| dtype.class() == DtypeClass::Int;
     if !is_int(from) || middle.class() != DtypeClass::Float || !is_int(to) || !keeps(from, middle) {
@@ -64,8 +66,8 @@ fn passes(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     }
 }
 
-/// Whether the integers that the float `middle` does not keep exactly are all out of the range of the float `to`. `middle`
-/// has room for them, and rounds them to what is out of range too.
+/// Whether the integers that the float `middle` does not keep exactly are all out of the range of the float `to`.
+/// `middle` has room for them, and rounds them to what is out of range too.
 fn overflows(from: Dtype, middle: Dtype, to: Dtype) -> bool {
     match (int(from), float(middle), float(to)) {
         (Some((bits, _)), Some((significant, _, top)), Some((_, _, highest))) => {
@@ -244,7 +246,8 @@ mod tests {
         assert_eq!([stand_in(I16, F16, I8), stand_in(U8, F16, F32)], [F16; 2]);
     }
 
-    /// What a bucket of gathers does to its members: an integer that is to become a float is promoted to another one first.
+    /// What a bucket of gathers does to its members: an integer that is to become a float is promoted to another one
+    /// first.
     #[test]
     fn an_integer_passes_float32_and_nothing_else() {
         use Dtype::*;

@@ -76,7 +76,8 @@ impl Machine<'_, '_> {
             let lies_in = |&out: &NodeId| self.tensor(out).is_ok_and(|out| out.storage == input.storage);
             let is_own_slot = outs.get(index).is_some_and(lies_in);
             self.has_own_slots |= is_own_slot;
-            // Each rank has written its own slot: what lies unwritten beside it on this one is another place on the others.
+            // Each rank has written its own slot: what lies unwritten beside it on this one is another place on the
+            // others.
             let may_be_another_slot = self.has_own_slots && !is_own_slot && size != Some(1);
             let sent = match may_be_another_slot && self.arena.is_partly_unwritten(value) {
                 true => self.arena.of_another_graph(value),

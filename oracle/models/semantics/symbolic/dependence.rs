@@ -2,15 +2,15 @@
 //!
 //! # The idea
 //!
-//! A value that is made of an input cannot be one that is not: vary the input, and only the first changes. This tells values
-//! apart whose calls cannot be compared call by call, as at both ends of a long chain of functions of elements. Of every
-//! source two sets of inputs are kept: those that each of its elements depends on, and those that any of them may. A
-//! function of elements, a reduction and a product of matrices depend on all their inputs, as everywhere here; what rests on
-//! an assumption depends on none for certain, nor does the result of any other operator, which may have elements, or be one
-//! of several results, that are made of some inputs only.
+//! A value that is made of an input cannot be one that is not: vary the input, and only the first changes. This tells
+//! values apart whose calls cannot be compared call by call, as at both ends of a long chain of functions of elements.
+//! Of every source two sets of inputs are kept: those that each of its elements depends on, and those that any of them
+//! may. A function of elements, a reduction and a product of matrices depend on all their inputs, as everywhere here;
+//! what rests on an assumption depends on none for certain, nor does the result of any other operator, which may have
+//! elements, or be one of several results, that are made of some inputs only.
 //!
-//! The other question is asked for one index of the own rank in a group at a time: whether what is found for the generic
-//! rank holds for it too. It does where the own index is not looked at again below.
+//! The other question is asked for one index of the own rank in a group at a time: whether what is found for the
+//! generic rank holds for it too. It does where the own index is not looked at again below.
 //!
 //! Found on demand, for all sources at once: sources are made of older ones.
 

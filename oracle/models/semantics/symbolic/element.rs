@@ -1,7 +1,8 @@
 //! Two elements: what they are to each other.
 //!
-//! Elements of one source are the same, or others of it. Those of one operator are the same if its inputs are. What differs
-//! for certain is said of elements that come from different places, and of calls that depend on different inputs.
+//! Elements of one source are the same, or others of it. Those of one operator are the same if its inputs are. What
+//! differs for certain is said of elements that come from different places, and of calls that depend on different
+//! inputs.
 
 use super::GroupId;
 use super::algebra::Family;
@@ -48,7 +49,8 @@ impl Judge<'_> {
         let both_unwritten = holds(a) && holds(b) && (reduces(a) || reduces(b));
         let assumed = traits.has(Traits::ASSUMED) || both_unwritten;
         let different = || if assumed { Relation::Unknown } else { Relation::Different };
-        // What rests on an assumption is known to depend on nothing; but on what it is not known to depend, it does not.
+        // What rests on an assumption is known to depend on nothing; but on what it is not known to depend, it does
+        // not.
         if self.arena.depend_on_others(a.source, b.source) {
             return Relation::Different;
         }
@@ -187,8 +189,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether operands that are made by other calls than before may make up for one another, as those of `x - y` and of
-    /// `-y - -x` do. Operands that only traded places do not, nor those that are the same calls of other elements.
+    /// Whether operands that are made by other calls than before may make up for one another, as those of `x - y` and
+    /// of `-y - -x` do. Operands that only traded places do not, nor those that are the same calls of other elements.
     fn may_make_up(&self, pairs: &[Pair]) -> bool {
         let values = pairs.iter().filter_map(|pair| match *pair {
             Pair::Values(a, b) => Some((a, b)),
@@ -231,7 +233,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether one of two calls of an operator says what the other leaves open: what is meant there may be what is said here.
+    /// Whether one of two calls of an operator says what the other leaves open: what is meant there may be what is said
+    /// here.
     fn leaves_open(&self, a: SourceId, b: SourceId) -> bool {
         let (Source::Opaque { key: k, .. }, Source::Opaque { key: l, .. }) =
             (self.arena.get(self.arena.uncast(a)), self.arena.get(self.arena.uncast(b)))
@@ -254,8 +257,8 @@ impl Judge<'_> {
         one.iter().chain(&other).filter(apart).any(is_open)
     }
 
-    /// Whether two reductions of the same elements over one group give other values: a sum of what is not 0 is no average and
-    /// no maximum of it. The largest, the least and the average of what all ranks share are one value.
+    /// Whether two reductions of the same elements over one group give other values: a sum of what is not 0 is no
+    /// average and no maximum of it. The largest, the least and the average of what all ranks share are one value.
     fn reduced_otherwise(
         &mut self,
         (o, n): (Symbol, Symbol),
@@ -315,8 +318,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a call that is not computed takes no tensors and draws nothing: another one may give the same numbers, as
-    /// `iota` and `arange` do.
+    /// Whether a call that is not computed takes no tensors and draws nothing: another one may give the same numbers,
+    /// as `iota` and `arange` do.
     fn is_fixed(&self, source: SourceId) -> bool {
         match self.arena.get(self.arena.uncast(source)) {
             Source::Opaque { key, .. } => {
@@ -381,8 +384,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Of two calls of a function of corresponding elements: elements of the inputs that the elements `a` of the one and `b` of the
-    /// other are made of. `None` for other calls.
+    /// Of two calls of a function of corresponding elements: elements of the inputs that the elements `a` of the one
+    /// and `b` of the other are made of. `None` for other calls.
     pub(super) fn made_of(
         &mut self,
         (k, a): (KeyId, Element),
@@ -451,8 +454,8 @@ impl Judge<'_> {
     }
 }
 
-/// Which elements of an input of these sizes some elements of a result are made of, and the first of them. Of an input that is
-/// broadcast, where that is not a stretch, the first alone.
+/// Which elements of an input of these sizes some elements of a result are made of, and the first of them. Of an input
+/// that is broadcast, where that is not a stretch, the first alone.
 pub(super) fn read_by(own: &[u64], sizes: &[u64], of: Element) -> [Element; 2] {
     let (mut left, mut index, mut weight) = (of.offset, 0i64, 1i64);
     for (&size, own) in sizes.iter().rev().zip(own.iter().rev().map(Some).chain(std::iter::repeat(None))) {

@@ -1,5 +1,5 @@
-//! What an evaluation finds wrong on its way: reads of memory that holds nothing yet, writes to memory in flight, values
-//! taken before they exist.
+//! What an evaluation finds wrong on its way: reads of memory that holds nothing yet, writes to memory in flight,
+//! values taken before they exist.
 //!
 //! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
 //! and `before` has not is a fault of the pass.

@@ -104,7 +104,8 @@ impl Machine<'_, '_> {
         Some(if is_quotient && dtype.class() < DtypeClass::Float { Dtype::F32 } else { dtype })
     }
 
-    /// The number that a tensor holds in every element, if it has no more elements than `kept`, with which it is broadcast.
+    /// The number that a tensor holds in every element, if it has no more elements than `kept`, with which it is
+    /// broadcast.
     fn everywhere(&mut self, tensor: Tensor, kept: Tensor) -> Option<Number> {
         if self.is_symbolic(tensor) || self.is_symbolic(kept) {
             return None;

@@ -95,8 +95,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether two elements differ whatever the own rank is: they depend on other inputs, or are two elements of one result,
-    /// be they cast or reduced alike.
+    /// Whether two elements differ whatever the own rank is: they depend on other inputs, or are two elements of one
+    /// result, be they cast or reduced alike.
     fn differ_on_every_rank(&mut self, mut x: Element, mut y: Element) -> bool {
         for _ in 0..DEPTH {
             if self.arena.depend_on_others(x.source, y.source) {

@@ -212,8 +212,8 @@ pub(super) fn inverse(dims: &[(i64, i64)]) -> Option<Dims> {
     Some(result)
 }
 
-/// A layout in two steps: the elements that it shows in the order of memory, and the order in which it shows these, side by
-/// side. `None` where elements lie on each other.
+/// A layout in two steps: the elements that it shows in the order of memory, and the order in which it shows these,
+/// side by side. `None` where elements lie on each other.
 pub(super) fn packed(dims: &[(i64, i64)]) -> Option<(Dims, Dims)> {
     let mut outermost_first: Vec<usize> = (0..dims.len()).collect();
     outermost_first.sort_unstable_by_key(|&i| std::cmp::Reverse(dims[i].1));

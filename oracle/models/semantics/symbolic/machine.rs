@@ -416,9 +416,9 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The operator that does what `target` does: that computes afresh what it writes in place (`mul` of `mul_`, `index_put` of
-/// `index_put_`), and of a tensor and a number, element by element, what it takes for two tensors too (`mul.Tensor` of
-/// `mul.Scalar`).
+/// The operator that does what `target` does: that computes afresh what it writes in place (`mul` of `mul_`,
+/// `index_put` of `index_put_`), and of a tensor and a number, element by element, what it takes for two tensors too
+/// (`mul.Tensor` of `mul.Scalar`).
 fn same_as(target: &str) -> Option<&'static OpInfo> {
     let info = by_target(target)?;
     let schema = info.schema.as_ref()?;

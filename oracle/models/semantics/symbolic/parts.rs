@@ -18,8 +18,8 @@ const TERMS: usize = 16;
 const TRIES: u32 = 16;
 
 impl Judge<'_> {
-    /// The operands of two sums (or products) of many, those of sums among them taken apart: each of the one that both do not
-    /// share, against each of the other.
+    /// The operands of two sums (or products) of many, those of sums among them taken apart: each of the one that both
+    /// do not share, against each of the other.
     pub(super) fn unmatched(&mut self, a: Element, b: Element) -> Relation {
         let Source::Opaque { key, .. } = self.arena.get(a.source) else { return Relation::Unknown };
         let tried = self.arena.tried.entry((a.source, b.source)).or_default();
@@ -55,8 +55,8 @@ impl Judge<'_> {
         Relation::Unmatched(left.iter().map(row).collect())
     }
 
-    /// The elements that an element is made of, in order: by sums (or products) of `operator`, or by functions of its own
-    /// [`Family`]. `None` where they are too many, or not known.
+    /// The elements that an element is made of, in order: by sums (or products) of `operator`, or by functions of its
+    /// own [`Family`]. `None` where they are too many, or not known.
     pub(super) fn parts(&mut self, of: Element, operator: Option<Symbol>) -> Option<Arc<[Element]>> {
         let of = Element { source: self.arena.uncast(of.source), len: 1, ..of };
         if let Some(known) = self.arena.parts.get(&(of, operator)) {
@@ -133,9 +133,9 @@ impl Judge<'_> {
         Some(found)
     }
 
-    /// Two functions of elements of different families: they may be one in another way of writing (`m * x + (1 - m) * y` is
-    /// `where(m, x, y)`, and of booleans `*` is `and`) where they are made of the same elements. They differ if one is made of
-    /// an element that is none of the other's.
+    /// Two functions of elements of different families: they may be one in another way of writing (`m * x + (1 - m) *
+    /// y` is `where(m, x, y)`, and of booleans `*` is `and`) where they are made of the same elements. They differ if
+    /// one is made of an element that is none of the other's.
     pub(super) fn compare_leaves(&mut self, a: Element, b: Element) -> Relation {
         let (Some(left), Some(right)) = (self.leaves(a), self.leaves(b)) else { return Relation::Unknown };
         if left.len().max(right.len()) > TERMS {

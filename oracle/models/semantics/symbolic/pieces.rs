@@ -1,7 +1,7 @@
 //! Two pieces of equal length: which of their elements are looked at.
 //!
-//! What holds for the first element of a run holds for all. A window is looked at element by element, or at samples of its
-//! elements where it is large: these can only prove a difference.
+//! What holds for the first element of a run holds for all. A window is looked at element by element, or at samples of
+//! its elements where it is large: these can only prove a difference.
 
 use super::arena::Arena;
 use super::element::Element;
@@ -17,8 +17,8 @@ const SAMPLES: i64 = 1 << 10;
 const AT_ONCE: i64 = 16;
 
 impl Judge<'_> {
-    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on at the
-    /// result. Where something is `unknown`, a few samples are enough: only a difference still counts.
+    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on
+    /// at the result. Where something is `unknown`, a few samples are enough: only a difference still counts.
     pub(super) fn compare_pieces(
         &mut self,
         (p, q): (Piece, Piece),
@@ -71,7 +71,8 @@ impl Judge<'_> {
         (t < len).then_some(t)
     }
 
-    /// Two pieces that are too large to be looked at element by element: windows of one layout are the same if what they cover is.
+    /// Two pieces that are too large to be looked at element by element: windows of one layout are the same if what
+    /// they cover is.
     pub(super) fn compare_large(&self, p: Piece, q: Piece) -> Relation {
         match (self.arena.get(p.source), self.arena.get(q.source)) {
             (Source::Window { content: c, layout: l }, Source::Window { content: d, layout: m })

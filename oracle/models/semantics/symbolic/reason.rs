@@ -55,8 +55,9 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether what the graph records contradicts itself: arguments whose sizes do not fit each other. Sizes that depend on
-    /// data are often recorded so, as hints. The call is then a function of its inputs of which nothing else is known.
+    /// Whether what the graph records contradicts itself: arguments whose sizes do not fit each other. Sizes that
+    /// depend on data are often recorded so, as hints. The call is then a function of its inputs of which nothing else
+    /// is known.
     pub(super) fn is_contradiction(&self) -> bool {
         matches!(
             self,

@@ -239,7 +239,8 @@ impl<'a> Judge<'a> {
                 _ => {}
             }
             let Some(relation) = frame.relations.get(frame.relation) else { continue };
-            // First the pairs of which one that differs decides, then those that must be the same, but whose difference says nothing.
+            // First the pairs of which one that differs decides, then those that must be the same, but whose difference
+            // says nothing.
             let (deciding, whole): (&[Pair], &[Pair]) = match relation {
                 Relation::Exchanged { .. } | Relation::Unmatched(_) => continue,
                 Relation::Same => (&[], &[]),
@@ -284,7 +285,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether two calls are the same whose operands may be exchanged: crosswise they are not looked into. `None` where the operands alone do not say it.
+    /// Whether two calls are the same whose operands may be exchanged: crosswise they are not looked into. `None` where
+    /// the operands alone do not say it.
     fn exchanged(&self, [a, b, c, d]: [Pair; 4]) -> Result<Option<Verdict>, Pair> {
         use Verdict::{Different, Same};
         let straight = (self.known(a)?, self.known(b)?);
@@ -298,7 +300,8 @@ impl<'a> Judge<'a> {
         Ok(all.iter().any(is_one_apart).then_some(Different))
     }
 
-    /// Whether a row, from a given one on, has only pairs that differ. What must be asked for is of the row that it is left at.
+    /// Whether a row, from a given one on, has only pairs that differ. What must be asked for is of the row that it is
+    /// left at.
     fn has_unmatched(&self, rows: &[Vec<Pair>], next: &mut usize) -> Result<bool, Pair> {
         while let Some(row) = rows.get(*next) {
             let mut is_apart = !row.is_empty();

@@ -435,7 +435,8 @@ impl Arena {
         }
     }
 
-    /// Whether a cast from the dtype `from` of `source` to `to` keeps it exactly, since it was made of a float of few bits.
+    /// Whether a cast from the dtype `from` of `source` to `to` keeps it exactly, since it was made of a float of few
+    /// bits.
     fn is_kept(&self, source: SourceId, from: Dtype, to: Dtype) -> bool {
         match self.get(source) {
             Source::Cast { from: first, to: made, .. } => made == from && keeps_of(first, from, to),

@@ -57,8 +57,8 @@ impl Arena {
         Ok(value)
     }
 
-    /// Stretches up to which a layout on several runs is written out. In the order of memory the runs of a bucket's piece come out as
-    /// those of the tensor alone; a permutation tears them apart.
+    /// Stretches up to which a layout on several runs is written out. In the order of memory the runs of a bucket's
+    /// piece come out as those of the tensor alone; a permutation tears them apart.
     fn most_blocks(&self, dims: &[(i64, i64)]) -> i64 {
         match dims.is_sorted_by(|outer, inner| outer.1 >= inner.1) {
             true => self.limits.flatten,

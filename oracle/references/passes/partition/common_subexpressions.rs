@@ -1,14 +1,14 @@
 //! Merging of equal nodes: the first one in graph order stays, later ones are rewired to it.
 //!
-//! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream,
-//! memory pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Never merged are
+//! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream, memory
+//! pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Never merged are
 //! nodes with effects, draws of random numbers, uninitialised memory (`aten.empty`), values that share storage with an
 //! output, values that are written in place, buffers that a functionalized kernel writes to, and numbers that only
 //! running gives (unbacked symbols).
 //!
-//! PyTorch 2.15 merges three of these (tests/peer/merging.py runs it): draws that an earlier partition wrapped, since the
-//! operator `run_and_save_rng_state` is not random to it; of two equal values, one that is written in place after both were
-//! computed; and unbacked numbers, since it looks for a bare symbol where a `SymInt` is recorded.
+//! PyTorch 2.15 merges three of these (tests/peer/merging.py runs it): draws that an earlier partition wrapped, since
+//! the operator `run_and_save_rng_state` is not random to it; of two equal values, one that is written in place after
+//! both were computed; and unbacked numbers, since it looks for a bare symbol where a `SymInt` is recorded.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
 //! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
@@ -122,8 +122,8 @@ fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut K
     }
 }
 
-/// The joint graph with equal nodes merged; `None` if there are none. `extra` is the caller's key; `joins`: whether tags of dropped
-/// copies are joined to what stays.
+/// The joint graph with equal nodes merged; `None` if there are none. `extra` is the caller's key; `joins`: whether
+/// tags of dropped copies are joined to what stays.
 pub fn merge(
     joint: &Joint,
     strategy: &dyn Strategy,

@@ -253,8 +253,8 @@ pub fn set_must_save(graph: &mut Graph, id: NodeId, index: Option<i64>) {
     });
 }
 
-/// Joins the mark of a copy to a node of `graph` that stays for both: marked results are those of either, all of them where
-/// one of the marks lists none.
+/// Joins the mark of a copy to a node of `graph` that stays for both: marked results are those of either, all of them
+/// where one of the marks lists none.
 pub fn join_must_save(graph: &mut Graph, id: NodeId, copy: &Custom) {
     const LIST: &str = "ap_must_save_getitem_indices";
     retag(graph, id, |graph, tags| {

@@ -7,8 +7,8 @@
 //!
 //! # What it does not do
 //!
-//! Nothing is decomposed, so an operator stays one node: which operators are is for the compiler's table to say, not for the
-//! partition, and of what AutoParallel's recorded first partition holds only `reshape` is, to `view`
+//! Nothing is decomposed, so an operator stays one node: which operators are is for the compiler's table to say, not
+//! for the partition, and of what AutoParallel's recorded first partition holds only `reshape` is, to `view`
 //! (`tests/two_stages.rs`). The pieces would carry the tags of the whole, as results do. A second joint graph that was
 //! decomposed is judged where it is given (`check partition --replay FIRST SECOND`). Inputs are not unwrapped.
 

@@ -1,10 +1,10 @@
 //! Two partitions, one after the other: what the first one saves is written on its forward graph, both parts are traced
 //! again as one joint graph, and that is cut by the replay.
 //!
-//! AutoParallel compiles twice: its own partition comes first, and `torch.compile` over the result gives the second joint
-//! graph. The steps are [`tag_forward`], [`retrace_with`], maybe
-//! [activation checkpointing](super::activation_checkpointing), and the replay, which repeats the choice of the first
-//! partition ([`super::replay`]).
+//! AutoParallel compiles twice: its own partition comes first, and `torch.compile` over the result gives the second
+//! joint graph. The steps are [`tag_forward`], [`retrace_with`], maybe [activation
+//! checkpointing](super::activation_checkpointing), and the replay, which repeats the choice of the first partition
+//! ([`super::replay`]).
 
 use super::error::PartitionError;
 use super::retrace::{Retraced, Side, retrace_with};

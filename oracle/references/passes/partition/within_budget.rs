@@ -1,9 +1,9 @@
 //! Keeping to the memory budget: what forward hands over in the end is compared with what the budget allows.
 //!
 //! PyTorch's steps decide by sums over nodes, count inputs whether or not backward reads them, round sizes to
-//! ten-thousandths, and then cut by weights ([`super::min_cut::budget`]). What is kept in the end are storages, and they may
-//! be more than the budget, which was promised to hold. Then the steps are taken again with smaller and smaller parts of
-//! the budget, at last with none.
+//! ten-thousandths, and then cut by weights ([`super::min_cut::budget`]). What is kept in the end are storages, and
+//! they may be more than the budget, which was promised to hold. Then the steps are taken again with smaller and
+//! smaller parts of the budget, at last with none.
 
 use super::error::PartitionError;
 use super::joint::{Joint, Role};

@@ -49,8 +49,8 @@ pub trait Strategy {
         false
     }
 
-    /// Whether a swap is refused for the time that it exposes, seconds before and after: of the collective that is moved,
-    /// and of the others that it passes. By default where the sum grows; where there are no others it cannot.
+    /// Whether a swap is refused for the time that it exposes, seconds before and after: of the collective that is
+    /// moved, and of the others that it passes. By default where the sum grows; where there are no others it cannot.
     fn exposes_more(&self, own: (f64, f64), others: &[(f64, f64)]) -> bool {
         let growth = |pair: &(f64, f64)| pair.1 - pair.0;
         !others.is_empty() && growth(&own) + others.iter().map(growth).sum::<f64>() > 0.0

@@ -3,15 +3,15 @@
 //! The driver is loaded when the program runs, so that one binary works with and without it. Only the raw layers of
 //! cudarc are used: its safe layer waits for events by itself, and so would repair what the checks are there to find.
 //!
-//! Memory comes from a pool of our own, which may reuse memory only where events order it: opportunistic reuse and reuse by
-//! dependencies that the driver inserts are off. Buffers with guard bands, and those in an arena, are parts of plain
-//! allocations, for the pool decides alone where its buffers lie.
+//! Memory comes from a pool of our own, which may reuse memory only where events order it: opportunistic reuse and
+//! reuse by dependencies that the driver inserts are off. Buffers with guard bands, and those in an arena, are parts of
+//! plain allocations, for the pool decides alone where its buffers lie.
 //!
 //! # Safety
 //!
-//! Every pointer that is handed to the driver comes from it, or points to memory that lives until the call returns. What
-//! kernels read and write is decided by the plan, and may be out of bounds on purpose: that is a device address, and the
-//! driver's to refuse.
+//! Every pointer that is handed to the driver comes from it, or points to memory that lives until the call returns.
+//! What kernels read and write is decided by the plan, and may be out of bounds on purpose: that is a device address,
+//! and the driver's to refuse.
 #![allow(unsafe_code)]
 
 mod kernels;
@@ -446,7 +446,8 @@ impl Device for Cuda {
         let (Some(&origin), Some(&fork)) = (self.streams.first(), self.events.last()) else {
             return Err(Trouble::Failed("nothing to capture".to_string()));
         };
-        // SAFETY: streams and events are valid. The other streams join the capture by waiting for an event of the first.
+        // SAFETY: streams and events are valid. The other streams join the capture by waiting for an event of the
+        // first.
         unsafe {
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             result::stream::begin_capture(origin, mode).map_err(failed)?;

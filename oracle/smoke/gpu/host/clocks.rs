@@ -1,14 +1,14 @@
 //! Happens-before: vector clocks over streams, and who last touched which bytes.
 //!
-//! Each stream has a clock with an entry per stream. Running a command advances the stream's own entry; recording an event
-//! keeps a copy of the clock; waiting for the event takes the greater of both, entry by entry. A touch *t* of stream *s*
-//! happened before a command of stream *u* exactly if the clock of *u* has seen entry *s* as of *t*.
+//! Each stream has a clock with an entry per stream. Running a command advances the stream's own entry; recording an
+//! event keeps a copy of the clock; waiting for the event takes the greater of both, entry by entry. A touch *t* of
+//! stream *s* happened before a command of stream *u* exactly if the clock of *u* has seen entry *s* as of *t*.
 //!
 //! What the host has waited for comes before everything later, on every stream. It is kept once, beside the clocks: a
 //! replay in lockstep waits after each step.
 //!
-//! Touches are kept by memory block *and byte range*: per block alone, two streams that write different parts of a bucket
-//! would be a false alarm, and an older write to another part would be forgotten.
+//! Touches are kept by memory block *and byte range*: per block alone, two streams that write different parts of a
+//! bucket would be a false alarm, and an older write to another part would be forgotten.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -2,11 +2,11 @@
 //!
 //! # The idea
 //!
-//! Streams are queues that run when somebody synchronizes. A seed then picks which of the streams that may go on does, so
-//! that one seed is one legal interleaving; without a seed, commands run in the order in which they were enqueued.
-//! [`Clocks`] say for every byte whether what touches it is ordered with what touched it before: that does not depend on
-//! the interleaving or on values, so a missing wait is seen in every run. Values are computed too, so that a device and
-//! this one can be compared bit for bit.
+//! Streams are queues that run when somebody synchronizes. A seed then picks which of the streams that may go on does,
+//! so that one seed is one legal interleaving; without a seed, commands run in the order in which they were enqueued.
+//! [`Clocks`] say for every byte whether what touches it is ordered with what touched it before: that does not depend
+//! on the interleaving or on values, so a missing wait is seen in every run. Values are computed too, so that a device
+//! and this one can be compared bit for bit.
 //!
 //! Memory is pessimistic: an allocation counts at the call, a free when the stream gets there. Freed buffers are filled
 //! with poison and, outside of an arena, never used again.

@@ -1,7 +1,7 @@
 //! Pass 6: one block of memory, and every buffer where memory is free first.
 //!
-//! A buffer may take the bytes of another one of its rank as soon as that one's free is enqueued: both stand on one stream.
-//! So a use that comes after the free, or that nothing orders before it, meets other data.
+//! A buffer may take the bytes of another one of its rank as soon as that one's free is enqueued: both stand on one
+//! stream. So a use that comes after the free, or that nothing orders before it, meets other data.
 
 use crate::gpu::device::{GUARD_BYTES, Placement};
 use crate::gpu::plan::{Action, Origin, Plan};

@@ -1,7 +1,7 @@
 //! Pass 1: the plan as it stands, without running it.
 //!
-//! The commands are gone through in the order in which they are enqueued, which is itself a legal execution: whatever is
-//! unordered, dead or out of bounds shows here already, for none of that depends on values.
+//! The commands are gone through in the order in which they are enqueued, which is itself a legal execution: whatever
+//! is unordered, dead or out of bounds shows here already, for none of that depends on values.
 
 use crate::gpu::host::Clocks;
 use crate::gpu::plan::{Action, Origin, Part, Plan};

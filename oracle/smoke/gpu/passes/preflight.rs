@@ -1,7 +1,7 @@
 //! Pass 0: the device itself.
 //!
-//! How its allocator rounds is measured, not assumed; and every kernel is held against the host's over values that are hard
-//! to round.
+//! How its allocator rounds is measured, not assumed; and every kernel is held against the host's over values that are
+//! hard to round.
 
 use crate::gpu::device::{Device, Placement, Trouble};
 use crate::gpu::host::kernels;

@@ -91,7 +91,8 @@ impl Kernel {
         }
     }
 
-    /// Whether `kernels.cu` has it, as far as reductions over ranks go: the others are made only for dtypes that it has.
+    /// Whether `kernels.cu` has it, as far as reductions over ranks go: the others are made only for dtypes that it
+    /// has.
     pub fn is_native(&self) -> bool {
         use Dtype::{BF16, F32, F64, I32, I64};
         match self {

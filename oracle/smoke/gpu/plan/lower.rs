@@ -471,7 +471,8 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Where other sizes are predicted than an execution shows, since what the graph records is not what its operators give.
+/// Where other sizes are predicted than an execution shows, since what the graph records is not what its operators
+/// give.
 fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<String> {
     let allocated = predicted.nodes.values().flat_map(|bytes| &bytes.allocated);
     let mut predicted: Vec<u64> = predicted.before.iter().chain(allocated).copied().collect();

@@ -197,10 +197,10 @@ impl<'a> Cut<'a> {
 
     /// What is saved with other budgets.
     ///
-    /// The least is what the candidate saves with a budget of 0, or what the reference does if that is more: a candidate
-    /// may save less than it is allowed to. That a smaller budget never saves more follows from choosing the fastest
-    /// option within it; solvers that only come near the fastest may fail that, the reference's too, and where it does
-    /// nothing is demanded of others.
+    /// The least is what the candidate saves with a budget of 0, or what the reference does if that is more: a
+    /// candidate may save less than it is allowed to. That a smaller budget never saves more follows from choosing the
+    /// fastest option within it; solvers that only come near the fastest may fail that, the reference's too, and where
+    /// it does nothing is demanded of others.
     fn budgets(
         &self,
         pass: &PassConfig,

@@ -7,8 +7,8 @@ use crate::rules::partition::{Feasible, PartitionConfig, feasible};
 use crate::rules::worker::Class;
 use crate::rules::{AnalyzedGraph, Code};
 
-/// Judges a candidate that gave no parts. What it declines it may decline; what it raises is a finding where the joint graph
-/// can be cut.
+/// Judges a candidate that gave no parts. What it declines it may decline; what it raises is a finding where the joint
+/// graph can be cut.
 pub(super) fn without_parts(joint: &Graph, config: &PartitionConfig, refusal: &Refusal) -> Judgement {
     let Some(failure) = refusal.failure.as_ref().filter(|failure| failure.class == Class::Error) else {
         return declined(refusal.clone());

@@ -97,7 +97,8 @@ pub fn judge_partition_with(
     let given = |graph: &Graph, own: usize| {
         let completed = complete(graph);
         let guessed = completed.as_ref().map(|known| guessed_strides(graph, known)).unwrap_or_default();
-        // Where the joint graph returns one list, lists in it are another result. What is saved stands in no list of its own.
+        // Where the joint graph returns one list, lists in it are another result. What is saved stands in no list of
+        // its own.
         let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph), own)).flatten();
         (flat.or(completed), guessed)
     };
@@ -189,8 +190,8 @@ fn distinct<'a>(
     pairs
 }
 
-/// What was found in the distinct pairs as one judgement. Notes say whose pair they are about where there are several, and
-/// which ranks were asked where that is not all of the world.
+/// What was found in the distinct pairs as one judgement. Notes say whose pair they are about where there are several,
+/// and which ranks were asked where that is not all of the world.
 fn joined(judged: Vec<(OnRanks, Vec<String>, bool)>, world: Option<u32>) -> Judgement {
     let acted = judged.iter().any(|(_, _, acted)| *acted);
     let mut ranks_judged: Vec<u32> = judged.iter().flat_map(|(one, ..)| one.ranks.iter().copied()).collect();

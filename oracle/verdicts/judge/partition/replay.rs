@@ -1,9 +1,9 @@
-//! Judging two partitions one after the other: a joint graph is cut, what is saved is written on forward, both parts are
-//! traced again as a second joint graph, and that is cut as the tags say.
+//! Judging two partitions one after the other: a joint graph is cut, what is saved is written on forward, both parts
+//! are traced again as a second joint graph, and that is cut as the tags say.
 //!
-//! Each partition is judged by itself; and the second has to save what the first did, whichever of the graphs were given
-//! and whichever a candidate made. Where the second joint graph is given, what it has of the first is told by what its
-//! values are and how many there are of each; where it is traced here, by name.
+//! Each partition is judged by itself; and the second has to save what the first did, whichever of the graphs were
+//! given and whichever a candidate made. Where the second joint graph is given, what it has of the first is told by
+//! what its values are and how many there are of each; where it is traced here, by name.
 //!
 //! # What it does not do
 //!
@@ -28,12 +28,12 @@ pub struct StageGraphs {
     pub parts: Option<(Graph, Graph)>,
 }
 
-/// Judges both partitions. `pass` asks for a replay; `first=` says how the first partition chose. What is not given, the
-/// candidate makes.
+/// Judges both partitions. `pass` asks for a replay; `first=` says how the first partition chose. What is not given,
+/// the candidate makes.
 ///
 /// # Errors
-/// A joint graph that cannot be judged as an input, options that make no sense, a joint graph that does not say how many
-/// of its outputs are forward's, or a first partition that the candidate refuses.
+/// A joint graph that cannot be judged as an input, options that make no sense, a joint graph that does not say how
+/// many of its outputs are forward's, or a first partition that the candidate refuses.
 pub fn judge_replay(
     first: &StageGraphs,
     second: Option<&StageGraphs>,
@@ -157,8 +157,8 @@ impl Pipeline<'_> {
     }
 }
 
-/// What a further round saves, by the names of this one; `None` where there is none. Tracing gives what both parts compute two
-/// names.
+/// What a further round saves, by the names of this one; `None` where there is none. Tracing gives what both parts
+/// compute two names.
 pub(super) fn next_round(
     joint: &Graph,
     forward: &Graph,

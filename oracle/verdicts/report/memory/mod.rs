@@ -41,8 +41,8 @@ impl<'a> MemoryReport<'a> {
         MemoryReport::with(graph, &not_placeholder, Some(PYTORCH_UNBACKED), &|_, _| false)
     }
 
-    /// The same with other suppositions: what the profile may release, what a symbol without a hint counts as (`None`: it
-    /// is a fault), which inputs the caller gives away.
+    /// The same with other suppositions: what the profile may release, what a symbol without a hint counts as (`None`:
+    /// it is a fault), which inputs the caller gives away.
     pub fn with(
         graph: &'a Graph,
         releasable: Releasable,

@@ -4,8 +4,8 @@
 //!
 //! An implementation of a memory pass does not give back a graph but statements: this is the peak, these are the lives
 //! of the storages, this is the order to run in, these are the offsets in the arena. A [`Claim`] holds whichever of
-//! them it makes. The [`MemoryEvidence`] replays the storages of the graph in the claimed order, and each rule compares.
-//! A rule that needs a statement that the claim does not make is not checked, and says so.
+//! them it makes. The [`MemoryEvidence`] replays the storages of the graph in the claimed order, and each rule
+//! compares. A rule that needs a statement that the claim does not make is not checked, and says so.
 //!
 //! # What they do not do
 //!

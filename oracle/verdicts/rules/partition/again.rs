@@ -7,8 +7,8 @@ use crate::analysis::sequences::{Launch, Sequences};
 use crate::graph::Graph;
 use crate::ops::Ops;
 
-/// All ranks save the same values, in whatever order, and communicate in the same order. Launches that meet stand for one
-/// launch of the joint graph, or for equal ones: what two gathers of one size send is not mixed up.
+/// All ranks save the same values, in whatever order, and communicate in the same order. Launches that meet stand for
+/// one launch of the joint graph, or for equal ones: what two gathers of one size send is not mixed up.
 pub(super) fn same_decision(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "comm/spmd-same-decision";
     if evidence.further.ranks.is_empty() {

@@ -148,7 +148,8 @@ fn leaves_of<'g>(graph: &'g Graph, values: &[Value]) -> (Vec<Value>, Vec<&'g str
     found
 }
 
-/// The same graph with its results in one list; `None` where they are. Lists that hold one behind the `own`-th result stay.
+/// The same graph with its results in one list; `None` where they are. Lists that hold one behind the `own`-th result
+/// stay.
 pub fn with_flat_output(graph: &Graph, own: usize) -> Option<Graph> {
     let output = graph.output()?;
     let is_nested = |value: &Value| matches!(value, Value::List(_) | Value::Dict(_));

@@ -3,8 +3,9 @@
 //! A generator hands out its numbers in the order of the draws, so a draw that is added, lost or moved before another
 //! gives every later draw other numbers from the same seed. Draws of different devices or generators are independent.
 //!
-//! A draw that backward alone needs may be made there, after those of forward, wherever the joint graph has it: its value is
-//! a new one all the same. Only who compares with a run of the joint graph from one seed can tell, so a note says it.
+//! A draw that backward alone needs may be made there, after those of forward, wherever the joint graph has it: its
+//! value is a new one all the same. Only who compares with a run of the joint graph from one seed can tell, so a note
+//! says it.
 //!
 //! # What is no draw of its own
 //!

@@ -342,8 +342,8 @@ impl<'a> PartitionEvidence<'a> {
         [(&self.forward, "forward"), (&self.backward, "backward")]
     }
 
-    /// The node of the joint graph whose bytes a saved value holds, whole or in part: its own, or, where forward adds views,
-    /// casts, copies or pieces, the one that they are made of. And whether nothing but its shape is another.
+    /// The node of the joint graph whose bytes a saved value holds, whole or in part: its own, or, where forward adds
+    /// views, casts, copies or pieces, the one that they are made of. And whether nothing but its shape is another.
     pub(super) fn shown(&self, saved: &Saved) -> Option<(NodeId, bool)> {
         let side = &self.forward;
         let (mut at, mut is_whole) = (saved.forward, true);
@@ -428,7 +428,8 @@ impl Draft {
     }
 }
 
-/// What a node's value is. A generator's state is a tensor here: only who knows the joint graph can tell it from others.
+/// What a node's value is. A generator's state is a tensor here: only who knows the joint graph can tell it from
+/// others.
 pub(super) fn class_of(graph: &Graph, node: NodeId) -> ValueClass {
     match graph.node(node).out {
         Out::Tensor(_) => ValueClass::Tensor,

@@ -2,20 +2,20 @@
 //!
 //! # The idea
 //!
-//! What backward reads is at hand there in one of two ways: forward hands it over, or backward computes it from what is at
-//! hand. What the user was promised forbids some of that (a value that must be computed again is not handed over), and so
-//! does what memory and effects are (an effect happens once; what forward overwrites later has other contents in backward).
-//! One walk over the list says what is at hand. Where something that backward returns, or does, is not, the constraints that
-//! contradict one another are told.
+//! What backward reads is at hand there in one of two ways: forward hands it over, or backward computes it from what is
+//! at hand. What the user was promised forbids some of that (a value that must be computed again is not handed over),
+//! and so does what memory and effects are (an effect happens once; what forward overwrites later has other contents in
+//! backward). One walk over the list says what is at hand. Where something that backward returns, or does, is not, the
+//! constraints that contradict one another are told.
 //!
-//! There are two walks. The careful one counts on nothing that is hard to do, such as filling memory in place once more: what
-//! it reaches is a plan, so the graph can be cut. What the generous one does not reach cannot be had. Between the two it is not
-//! known.
+//! There are two walks. The careful one counts on nothing that is hard to do, such as filling memory in place once
+//! more: what it reaches is a plan, so the graph can be cut. What the generous one does not reach cannot be had.
+//! Between the two it is not known.
 //!
 //! # What it does not do
 //!
-//! It weighs nothing: wishes (PREFER_SAVE, PREFER_RECOMPUTE), costs and budgets forbid nothing. It inserts nothing: a copy
-//! of a value that forward overwrites would be another graph.
+//! It weighs nothing: wishes (PREFER_SAVE, PREFER_RECOMPUTE), costs and budgets forbid nothing. It inserts nothing: a
+//! copy of a value that forward overwrites would be another graph.
 
 use super::super::AnalyzedGraph;
 use super::compose::{item_of, returned};
@@ -38,8 +38,8 @@ pub enum Feasible {
     Unknown(String),
 }
 
-/// Whether a joint graph, whose list is in order, can be cut. Where it does not say how many of its outputs are forward's,
-/// it is not known.
+/// Whether a joint graph, whose list is in order, can be cut. Where it does not say how many of its outputs are
+/// forward's, it is not known.
 pub fn feasible(joint: &AnalyzedGraph, config: &PartitionConfig) -> Feasible {
     let config = config.clone().or_from_file(joint.graph);
     let Some(forward_outputs) = config.forward_outputs else {
@@ -386,7 +386,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Why a value is not at hand for `reader`, or as a result: from input to input, to one that backward cannot compute.
+    /// Why a value is not at hand for `reader`, or as a result: from input to input, to one that backward cannot
+    /// compute.
     fn why(&self, id: NodeId, reader: Option<NodeId>) -> Vec<String> {
         let (mut at, mut reader) = (id, reader);
         let mut lines = Vec::new();

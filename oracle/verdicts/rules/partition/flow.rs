@@ -3,8 +3,8 @@
 //! The rules use it to certify cuts: the value of a flow bounds every cut from below, so a cut of that value is a
 //! minimum one, whoever found it.
 //!
-//! Levels are distances to the sink, so that a path hardly ever runs into a dead end. The arcs of a vertex lie side by side:
-//! networks of millions of vertices do not fit any cache.
+//! Levels are distances to the sink, so that a path hardly ever runs into a dead end. The arcs of a vertex lie side by
+//! side: networks of millions of vertices do not fit any cache.
 
 /// A capacity that is never reached.
 pub(super) const UNLIMITED: u64 = u64::MAX / 4;

@@ -1,8 +1,8 @@
 //! What has to be computed again, and what has to be kept: tags, and the values that cost as much as what is tagged.
 //!
-//! A gather sends a *parameter* where what it sends is computed from inputs that live anyway: of static inputs alone, or,
-//! where nobody says which inputs are static, of one input and of numbers. However many casts, scales or slices lie between
-//! them, the gather can then be done again from what is there. That is what `reshard_after_forward` promises.
+//! A gather sends a *parameter* where what it sends is computed from inputs that live anyway: of static inputs alone,
+//! or, where nobody says which inputs are static, of one input and of numbers. However many casts, scales or slices lie
+//! between them, the gather can then be done again from what is there. That is what `reshard_after_forward` promises.
 
 use super::super::Checked;
 use super::compose::item_of;
@@ -44,7 +44,8 @@ pub(super) fn exposed_gathers(evidence: &PartitionEvidence) -> Vec<Option<NodeId
                 from(graph.arg(id, 0))
             }
             _ if info.is_view() || is_cast(graph.target(id)) => from(graph.arg(id, 0)),
-            // Tags speak of the gather; that a parameter is not kept whole, scaled or not, is said of all that it becomes.
+            // Tags speak of the gather; that a parameter is not kept whole, scaled or not, is said of all that it
+            // becomes.
             Kind::Unary(_) | Kind::Binary(_) | Kind::Pointwise if reshards => {
                 let mut whole = side.edges.inputs(id).iter().filter(|&&input| !is_number(graph, input));
                 let first = whole.next().and_then(|input| root[input.index()]);
@@ -146,7 +147,8 @@ fn merged_with(evidence: &PartitionEvidence, id: NodeId) -> Vec<NodeId> {
     if merges(evidence) { evidence.equal_nodes(id).to_vec() } else { vec![id] }
 }
 
-/// The nodes that a replay merges with `id`, itself included, and that must be computed again: then what is left must be.
+/// The nodes that a replay merges with `id`, itself included, and that must be computed again: then what is left must
+/// be.
 fn twins_that_must(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item = NodeId> {
     let twins = if evidence.config.method == Method::Replay { evidence.equal_nodes(id) } else { &[] };
     twins.iter().copied().filter(|twin| evidence.tags[twin.index()].must_be_recomputed())
@@ -168,9 +170,9 @@ fn later_readers(evidence: &PartitionEvidence, id: NodeId) -> impl Iterator<Item
     twins.into_iter().flat_map(|twin| evidence.joint.edges.users(twin)).copied().filter(later)
 }
 
-/// Whether a node is saved in this round only: it is the end of a region, and each of its readers in a later region is saved
-/// itself, and then does not ask to be recomputed in the next round; or a write of backward keeps it apart from an equal node that
-/// must be computed again, and in the next round forward has both.
+/// Whether a node is saved in this round only: it is the end of a region, and each of its readers in a later region is
+/// saved itself, and then does not ask to be recomputed in the next round; or a write of backward keeps it apart from
+/// an equal node that must be computed again, and in the next round forward has both.
 pub(super) fn is_let_go_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let runs = |id: NodeId| evidence.in_forward[id.index()].is_some();
     let must = |id: NodeId| evidence.tags[id.index()].must_be_recomputed();
@@ -187,10 +189,11 @@ pub(super) fn is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
         || (tags.asks_to_recompute() && is_region_boundary(evidence, id))
 }
 
-/// Whether a value is computed again in this round, and kept in the next one: it, or the tuple that it is an item of, has a hook,
-/// and each of its readers that ask to be recomputed is the end of a region, so that none of them asks any more. Tags are looked at
-/// from the first node to the last, so this round asks the node before its readers. Tracing makes a node of its own of what backward
-/// computes again: only those that backward computes again too are its readers.
+/// Whether a value is computed again in this round, and kept in the next one: it, or the tuple that it is an item of,
+/// has a hook, and each of its readers that ask to be recomputed is the end of a region, so that none of them asks any
+/// more. Tags are looked at from the first node to the last, so this round asks the node before its readers. Tracing
+/// makes a node of its own of what backward computes again: only those that backward computes again too are its
+/// readers.
 pub(super) fn is_kept_next_round(evidence: &PartitionEvidence, id: NodeId) -> bool {
     any_equal(evidence, id, |id| is_kept_by_its_hook(evidence, id))
 }
@@ -207,14 +210,14 @@ fn is_kept_by_its_hook(evidence: &PartitionEvidence, id: NodeId) -> bool {
         && (users.iter().all(|user| lets_go(&user)) || by_backward())
 }
 
-/// Whether a value is to be saved, the tuple that it is an item of, or a node equal to either: of equal nodes one is left for
-/// all where they are merged.
+/// Whether a value is to be saved, the tuple that it is an item of, or a node equal to either: of equal nodes one is
+/// left for all where they are merged.
 pub(super) fn any_is_to_be_saved(evidence: &PartitionEvidence, id: NodeId) -> bool {
     any_equal(evidence, id, |id| is_to_be_saved(evidence, id))
 }
 
-/// Whether a value must be computed again, the tuple that it is an item of, or a node equal to either: where they are merged,
-/// what is left must be if any of them must.
+/// Whether a value must be computed again, the tuple that it is an item of, or a node equal to either: where they are
+/// merged, what is left must be if any of them must.
 pub(super) fn any_is_to_be_repeated(evidence: &PartitionEvidence, id: NodeId) -> bool {
     any_equal(evidence, id, |id| evidence.tags[id.index()].must_be_recomputed())
 }
@@ -380,7 +383,8 @@ fn shows_what_must_be_repeated(evidence: &PartitionEvidence, id: NodeId) -> bool
     false
 }
 
-/// Whether a node is communication, or is merged with some, whose wait must be computed again: nothing is saved in flight.
+/// Whether a node is communication, or is merged with some, whose wait must be computed again: nothing is saved in
+/// flight.
 fn is_waited_for_again(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let collectives = &evidence.joint.collectives;
     let twins = merged_with(evidence, id);

@@ -8,8 +8,8 @@ use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
 use crate::rules::{AnalyzedGraph, Code, Reason, aliases};
 
-/// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal communication,
-/// and do not see that all who wait for it have one buffer then.
+/// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal
+/// communication, and do not see that all who wait for it have one buffer then.
 pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
     let Some(composed) = &evidence.composed else {
         return Checked::undecided(Code::NotComposed, "forward and backward do not compose");
@@ -72,8 +72,8 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
     }
 }
 
-/// What forward leaves in an input that backward overwrites, where it is not known to be what the joint graph writes there: the
-/// caller sees it between the parts, and no result shows it.
+/// What forward leaves in an input that backward overwrites, where it is not known to be what the joint graph writes
+/// there: the caller sees it between the parts, and no result shows it.
 fn left_between(evidence: &PartitionEvidence) -> Option<String> {
     let composition = evidence.composition.as_ref().ok()?;
     let side = &evidence.joint;
@@ -96,7 +96,8 @@ fn left_between(evidence: &PartitionEvidence) -> Option<String> {
     })
 }
 
-/// For each node of a part whether it takes, or what it takes is computed from, a node that the joint graph does not have.
+/// For each node of a part whether it takes, or what it takes is computed from, a node that the joint graph does not
+/// have.
 fn rest_on_added(part: &AnalyzedGraph, twins: &[Option<NodeId>]) -> Vec<bool> {
     let mut rests = vec![false; part.graph.len()];
     for id in part.graph.ids() {
@@ -107,8 +108,8 @@ fn rest_on_added(part: &AnalyzedGraph, twins: &[Option<NodeId>]) -> Vec<bool> {
 }
 
 /// What backward computes again is what forward computed. Other terms may be equal values: where the parts are known to
-/// compute what the joint graph does, they are; where it is not known, nodes that only the parts have (a copy, a cast, two
-/// negations) may make up for the difference, wherever they stand before it.
+/// compute what the joint graph does, they are; where it is not known, nodes that only the parts have (a copy, a cast,
+/// two negations) may make up for the difference, wherever they stand before it.
 pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/recompute-terms-equal";
     let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {

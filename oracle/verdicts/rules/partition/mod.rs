@@ -4,8 +4,8 @@
 //!
 //! A partition is judged from three graphs. Nodes keep their names, so a node that both parts have is recomputed, and
 //! an input of backward with the name of a forward node is a saved value. What the parts mean is found by putting them
-//! together again ([`compose`](fn@compose)) and comparing the result with the joint graph, as a graph before and after any other
-//! pass: inputs, outputs, writes, draws and effects.
+//! together again ([`compose`](fn@compose)) and comparing the result with the joint graph, as a graph before and after
+//! any other pass: inputs, outputs, writes, draws and effects.
 //!
 //! Soundness rules hold for every partition, however the saved values were chosen. Policy rules speak about the
 //! choice: they follow from tags, or from what the configuration promises. A rule that lacks evidence (other ranks,

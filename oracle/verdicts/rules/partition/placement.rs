@@ -250,8 +250,8 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     }
 }
 
-/// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write what
-/// the part was given, or have another effect. Each with what it does.
+/// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write
+/// what the part was given, or have another effect. Each with what it does.
 fn added_changes(
     evidence: &PartitionEvidence,
     side: &AnalyzedGraph,

@@ -9,8 +9,8 @@ use crate::ops::shape::ShapeFault;
 use crate::rules::AnalyzedGraph;
 use rustc_hash::FxHashSet;
 
-/// Recorded results of both parts follow from their operators, and lie in no other memory's storage. What the joint graph
-/// already has is no fault of the partition.
+/// Recorded results of both parts follow from their operators, and lie in no other memory's storage. What the joint
+/// graph already has is no fault of the partition.
 pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/metadata-true";
     let joint = &evidence.joint;
@@ -46,8 +46,8 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             let twin = twins[id.index()].filter(|&twin| is_guessed(of_joint, twin));
             nodes.find(|&node| is_guessed(guessed, node)).or(twin.map(|_| id))
         };
-        // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and the
-        // other computed again, the records say so still.
+        // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and
+        // the other computed again, the records say so still.
         let share = |id: NodeId, other: NodeId| {
             let storage =
                 |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);

@@ -65,8 +65,8 @@ fn is_recomputed(evidence: &PartitionEvidence, saved: &FxHashSet<NodeId>, id: No
         && !is_saved_otherwise(evidence, saved, id)
 }
 
-/// The node that a value goes by: itself, or, where neither part has it, an equal one that it was merged with. `None` where
-/// it was dropped: then its tags are too.
+/// The node that a value goes by: itself, or, where neither part has it, an equal one that it was merged with. `None`
+/// where it was dropped: then its tags are too.
 fn what_stays(evidence: &PartitionEvidence, id: NodeId) -> Option<NodeId> {
     let stays =
         |id: &NodeId| evidence.in_forward[id.index()].is_some() || evidence.in_backward[id.index()].is_some();
@@ -326,8 +326,8 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
     };
     let own: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let next: FxHashSet<&str> = again.iter().map(String::as_str).collect();
-    // Values are compared, not names: tracing may move a node past a write, and equal ones are merged then. And memory is: a
-    // view keeps all that it is a view of.
+    // Values are compared, not names: tracing may move a node past a write, and equal ones are merged then. And memory
+    // is: a view keeps all that it is a view of.
     let graph = evidence.joint.graph;
     let storages = evidence.joint.storages();
     let storages_of = |name: &str| {
@@ -344,8 +344,8 @@ pub(super) fn fixed_point(evidence: &PartitionEvidence) -> Checked {
             || storages_of(name).any(|storage| their.contains(&storage))
     };
     let mut findings = Vec::new();
-    // What hooks keep from the next round on is the tags' doing, and so is what need not be saved for it; and what is no longer
-    // the end of a region, with what it is computed from instead.
+    // What hooks keep from the next round on is the tags' doing, and so is what need not be saved for it; and what is
+    // no longer the end of a region, with what it is computed from instead.
     let by_tags = |name: &str, test: fn(&PartitionEvidence, NodeId) -> bool| {
         graph.find(name).is_some_and(|id| test(evidence, id))
     };

@@ -3,9 +3,10 @@
 //! # The idea
 //!
 //! A draw that backward runs again is handed the state of its generator: forward returns the states behind its own
-//! results, and backward takes them in that order (`run_and_save_rng_state`, `run_with_rng_state`); or the runtime gives
-//! both parts a generator in the same state, one after the other (`graphsafe_run_with_rng_state`). With one state the same
-//! call draws the same numbers, so the second is the first. Source: `torch._functorch.partitioners.functionalize_rng_ops`.
+//! results, and backward takes them in that order (`run_and_save_rng_state`, `run_with_rng_state`); or the runtime
+//! gives both parts a generator in the same state, one after the other (`graphsafe_run_with_rng_state`). With one state
+//! the same call draws the same numbers, so the second is the first. Source:
+//! `torch._functorch.partitioners.functionalize_rng_ops`.
 //!
 //! # What it does not do
 //!
@@ -14,8 +15,8 @@
 use super::compose::{Composition, Wrapper, added_wrapper, item_of_added, returned_nodes};
 use crate::graph::{Editor, Graph, NodeId, Op, Value};
 
-/// The composition of `forward`, of which the first `own` results are the joint graph's, and `backward`, with each replay in
-/// the place of the draw that it repeats.
+/// The composition of `forward`, of which the first `own` results are the joint graph's, and `backward`, with each
+/// replay in the place of the draw that it repeats.
 pub fn with_replays(
     joint: &Graph,
     [forward, backward]: [&Graph; 2],
@@ -85,8 +86,8 @@ mod tests {
         crate::format::text::parse(text.as_bytes()).unwrap().graph
     }
 
-    /// What backward's products read of two draws that it makes again, with the states returned in this order, and the second
-    /// replay of this size.
+    /// What backward's products read of two draws that it makes again, with the states returned in this order, and the
+    /// second replay of this size.
     fn read(states: [&str; 2], size: i64) -> [String; 2] {
         let joint = graph(
             "x = input : f32[4]\ntangents_1 = input : f32[4]\nu = rand([4]) : f32[4]\nv = rand([4]) : f32[4]\n\

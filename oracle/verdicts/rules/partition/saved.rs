@@ -158,9 +158,9 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).value.and_then(|flow| i64::try_from(flow).ok())
 }
 
-/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of which
-/// one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it when the
-/// signature stands already.
+/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of
+/// which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it
+/// when the signature stands already.
 fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
     let mut seen = FxHashSet::default();
@@ -270,9 +270,10 @@ impl<'a> Closest<'a> {
     }
 }
 
-/// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut says;
-/// and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint graph. Where the cut
-/// saves communication, which is handed over only when it has been waited for, its wait stands for it.
+/// What is saved for its own sake, by name. Symbols are left out: those that sizes need are saved whatever the cut
+/// says; and states of generators, which no cut chooses, and whose names may be those of other nodes of the joint
+/// graph. Where the cut saves communication, which is handed over only when it has been waited for, its wait stands for
+/// it.
 fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHashSet<&'a str> {
     let chosen = |class: ValueClass| !matches!(class, ValueClass::Symbol | ValueClass::Generator);
     // The launch that forward waits for: of equal launches in the joint graph one may be left.
@@ -336,7 +337,8 @@ pub(super) fn cut_certificate(evidence: &PartitionEvidence) -> Checked {
     let mut cost = 0u64;
     for edge in &given.edges {
         match edge.saves.as_deref().is_some_and(is_taken) {
-            // What no cut may save and is saved all the same, such as memory after forward's last write to it, costs nothing.
+            // What no cut may save and is saved all the same, such as memory after forward's last write to it, costs
+            // nothing.
             true => cost = cost.saturating_add(edge.capacity.unwrap_or(0)),
             false => without.edge(edge.from, edge.to, edge.capacity.unwrap_or(UNLIMITED)),
         }

@@ -45,8 +45,8 @@ pub struct PartitionValues {
     pub structure: Option<Compared>,
     /// The answer of each further way that was asked.
     pub results: Vec<(ValueMethod, Compared)>,
-    /// Whether numbers were equal in all trials, or but for roundings, and could have differed: what another way takes for
-    /// another value is then the same one come about in another way.
+    /// Whether numbers were equal in all trials, or but for roundings, and could have differed: what another way takes
+    /// for another value is then the same one come about in another way.
     pub clear: bool,
     /// Whether such a difference was left out, so that the question is open whatever the others say.
     pub excused: bool,
@@ -112,7 +112,8 @@ impl PartitionValues {
         }
     }
 
-    /// What structure or the symbolic evaluator prove: that all is equal, or what the latter proves to differ, or nothing.
+    /// What structure or the symbolic evaluator prove: that all is equal, or what the latter proves to differ, or
+    /// nothing.
     pub(super) fn proof(&self) -> Option<&Compared> {
         let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Symbolic);
         let proofs: Vec<&Compared> = self.structure.iter().chain(proofs.map(|(_, result)| result)).collect();
@@ -275,7 +276,8 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
     Ok(new)
 }
 
-/// Evaluates both symbolically, at full size, for one generic rank. Of what differs, the hazards once more by themselves.
+/// Evaluates both symbolically, at full size, for one generic rank. Of what differs, the hazards once more by
+/// themselves.
 fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, Vec<String>)>) {
     let mut arena = Arena::new(&pair.0.world, Limits::DEFAULT);
     let old = symbolic::evaluate(&mut arena, pair.0, ops.0);

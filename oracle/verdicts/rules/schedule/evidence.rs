@@ -54,8 +54,8 @@ pub struct Evidence<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// What the pass promises.
     pub promises: Promises,
-    /// What the pass gave when it was run again on the same input (`again`), under other names, ...: a word for how, and
-    /// the names of the nodes in their order.
+    /// What the pass gave when it was run again on the same input (`again`), under other names, ...: a word for how,
+    /// and the names of the nodes in their order.
     pub again: Vec<(String, Vec<String>)>,
     /// What the pass gave on other ranks, each with estimates and limits of its own: the order of names.
     pub noisy: Vec<(u32, Vec<String>)>,
@@ -145,7 +145,8 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// What keeps the programs before from finishing, whatever the pass does; `None` where they finish or it is not known.
+    /// What keeps the programs before from finishing, whatever the pass does; `None` where they finish or it is not
+    /// known.
     pub(crate) fn unfinished(&self) -> Option<Vec<String>> {
         let (_, before, _) = self.reports().first()?;
         (before.finishes() == Some(false)).then(|| before.to_string().lines().map(str::to_string).collect())

@@ -1,11 +1,11 @@
-//! `order/*`, `comm/*` and `schedule/*` for passes that only move nodes: a scheduler may change the order of a graph, and
-//! nothing else; and not every order.
+//! `order/*`, `comm/*` and `schedule/*` for passes that only move nodes: a scheduler may change the order of a graph,
+//! and nothing else; and not every order.
 //!
 //! # The idea
 //!
-//! The evidence is the graph before and the graph after, on each rank. What must stay in order is derived from the graph
-//! *before*, and looked up in the list after; nothing that the pass says about itself is read. What ranks do to each
-//! other is decided by the [simulator](crate::simulate).
+//! The evidence is the graph before and the graph after, on each rank. What must stay in order is derived from the
+//! graph *before*, and looked up in the list after; nothing that the pass says about itself is read. What ranks do to
+//! each other is decided by the [simulator](crate::simulate).
 //!
 //! Rules that need no scheduler to hold are soundness rules. Budgets and limits are policy: they are applied where they
 //! are promised ([`Promises`]).

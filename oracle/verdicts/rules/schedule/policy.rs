@@ -279,8 +279,8 @@ pub(super) fn displacement(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The last wait is not where it was of no use. Whoever moves waits one by one from the end finds the last one as it stood
-/// before, so what was worth a move then has been moved; of the others this cannot be said.
+/// The last wait is not where it was of no use. Whoever moves waits one by one from the end finds the last one as it
+/// stood before, so what was worth a move then has been moved; of the others this cannot be said.
 pub(super) fn progress(evidence: &Evidence) -> Checked {
     if !evidence.promises.progress {
         return Checked::NotChecked("that waits are moved where it is worth it is promised by sink_waits_iterative in runtime mode, and by promises=[progress]".into());

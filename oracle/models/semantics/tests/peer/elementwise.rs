@@ -149,8 +149,7 @@ impl Cases {
         let scalars = arithmetic.iter().chain(&others).map(|n| format!("aten.{n}.Scalar"));
         for target in scalars.chain(["aten.clamp_min.default".into(), "aten.clamp_max.default".into()]) {
             for &dtype in &all {
-                for number in
-                    [Arg::Int(3), Arg::Int(-2), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)]
+                for number in [Arg::Int(3), Arg::Int(-2), Arg::Float(0.1), Arg::Float(-2.7), Arg::Bool(true)]
                 {
                     let mut s = Sketch::new(1);
                     let x = self.input(&mut s, dtype, &[3, 5], false);

@@ -181,8 +181,8 @@ impl Cases {
     }
 }
 
-/// What PyTorch refuses on a CPU and the oracle computes: dtypes for which there is no kernel on a CPU, and divisions of
-/// integers by zero, which only a CPU notices.
+/// What PyTorch refuses on a CPU and the oracle computes: dtypes for which there is no kernel on a CPU, and divisions
+/// of integers by zero, which only a CPU notices.
 const ONLY_PYTORCH: [&str; 3] = ["not implemented for", "ZeroDivisionError", "Promotion for Float8 Types"];
 
 /// What PyTorch from PyPI does not run on a CPU.

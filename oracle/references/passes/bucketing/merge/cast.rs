@@ -53,8 +53,8 @@ pub fn packs_exactly(mode: Mode, inputs: &[Piece], to: Dtype) -> bool {
     }
 }
 
-/// Whether an integer may come back from a float as one that cannot hold it: what C++ leaves open then, a cast of the integer
-/// itself does not.
+/// Whether an integer may come back from a float as one that cannot hold it: what C++ leaves open then, a cast of the
+/// integer itself does not.
 fn is_left_open(from: Dtype, through: Dtype, to: Dtype) -> bool {
     let classes = [from, through, to].map(Dtype::class);
     classes == [DtypeClass::Int, DtypeClass::Float, DtypeClass::Int] && !embeds(from, to)

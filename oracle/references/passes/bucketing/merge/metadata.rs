@@ -5,8 +5,8 @@
 //! each. `from_node` names every member. Source: `_populate_node_meta` in
 //! `torch._inductor.fx_passes.bucketing`; of the module stacks only the innermost path exists here.
 //!
-//! PyTorch gives these lists to every new node: n members and n nodes make n * n names. Here the bucket's collective has
-//! them, and the other new nodes name the collective in `from_node`.
+//! PyTorch gives these lists to every new node: n members and n nodes make n * n names. Here the bucket's collective
+//! has them, and the other new nodes name the collective in `from_node`.
 
 use crate::graph::{Editor, Graph, NodeId, Str, Tags};
 use rustc_hash::FxHashSet;

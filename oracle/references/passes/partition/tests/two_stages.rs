@@ -92,8 +92,8 @@ fn copies_have_storages_of_their_own() {
     }
 }
 
-/// Of the operators that AutoParallel's first partition has, its second joint graph has all but `reshape`, which becomes `view`:
-/// there is nothing for a retrace to decompose.
+/// Of the operators that AutoParallel's first partition has, its second joint graph has all but `reshape`, which
+/// becomes `view`: there is nothing for a retrace to decompose.
 #[test]
 fn the_recorded_retrace_decomposes_reshapes_only() {
     let read = |part: &str| read(&format!("ap_llama_cpu_1d_w64_L2_{part}"));
@@ -113,8 +113,8 @@ fn the_recorded_retrace_decomposes_reshapes_only() {
     assert_eq!(second.difference(&first).collect::<Vec<_>>(), ["aten.view.default"]);
 }
 
-/// Equal nodes with lists of saved items are merged with the lists of both: an empty one saves nothing, and none at all saves
-/// every item.
+/// Equal nodes with lists of saved items are merged with the lists of both: an empty one saves nothing, and none at all
+/// saves every item.
 #[test]
 fn lists_of_saved_items_are_joined() {
     let tag = |list: Option<&str>| match list {
