@@ -138,6 +138,8 @@ pub struct Question {
     pub numerics: Numerics,
     /// Whether it is asked how far they would have to be allowed to part.
     pub hint: bool,
+    /// Whether numbers that differ by roundings alone differ.
+    pub to_the_bit: bool,
 }
 
 /// What execution says.
@@ -405,7 +407,7 @@ impl<'a> Pair<'a> {
         let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
         let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
         if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
-            answers.excused = self.excused(&answers.numbers, (trial, question.numerics));
+            answers.excused = self.excused(&answers.numbers, trial, question);
             return answers;
         }
         let terms = self.run(&Provenance::default());
@@ -437,7 +439,7 @@ impl<'a> Pair<'a> {
             Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
             None => {}
         }
-        answers.excused = self.excused(&answers.numbers, (trial, question.numerics));
+        answers.excused = self.excused(&answers.numbers, trial, question);
         answers
     }
 
@@ -458,21 +460,20 @@ impl<'a> Pair<'a> {
     /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same
     /// in both graphs. The numbers are those of a trial. Where other ways to write a function are allowed, roundings
     /// are also what is gone in double precision.
-    fn excused(
-        &self,
-        numbers: &Result<(Run, Run), Stopped>,
-        (trial, numerics): (u32, Numerics),
-    ) -> Vec<Excuse> {
+    fn excused(&self, numbers: &Result<(Run, Run), Stopped>, trial: u32, question: Question) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
         let mut differences = compare(before, after);
-        let mut excused = self.excused_by_rounding(before, after, &differences);
+        let mut excused = match question.to_the_bit {
+            true => Vec::new(),
+            false => self.excused_by_rounding(before, after, &differences),
+        };
         let keep_others = |differences: &mut Vec<Difference>, excused: &[Excuse]| {
             differences.retain(|one| {
                 !excused.iter().any(|excuse| (excuse.rank, &excuse.place) == (one.rank, &one.place))
             });
         };
         keep_others(&mut differences, &excused);
-        if numerics >= Numerics::Contraction {
+        if question.numerics >= Numerics::Contraction {
             excused.extend(self.excused_in_doubles(&differences, trial));
             keep_others(&mut differences, &excused);
         }

@@ -370,7 +370,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "Executed in list order on all ranks in lock step, with fresh memory poisoned, outputs are equal \
-                    before and after, bit for bit; where roundings alone differ, it is undecided.",
+                    before and after, bit for bit, or as far as is allowed.",
         reason: "This is what the program computes.",
         check: values::outputs_equal,
     },

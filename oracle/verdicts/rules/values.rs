@@ -220,7 +220,9 @@ impl ValueEvidence {
             let open = !is_equal(first) || !others.iter().all(is_equal);
             let numerics = first.policies.allowed.numerics;
             let hint = first.policies.any_rewrite && !evaluators.agree && first.values.would.is_none();
-            let question = Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint };
+            let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
+            let question =
+                Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint, to_the_bit };
             let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {

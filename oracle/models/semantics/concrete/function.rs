@@ -286,9 +286,11 @@ fn float_binary<R: Real>(op: Binary, rounding: Rounding, plain: bool) -> Option<
         },
         Binary::Fmod => |x, y, _| x % y,
         // As PyTorch does where the exponent is a number (ATen/native/cpu/PowKernel.cpp).
-        Binary::Pow => |x, y, _| match y.wide() == -2.0 {
-            true => R::ONE / (x * x),
-            false => R::narrow(x.wide().powf(y.wide())),
+        Binary::Pow => |x, y, _| match y.wide() {
+            2.0 => x * x,
+            3.0 => x * x * x,
+            -2.0 => R::ONE / (x * x),
+            y => R::narrow(x.wide().powf(y)),
         },
         Binary::Maximum => |x, y, _| if nan(x) || x > y { x } else { y },
         Binary::Minimum => |x, y, _| if nan(x) || x < y { x } else { y },
