@@ -23,6 +23,22 @@ use super::run::{Leaf, Run, TensorValue};
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
 
+/// How near two graphs come to one another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Nearness {
+    /// The largest distance in double precision.
+    pub in_doubles: f64,
+    /// The largest distance in the dtypes of the graphs, relative to the largest element of a tensor.
+    pub in_own: f64,
+    /// Of so many runs.
+    pub runs: u32,
+}
+
+impl Nearness {
+    /// How near graphs are in double precision that compute the same real functions.
+    pub const SAME: f64 = 1e-9;
+}
+
 /// The domain of doubles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubles {

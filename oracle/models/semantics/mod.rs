@@ -34,6 +34,7 @@ mod identity;
 mod kernels;
 mod layout;
 mod memory;
+mod nearness;
 mod number;
 mod numerics;
 pub mod observe;
@@ -58,6 +59,7 @@ pub use concrete::Concrete;
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
 };
+pub use doubles::Nearness;
 pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
 pub use layout::{Dims, MAX_DIMS, StorageRef, Window, for_each_row};
@@ -70,7 +72,7 @@ pub use run::{
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
 pub use smooth::tells_roundings_apart;
-pub use trials::{Answers, Nearness, Open, OpenKind, Pair, Question, Stopped, Unmoved};
+pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped, Unmoved};
 
 #[cfg(test)]
 mod tests;

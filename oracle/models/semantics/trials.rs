@@ -48,14 +48,14 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubles::{Doubles, Inputs, Relative, distance, is_near};
+use super::doubles::{Doubles, Nearness, is_near};
 use super::doubt::{Cells, Doubt, Doubtful};
 use super::numerics::Numerics;
 use super::polynomials::Polynomials;
 use super::program::Program;
 use super::provenance::Provenance;
-use super::run::{Failure, FinalInput, Leaf, Options, RankRun, Run, run};
-use super::smooth::{computes_in_doubles, is_smooth, other_functions, to_and_from_doubles, views_by_record};
+use super::run::{Failure, Leaf, Options, Run, run};
+use super::smooth::{computes_in_doubles, is_smooth, to_and_from_doubles, views_by_record};
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use crate::words;
@@ -85,36 +85,8 @@ pub struct Pair<'a> {
     pub options: &'a Options,
 }
 
-/// Runs that nearness is judged by.
-const NEAR_RUNS: u32 = 8;
-
-/// Runs in double precision with each other kind of inputs; eight times as many where inputs have few elements.
-const OTHER_RUNS: u32 = 3;
-
-/// How many elements are few.
-const FEW_CELLS: usize = 1 << 12;
-
-/// How near numbers in double precision are that part by roundings, relative to the largest of their tensor.
-const NEAR: f64 = 1e-9;
-
-/// The same where the graph computes in double precision itself.
+/// How near numbers in double precision are that part by its own roundings, relative to the largest of their tensor.
 const OF_DOUBLES: f64 = 1e-14;
-
-/// How near two graphs come to one another.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Nearness {
-    /// The largest distance in double precision.
-    pub in_doubles: f64,
-    /// The largest distance in the dtypes of the graphs, relative to the largest element of a tensor.
-    pub in_own: f64,
-    /// Of so many runs.
-    pub runs: u32,
-}
-
-impl Nearness {
-    /// How near graphs are in double precision that compute the same real functions.
-    pub const SAME: f64 = 1e-9;
-}
 
 /// Why one of two graphs has no run.
 #[derive(Clone, PartialEq, Debug)]
@@ -201,15 +173,6 @@ pub enum OpenKind {
     Rounding,
     /// Numbers differ behind operators whose results are drawn.
     Drawn,
-}
-
-/// How many elements the inputs of a rank have.
-fn cells_of_inputs(rank: &RankRun) -> usize {
-    let cells = |input: &FinalInput| match &input.value {
-        Leaf::Tensor(tensor) => tensor.cells.len(),
-        _ => 1,
-    };
-    rank.inputs.iter().map(cells).sum()
 }
 
 /// Why numbers that differ say nothing.
@@ -360,6 +323,22 @@ impl Answers {
     }
 }
 
+/// Takes those that are roundings out of the differences.
+fn roundings(
+    differences: &mut Vec<Difference>,
+    why: &str,
+    is_rounding: impl Fn(&Difference) -> bool,
+) -> Vec<Excuse> {
+    let taken = differences.extract_if(.., |one| is_rounding(one));
+    let excuse = |one: Difference| Excuse {
+        rank: one.rank,
+        place: one.place,
+        why: why.to_string(),
+        by_rounding: true,
+    };
+    taken.map(excuse).collect()
+}
+
 impl<'a> Pair<'a> {
     /// Runs both in one domain.
     ///
@@ -462,20 +441,14 @@ impl<'a> Pair<'a> {
     /// are also what is gone in double precision.
     fn excused(&self, numbers: &Result<(Run, Run), Stopped>, trial: u32, question: Question) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
-        let mut differences = compare(before, after);
-        let mut excused = match question.to_the_bit {
-            true => Vec::new(),
-            false => self.excused_by_rounding(before, after, &differences),
-        };
-        let keep_others = |differences: &mut Vec<Difference>, excused: &[Excuse]| {
-            differences.retain(|one| {
-                !excused.iter().any(|excuse| (excuse.rank, &excuse.place) == (one.rank, &one.place))
-            });
-        };
-        keep_others(&mut differences, &excused);
+        let is_value = |one: &Difference| matches!(one.aspect, Aspect::Value { .. });
+        let mut differences: Vec<Difference> = compare(before, after).into_iter().filter(is_value).collect();
+        let mut excused = Vec::new();
+        if !question.to_the_bit {
+            excused.extend(self.excused_by_rounding(before, after, &mut differences));
+        }
         if question.numerics >= Numerics::Contraction {
-            excused.extend(self.excused_in_doubles(&differences, trial));
-            keep_others(&mut differences, &excused);
+            excused.extend(self.excused_in_doubles(&mut differences, trial));
         }
         let (mut traced, mut ways) = (None, None);
         for Difference { rank, place, aspect } in differences {
@@ -514,58 +487,8 @@ impl<'a> Pair<'a> {
                 .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
     }
 
-    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` or
-    /// differ in something that is no float, or one of them cannot be run. Where it is to be said that they compute the
-    /// same real functions, neither may tell roundings apart, and what an execution says must hold of all sizes.
-    pub fn nearness(&self, numerics: Numerics, most: f64) -> Option<Nearness> {
-        let is_test = numerics < Numerics::Approximate;
-        let mut programs = self.before.iter().chain(self.after);
-        if is_test && !programs.all(|program| is_smooth(program.graph)) {
-            return None;
-        }
-        let others = |program: &Program| other_functions(program.graph);
-        let has_same_functions = || {
-            let before: Vec<_> = self.before.iter().map(others).collect();
-            let after: Vec<_> = self.after.iter().map(others).collect();
-            let same = |of: &_| before.first() == Some(of);
-            before.iter().chain(&after).all(same)
-        };
-        let mut all = self.before.iter().chain(self.after);
-        if is_test && (all.any(|program| computes_in_doubles(program.graph)) || !has_same_functions()) {
-            return None;
-        }
-        let first = self.run(&Concrete::of_trial(0));
-        if first.is_err() || is_test && self.reserved(&first).is_some() {
-            return None;
-        }
-        let casts = numerics < Numerics::Precision;
-        let relative = if is_test { Relative::ToEach } else { Relative::ToLargest };
-        let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS };
-        for trial in 1..=NEAR_RUNS {
-            let numbers = Concrete::of_trial(trial);
-            let (before, after) = self.run(&Doubles::new(numbers, casts)).ok()?;
-            let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
-            nearness.in_doubles = nearness.in_doubles.max(apart);
-            let (before, after) = self.run(&numbers).ok()?;
-            let own = distance(&before, &after, false, Relative::ToLargest).unwrap_or(f64::INFINITY);
-            nearness.in_own = nearness.in_own.max(own);
-        }
-        // A function may be flat, or drown another, where all inputs are of one size. Few elements take more runs.
-        let cells: usize = first.iter().flat_map(|(run, _)| &run.ranks).map(cells_of_inputs).sum();
-        let others = if cells < FEW_CELLS { 8 * OTHER_RUNS } else { OTHER_RUNS };
-        for inputs in Inputs::OTHERS.into_iter().filter(|_| is_test) {
-            for trial in 1..=others {
-                let (before, after) =
-                    self.run(&Doubles { inputs, ..Doubles::new(Concrete::of_trial(trial), casts) }).ok()?;
-                distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
-                nearness.runs += 1;
-            }
-        }
-        Some(nearness)
-    }
-
     /// Why an equality of numbers or terms says nothing.
-    fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<Open> {
+    pub(super) fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<Open> {
         let open = |kind, why| Some(Open { kind, why });
         if let Some(name) =
             self.before.iter().chain(self.after).find_map(|program| sized_by_symbol(program.graph))
@@ -613,34 +536,30 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Where all elements that differ are the same polynomials.
-    fn excused_by_rounding(&self, before: &Run, after: &Run, differences: &[Difference]) -> Vec<Excuse> {
-        let is_value = |one: &&Difference| matches!(one.aspect, Aspect::Value { .. });
-        if !differences.iter().any(|one| is_value(&one)) {
+    /// Where all elements that differ are the same polynomials: those are taken out of the differences.
+    fn excused_by_rounding(
+        &self,
+        before: &Run,
+        after: &Run,
+        differences: &mut Vec<Difference>,
+    ) -> Vec<Excuse> {
+        if differences.is_empty() {
             return Vec::new();
         }
         let Ok((one, other)) = self.run(&Polynomials::unrounded()) else { return Vec::new() };
         let mut doubt = Doubt::where_differ(before, Some(after));
         doubt.keep_where_differ(&one, &other);
-        let is_rounded = |one: &&Difference| {
+        let why = "the concrete values differ by roundings alone: they are the same sums and products of the same calls";
+        roundings(differences, why, |one| {
             let of = (one.rank as usize, &one.place);
             let mut here = doubt.places.iter().filter(|place| (place.rank, &place.place) == of);
             here.next().is_some_and(|place| place.open.is_empty())
-        };
-        let why = "the concrete values differ by roundings alone: they are the same sums and products of the same calls";
-        let excuse = |one: &Difference| Excuse {
-            rank: one.rank,
-            place: one.place.clone(),
-            why: why.to_string(),
-            by_rounding: true,
-        };
-        differences.iter().filter(is_value).filter(is_rounded).map(excuse).collect()
+        })
     }
 
-    /// Where both are the same in double precision, but for its own roundings.
-    fn excused_in_doubles(&self, differences: &[Difference], trial: u32) -> Vec<Excuse> {
-        let is_value = |one: &&Difference| matches!(one.aspect, Aspect::Value { .. });
-        if !differences.iter().any(|one| is_value(&one)) {
+    /// Where both are the same in double precision, but for its own roundings: those are taken out of the differences.
+    fn excused_in_doubles(&self, differences: &mut Vec<Difference>, trial: u32) -> Vec<Excuse> {
+        if differences.is_empty() {
             return Vec::new();
         }
         let doubles = Doubles::new(Concrete::of_trial(trial), true);
@@ -648,16 +567,10 @@ impl<'a> Pair<'a> {
         let mut programs = self.before.iter().chain(self.after);
         let most = match programs.any(|program| computes_in_doubles(program.graph)) {
             true => OF_DOUBLES,
-            false => NEAR,
+            false => Nearness::SAME,
         };
-        let is_rounded = |found: &&Difference| is_near(found, &one, &other, most);
-        let excuse = |one: &Difference| Excuse {
-            rank: one.rank,
-            place: one.place.clone(),
-            why: format!("the concrete values differ, and in double precision they agree within {most:e}"),
-            by_rounding: true,
-        };
-        differences.iter().filter(is_value).filter(is_rounded).map(excuse).collect()
+        let why = format!("the concrete values differ, and in double precision they agree within {most:e}");
+        roundings(differences, &why, |found| is_near(found, &one, &other, most))
     }
 
     /// Why elements whose terms differ may differ although they are equal in all trials.

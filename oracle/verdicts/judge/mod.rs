@@ -14,6 +14,7 @@ pub mod partition;
 mod references;
 mod remarks;
 pub mod schedule;
+mod seen_through;
 mod without;
 mod written_lists;
 
@@ -40,6 +41,7 @@ pub use offer::{Offer, OfferedPromise};
 pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
+use seen_through::{resting_on_bodies, seen_through};
 use std::borrow::Cow;
 use std::sync::Arc;
 pub use without::Without;
@@ -323,131 +325,6 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
     check_ranks(&before.graph.world, &outcomes)?;
     let again = Again { as_given, ..Again::default() };
     Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, again))
-}
-
-/// Graphs with the bodies of higher-order operators in their places, and told apart.
-struct SeenThrough {
-    before: Graph,
-    outcomes: Vec<(Option<u32>, Outcome)>,
-    /// Bodies that were taken to do the same.
-    assumed: Vec<bodies::Assumed>,
-    /// Whether the graphs call other operators with bodies, or with other bodies.
-    calls_differ: bool,
-}
-
-/// Rules that ask nothing of what a body does.
-const WITHOUT_BODIES: [&str; 6] = [
-    "rewrite/well-formed",
-    "rewrite/collectives",
-    "rewrite/payloads",
-    "rewrite/in-flight",
-    "order/acyclic",
-    "order/list-topological",
-];
-
-/// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with
-/// bodies differ: what these compute is drawn, so a difference of values behind them says nothing.
-fn resting_on_bodies(mut judgement: Judgement, assumed: &[bodies::Assumed], options: &Options) -> Judgement {
-    let is_sound = judgement.verdict == Verdict::Sound;
-    if let Verdict::Violated(findings) = &mut judgement.verdict {
-        findings.retain(|finding| WITHOUT_BODIES.contains(&finding.rule));
-        if !findings.is_empty() {
-            return judgement;
-        }
-    }
-    if assumed.is_empty() && is_sound {
-        return judgement;
-    }
-    let (mut findings, mut open) = (Vec::new(), Vec::new());
-    if assumed.is_empty() {
-        open.push(
-            Code::BodiesDiffer
-                .because("operators with bodies are called otherwise, and bodies are not followed"),
-        );
-    }
-    for bodies::Assumed { attribute, before, after } in assumed {
-        let outcome = Outcome { unrepaired: None, repaired: after.clone() };
-        let config = PassConfig::new(PassKind::Rewrite.name());
-        let judged =
-            before.as_ref().and_then(|before| judge_pair(before, &config, &[(None, outcome)], options).ok());
-        match judged.map(|judgement| judgement.verdict) {
-            // What a body's results share is a question to the graph that calls it.
-            Some(Verdict::Violated(of_body))
-                if is_sound && of_body.iter().any(|finding| finding.rule != "rewrite/aliases") =>
-            {
-                findings.extend(of_body.into_iter().map(|mut finding| {
-                    finding.title = format!("in the body {attribute}: {}", finding.title);
-                    finding
-                }));
-            }
-            Some(Verdict::Undecided(reasons)) => {
-                let why: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-                open.push(Code::BodiesDiffer.because(format!(
-                    "the bodies {attribute} are not known to do the same: {}",
-                    why.join("; ")
-                )));
-            }
-            _ => {
-                let why = format!("the bodies {attribute} differ, and so does what is made of them");
-                open.push(Code::BodiesDiffer.because(why));
-            }
-        }
-    }
-    let status = match findings.is_empty() {
-        false => RuleStatus::Violated(findings.len()),
-        true => RuleStatus::Undecided(Reason::joined(&open)),
-    };
-    for (id, of_rule) in &mut judgement.rules {
-        let is_violated = matches!(of_rule, RuleStatus::Violated(_));
-        if is_violated && !WITHOUT_BODIES.contains(id) || *id == "rewrite/values" {
-            *of_rule = status.clone();
-        }
-    }
-    judgement.verdict = verdict(findings, open);
-    judgement
-}
-
-/// The graphs with the bodies of higher-order operators in their places, and told apart; `None` where there are none.
-fn seen_through(
-    pass: PassKind,
-    before: &Graph,
-    outcomes: &[(Option<u32>, Outcome)],
-    options: &Options,
-) -> Option<SeenThrough> {
-    let row = pass.row();
-    let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
-    let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
-    let is_plain = |graph: &Graph| !bodies::has_bodies(graph) && written_lists::with_items(graph).is_none();
-    if !has_graphs || all().all(is_plain) {
-        return None;
-    }
-    // Partitions and schedules are compared call by call.
-    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
-    let inlined = |graph: &Graph| {
-        let own = written_lists::with_items(graph);
-        let own = bodies::with_own_constants(own.as_ref().unwrap_or(graph));
-        if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }
-    };
-    let mut graphs = vec![inlined(before)];
-    graphs.extend(outcomes.iter().map(|(_, outcome)| inlined(&outcome.repaired)));
-    // Where calls are compared and not values, a body that differs is a call that differs.
-    let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {
-        let other = Outcome { unrepaired: None, repaired: other.clone() };
-        let config = PassConfig::new(PassKind::Rewrite.name());
-        let judged = judge_pair(one, &config, &[(None, other)], options);
-        judged.is_ok_and(|judgement| judgement.verdict == Verdict::Sound)
-    });
-    let calls: Vec<_> = graphs.iter().map(bodies::calls).collect();
-    let calls_differ = is_rewrite && calls.windows(2).any(|pair| pair[0] != pair[1]);
-    let mut graphs = graphs.into_iter();
-    let before = graphs.next()?;
-    let outcomes = outcomes.iter().zip(graphs).map(|((rank, outcome), repaired)| {
-        // What was not yet repaired is compared with the result, so it is left out where bodies took places.
-        let unrepaired = outcome.unrepaired.clone().filter(|_| repaired.len() == outcome.repaired.len());
-        (*rank, Outcome { unrepaired, repaired })
-    });
-    let outcomes = outcomes.collect();
-    Some(SeenThrough { before, outcomes, assumed, calls_differ })
 }
 
 /// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records

@@ -287,7 +287,7 @@ fn is_in_order(graph: &Graph, id: NodeId, words: &[Word]) -> bool {
 }
 
 /// Whether two nodes are written with the same arguments, references aside.
-fn same_constants(a: &Graph, x: NodeId, b: &Graph, y: NodeId) -> bool {
+pub(super) fn same_constants(a: &Graph, x: NodeId, b: &Graph, y: NodeId) -> bool {
     let (p, q) = (a.args(x), b.args(y));
     let constants = p.len() == q.len() && p.iter().zip(q).all(|(&v, &w)| same_value(a, v, b, w));
     let (mut k, mut l) = (a.kwargs(x), b.kwargs(y));

@@ -189,10 +189,7 @@ fn read_with(
         Modules { text, classes, symbols: &symbols, of_bodies: &of_bodies, read, open: Vec::new() };
     let results::Completed { mut graph, guessed, unplaced, has_fixed_numbers, unknown } =
         modules.completed(class, known, runnable, 0)?;
-    if modules.expanded(&graph) > Limit::Expanded.standard() {
-        let message = format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
-        return Err(FxError::at(text, class.at, message));
-    }
+    modules.expanded(&graph, class)?;
     graph.symbols = symbols_of(&graph, &symbols);
     let mut notes = Vec::new();
     let unknown_groups;
@@ -273,12 +270,7 @@ impl<'t, 'c> Modules<'t, 'c> {
         for (attribute, body) in bodies {
             if !self.read.contains_key(&body.at) {
                 let graph = Arc::new(self.completed(body, self.of_bodies, None, depth + 1)?.graph);
-                let size = self.expanded(&graph);
-                if size > Limit::Expanded.standard() {
-                    let message =
-                        format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
-                    return Err(FxError::at(self.text, body.at, message));
-                }
+                let size = self.expanded(&graph, body)?;
                 self.read.insert(body.at, (graph, size));
             }
             completed.graph.subgraphs.push((attribute.to_string(), self.read[&body.at].0.clone()));
@@ -287,8 +279,8 @@ impl<'t, 'c> Modules<'t, 'c> {
         Ok(completed)
     }
 
-    /// How many nodes a graph has with each body in the place of every call that takes it.
-    fn expanded(&self, graph: &Graph) -> u64 {
+    /// How many nodes the graph of a class has with each body in the place of every call that takes it.
+    fn expanded(&self, graph: &Graph, class: &module::Class<'_>) -> Result<u64, FxError> {
         let size = |body: &Arc<Graph>| {
             let mut known = self.read.values();
             known.find(|(known, _)| Arc::ptr_eq(known, body)).map_or(0, |(_, size)| *size)
@@ -300,7 +292,15 @@ impl<'t, 'c> Modules<'t, 'c> {
                 graph.inputs(id).into_iter().filter(|&input| graph.node(input).op == Op::GetAttr);
             attributes.filter_map(|input| sizes.get(graph.target(input))).sum::<u64>()
         };
-        graph.ids().map(|id| 1 + taken(id)).fold(0, u64::saturating_add)
+        let count = graph.ids().map(|id| 1 + taken(id)).fold(0, u64::saturating_add);
+        match count > Limit::Expanded.standard() {
+            true => {
+                let message =
+                    format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
+                Err(FxError::at(self.text, class.at, message))
+            }
+            false => Ok(count),
+        }
     }
 }
 

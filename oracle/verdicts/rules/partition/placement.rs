@@ -398,8 +398,8 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
         .filter(|saved| saved.class == ValueClass::Generator)
         .map(|saved| of_forward(item_of(evidence.forward.graph, saved.forward)?.0))
         .collect();
-    let own_generators = inputs_named(&evidence.forward, &GENERATORS);
-    let own_draws: Vec<(NodeId, NodeId)> = with_states(joint, &evidence.forward, Wrapper::Generator)
+    let own_generators = inputs_named(evidence.forward.graph, &GENERATORS);
+    let own_draws: Vec<(NodeId, NodeId)> = with_states(joint, evidence.forward.graph, Wrapper::Generator)
         .into_iter()
         .filter(|(state, _)| own_generators.contains(state))
         .collect();
@@ -410,11 +410,11 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
     let mut findings = Vec::new();
     let graph = evidence.backward.graph;
     let taken = [
-        (Wrapper::Replay, inputs_named(&evidence.backward, &["rng_state_output_"]), &kept),
-        (Wrapper::Generator, inputs_named(&evidence.backward, &GENERATORS), &drawn),
+        (Wrapper::Replay, inputs_named(graph, &["rng_state_output_"]), &kept),
+        (Wrapper::Generator, inputs_named(graph, &GENERATORS), &drawn),
     ];
     for (kind, inputs, left) in taken {
-        for (input, replay) in with_states(joint, &evidence.backward, kind) {
+        for (input, replay) in with_states(joint, graph, kind) {
             let place = inputs.iter().position(|&one| one == input);
             let state = place.and_then(|place| left.get(place)).copied().flatten();
             let Some(own) = of_backward(replay).filter(|own| state != Some(own)) else { continue };
@@ -451,17 +451,16 @@ fn states_of_other_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
 const GENERATORS: [&str; 2] = ["fwd_rng_state_", "bwd_rng_state_"];
 
 /// The inputs of a part with one of these in their names, in their order.
-fn inputs_named(side: &AnalyzedGraph, names: &[&str]) -> Vec<NodeId> {
+pub(super) fn inputs_named(part: &Graph, names: &[&str]) -> Vec<NodeId> {
     let is_named = |id: &NodeId| {
-        let target = side.graph.target(*id);
-        side.graph.node(*id).op == Op::Placeholder && names.iter().any(|name| target.contains(name))
+        let target = part.target(*id);
+        part.node(*id).op == Op::Placeholder && names.iter().any(|name| target.contains(name))
     };
-    side.graph.ids().filter(is_named).collect()
+    part.ids().filter(is_named).collect()
 }
 
 /// The wrappers of a kind that a partition added, each behind what it takes for its state, in the order of these.
-fn with_states(joint: &Graph, side: &AnalyzedGraph, kind: Wrapper) -> Vec<(NodeId, NodeId)> {
-    let graph = side.graph;
+pub(super) fn with_states(joint: &Graph, graph: &Graph, kind: Wrapper) -> Vec<(NodeId, NodeId)> {
     let state = |id: NodeId| match kind {
         Wrapper::Generator => Some(graph.kwargs(id).find(|(key, _)| *key == "rng_state")?.1),
         _ => graph.arg(id, 0),

@@ -12,8 +12,10 @@
 //!
 //! A replay from a state that is not there, or of another call, stays a draw of its own.
 
-use super::compose::{Composition, Wrapper, added_wrapper, item_of_added, returned_nodes};
-use crate::graph::{Editor, Graph, NodeId, Op, Value};
+use super::compose::{Composition, Wrapper, item_of_added, returned_nodes};
+use super::placement::{inputs_named, with_states};
+use crate::graph::{Editor, Graph, NodeId};
+use crate::rules::correspondence::same_constants;
 
 /// The composition of `forward`, of which the first `own` results are the joint graph's, and `backward`, with each
 /// replay in the place of the draw that it repeats.
@@ -49,32 +51,19 @@ pub fn with_replays(
 
 /// The draws from the inputs of a name, in the order of these; `None` for an input that nobody or several draw from.
 fn drawn_from(joint: &Graph, part: &Graph, kind: Wrapper, name: &str) -> Vec<Option<NodeId>> {
-    let inputs =
-        part.ids().filter(|&id| part.node(id).op == Op::Placeholder && part.target(id).contains(name));
-    let draws: Vec<NodeId> = part.ids().filter(|&id| added_wrapper(joint, part, id) == Some(kind)).collect();
-    inputs
-        .map(|input| {
-            let mut of_input = draws.iter().copied().filter(|&draw| part.inputs(draw).contains(&input));
-            let first = of_input.next();
-            first.filter(|_| of_input.next().is_none())
-        })
-        .collect()
+    let draws = with_states(joint, part, kind);
+    let of = |input: NodeId| {
+        let mut of_input = draws.iter().filter(|(state, _)| *state == input).map(|(_, draw)| *draw);
+        of_input.next().filter(|_| of_input.next().is_none())
+    };
+    inputs_named(part, &[name]).into_iter().map(of).collect()
 }
 
 /// Whether two calls are of one operator with the same arguments.
 fn is_one_call(graph: &Graph, one: NodeId, other: NodeId) -> bool {
-    let (a, b) = (graph.node(one), graph.node(other));
     graph.target(one) == graph.target(other)
-        && are_same(graph, graph.args(one), graph.args(other))
-        && are_same(graph, graph.values(a.kwargs), graph.values(b.kwargs))
-}
-
-fn are_same(graph: &Graph, some: &[Value], others: &[Value]) -> bool {
-    let is_same = |(one, other): (&Value, &Value)| match (*one, *other) {
-        (Value::List(one), Value::List(other)) => are_same(graph, graph.values(one), graph.values(other)),
-        (one, other) => one == other,
-    };
-    some.len() == others.len() && some.iter().zip(others).all(is_same)
+        && graph.inputs(one) == graph.inputs(other)
+        && same_constants(graph, one, graph, other)
 }
 
 #[cfg(test)]

@@ -1,0 +1,141 @@
+//! Graphs as they are compared where operators have bodies, and verdicts that rest on bodies.
+//!
+//! Bodies that are run once stand in the places of their calls; of the others it is asked, before anything else, which
+//! are the same ([`bodies`]). Where that is not known, two bodies are taken for one, and the verdict says so.
+
+use super::candidate::Outcome;
+use super::{Judgement, Options, Verdict, bodies, judge_pair, verdict, written_lists};
+use crate::case::PassConfig;
+use crate::family::Gives;
+use crate::graph::Graph;
+use crate::rules::{Code, PassKind, Reason, RuleStatus};
+
+/// Graphs with the bodies of higher-order operators in their places, and told apart.
+pub(super) struct SeenThrough {
+    pub(super) before: Graph,
+    pub(super) outcomes: Vec<(Option<u32>, Outcome)>,
+    /// Bodies that were taken to do the same.
+    pub(super) assumed: Vec<bodies::Assumed>,
+    /// Whether the graphs call other operators with bodies, or with other bodies.
+    pub(super) calls_differ: bool,
+}
+
+/// Rules that ask nothing of what a body does.
+const WITHOUT_BODIES: [&str; 6] = [
+    "rewrite/well-formed",
+    "rewrite/collectives",
+    "rewrite/payloads",
+    "rewrite/in-flight",
+    "order/acyclic",
+    "order/list-topological",
+];
+
+/// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with
+/// bodies differ: what these compute is drawn, so a difference of values behind them says nothing.
+pub(super) fn resting_on_bodies(
+    mut judgement: Judgement,
+    assumed: &[bodies::Assumed],
+    options: &Options,
+) -> Judgement {
+    let is_sound = judgement.verdict == Verdict::Sound;
+    if let Verdict::Violated(findings) = &mut judgement.verdict {
+        findings.retain(|finding| WITHOUT_BODIES.contains(&finding.rule));
+        if !findings.is_empty() {
+            return judgement;
+        }
+    }
+    if assumed.is_empty() && is_sound {
+        return judgement;
+    }
+    let (mut findings, mut open) = (Vec::new(), Vec::new());
+    if assumed.is_empty() {
+        open.push(
+            Code::BodiesDiffer
+                .because("operators with bodies are called otherwise, and bodies are not followed"),
+        );
+    }
+    for bodies::Assumed { attribute, before, after } in assumed {
+        let judged = before.as_ref().and_then(|before| as_rewrite(before, after, options));
+        match judged.map(|judgement| judgement.verdict) {
+            // What a body's results share is a question to the graph that calls it.
+            Some(Verdict::Violated(of_body))
+                if is_sound && of_body.iter().any(|finding| finding.rule != "rewrite/aliases") =>
+            {
+                findings.extend(of_body.into_iter().map(|mut finding| {
+                    finding.title = format!("in the body {attribute}: {}", finding.title);
+                    finding
+                }));
+            }
+            Some(Verdict::Undecided(reasons)) => {
+                let why: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+                open.push(Code::BodiesDiffer.because(format!(
+                    "the bodies {attribute} are not known to do the same: {}",
+                    why.join("; ")
+                )));
+            }
+            _ => {
+                let why = format!("the bodies {attribute} differ, and so does what is made of them");
+                open.push(Code::BodiesDiffer.because(why));
+            }
+        }
+    }
+    let status = match findings.is_empty() {
+        false => RuleStatus::Violated(findings.len()),
+        true => RuleStatus::Undecided(Reason::joined(&open)),
+    };
+    for (id, of_rule) in &mut judgement.rules {
+        let is_violated = matches!(of_rule, RuleStatus::Violated(_));
+        if is_violated && !WITHOUT_BODIES.contains(id) || *id == "rewrite/values" {
+            *of_rule = status.clone();
+        }
+    }
+    judgement.verdict = verdict(findings, open);
+    judgement
+}
+
+/// The graphs with the bodies of higher-order operators in their places, and told apart; `None` where there are none.
+pub(super) fn seen_through(
+    pass: PassKind,
+    before: &Graph,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Option<SeenThrough> {
+    let row = pass.row();
+    let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
+    if !has_graphs {
+        return None;
+    }
+    let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
+    let written: Vec<Option<Graph>> = all().map(written_lists::with_items).collect();
+    if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {
+        return None;
+    }
+    // Partitions and schedules are compared call by call.
+    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
+    let inlined = |(graph, written): (&Graph, &Option<Graph>)| {
+        let own = bodies::with_own_constants(written.as_ref().unwrap_or(graph));
+        if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }
+    };
+    let mut graphs: Vec<Graph> = all().zip(&written).map(inlined).collect();
+    // Where calls are compared and not values, a body that differs is a call that differs.
+    let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {
+        as_rewrite(one, other, options).is_some_and(|judgement| judgement.verdict == Verdict::Sound)
+    });
+    let calls: Vec<_> = graphs.iter().map(bodies::calls).collect();
+    let calls_differ = is_rewrite && calls.windows(2).any(|pair| pair[0] != pair[1]);
+    let mut graphs = graphs.into_iter();
+    let before = graphs.next()?;
+    let outcomes = outcomes.iter().zip(graphs).map(|((rank, outcome), repaired)| {
+        // What was not yet repaired is compared with the result, so it is left out where bodies took places.
+        let unrepaired = outcome.unrepaired.clone().filter(|_| repaired.len() == outcome.repaired.len());
+        (*rank, Outcome { unrepaired, repaired })
+    });
+    let outcomes = outcomes.collect();
+    Some(SeenThrough { before, outcomes, assumed, calls_differ })
+}
+
+/// What is judged of a body as a rewrite of another one.
+fn as_rewrite(before: &Graph, after: &Graph, options: &Options) -> Option<Judgement> {
+    let outcome = Outcome { unrepaired: None, repaired: after.clone() };
+    judge_pair(before, &PassConfig::new(PassKind::Rewrite.name()), &[(None, outcome)], options).ok()
+}
