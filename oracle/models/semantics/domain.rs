@@ -13,8 +13,9 @@
 //!    element i of the operands alone.
 
 use super::number::Number;
-use super::run::Mismatch;
-use crate::graph::{Dtype, NodeId};
+use super::program::Program;
+use super::run::{Failure, Mismatch, Options, Run};
+use crate::graph::{Dtype, NodeId, World};
 use crate::ops::{Binary, Reduce, Unary};
 
 /// Why a step gives no value.
@@ -156,6 +157,10 @@ pub struct Addend<'a> {
 pub trait Domain: Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;
+
+    /// [`super::run::run`] in this domain. Each says the same: so the kernels are compiled for it once, here, and not
+    /// again in each crate that runs it.
+    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure>;
 
     /// The lower and the upper half of a cell that stands for `bytes` bytes.
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64);

@@ -15,6 +15,7 @@
 //! (a write to its input or output before the wait) is a hazard, and the elements concerned are poison.
 
 use super::comm::{Comm, Launch, Place};
+use super::concrete::Concrete;
 use super::domain::Domain;
 use super::hazard::{Hazard, HazardKind};
 use super::layout::Dims;
@@ -318,6 +319,16 @@ pub fn run<D: Domain>(
     domain: &D,
     options: &Options,
 ) -> Result<Run, Failure> {
+    domain.run(programs, world, options)
+}
+
+/// What every domain runs.
+pub(super) fn in_lock_step<D: Domain>(
+    programs: &[Program],
+    world: &World,
+    domain: &D,
+    options: &Options,
+) -> Result<Run, Failure> {
     let mut all = all_ranks(programs, world, domain, options)?;
     let mut comm = Comm::new(world);
     for repeat in 0..options.repeats.max(1) {
@@ -373,10 +384,10 @@ pub(super) fn all_ranks<'a, D: Domain>(
 ///
 /// # Errors
 /// [`Failure::Refused`] for an input whose size is not known or too large.
-pub fn inputs<D: Domain>(
+pub fn inputs(
     program: &Program,
     rank: u32,
-    domain: &D,
+    domain: &Concrete,
     options: &Options,
 ) -> Result<Vec<FinalInput>, Failure> {
     let mut rank = Rank::new(rank, program, domain, options, options.max_elements);
