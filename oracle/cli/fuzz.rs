@@ -1,6 +1,7 @@
 //! `graph-oracle fuzz`: campaigns.
 
 use super::check::ValuesArgument;
+use super::found::{self, Show};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signals};
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
@@ -83,6 +84,9 @@ pub(super) struct Fuzz {
     /// Seconds that the reduction of one finding may take.
     #[arg(long, value_name = "S", default_value_t = 20)]
     reduce_seconds: u64,
+    /// How much is shown of what was found.
+    #[arg(long, value_enum, default_value_t = Show::Causes)]
+    show: Show,
     /// The format of the summary.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
@@ -220,7 +224,7 @@ impl Fuzz {
         let status = match (&old, &failed) {
             (_, Some(_)) if summaries.is_empty() && diffs.is_empty() => Ok(Status::CouldNotRun),
             (Some(_), _) => report_diffs(&diffs, self.format, out),
-            (None, _) => report(&summaries, self.format, out),
+            (None, _) => report(&summaries, self.format, self.show, out),
         };
         if let Some(failed) = failed {
             return Err(failed);
@@ -271,6 +275,9 @@ pub(super) struct Results {
     /// Folders that campaigns were given as --out.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
+    /// How much is shown of what was found.
+    #[arg(long, value_enum, default_value_t = Show::Causes)]
+    show: Show,
     /// The format of the summary.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
@@ -279,7 +286,7 @@ pub(super) struct Results {
 impl Results {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
-        report(&[summary], self.format, out)
+        report(&[summary], self.format, self.show, out)
     }
 }
 
@@ -299,11 +306,13 @@ fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Re
     })
 }
 
-fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = format.render(
-        || summaries.iter().map(text).collect::<Vec<_>>().join("\n"),
-        || summaries.iter().map(json).collect(),
-    )?;
+fn report(
+    summaries: &[Summary],
+    format: ReportFormat,
+    show: Show,
+    out: &mut dyn Write,
+) -> Result<Status, CouldNotRun> {
+    let text = format.render(|| found::text(summaries, show), || summaries.iter().map(json).collect())?;
     print(out, &text)?;
     for summary in summaries {
         match &summary.ending {
@@ -329,34 +338,12 @@ fn report(summaries: &[Summary], format: ReportFormat, out: &mut dyn Write) -> R
     }
 }
 
-/// The summary and every finding: its reduced case and the explanation.
-fn text(summary: &Summary) -> String {
-    let mut text = summary.text();
-    for (i, finding) in summary.total.found.iter().enumerate() {
-        text += &format!(
-            "\nfinding {}: {}{} (case {}, reduced to {} nodes)\n",
-            i + 1,
-            finding.rule,
-            finding.kind.as_ref().map_or(String::new(), |kind| format!(": {kind}")),
-            finding.number,
-            finding.nodes
-        );
-        for part in [&finding.case, &finding.report] {
-            text.push('\n');
-            for line in part.trim_end().lines() {
-                text += format!("    {line}").trim_end();
-                text.push('\n');
-            }
-        }
-    }
-    text
-}
-
 fn json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
         "summary_version": "graph-oracle-summary/1",
         "campaign": summary.title,
         "total": summary.total,
+        "causes": found::json(summary),
         "nothing_judged_of": summary.idle().into_iter().map(|(pass, _)| pass).collect::<Vec<_>>(),
         "missing_shards": summary.missing_shards().map(|(of, missing)| {
             missing.iter().map(|shard| format!("{shard}/{of}")).collect::<Vec<_>>()

@@ -6,6 +6,7 @@
 mod check;
 mod files;
 mod flight;
+mod found;
 mod fuzz;
 mod idle;
 mod lifecycle;
@@ -186,7 +187,17 @@ fn limits(set: &[(Limit, u64)]) -> Limits {
 /// Runs the program on `arguments` (the program's name first). Output goes to `out`, complaints to `complain`; both
 /// with what could steer a terminal escaped.
 pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write) -> Status {
-    let (out, complain) = (&mut Terminal::new(out), &mut Terminal::new(complain));
+    run_in_colour(arguments, (out, false), (complain, false))
+}
+
+/// The same, with verdicts in colour on the writers that take it.
+pub fn run_in_colour(
+    arguments: &[OsString],
+    (out, out_coloured): (&mut dyn Write, bool),
+    (complain, complain_coloured): (&mut dyn Write, bool),
+) -> Status {
+    let (out, complain) =
+        (&mut Terminal::new(out, out_coloured), &mut Terminal::new(complain, complain_coloured));
     let matches = Arguments::command().try_get_matches_from(arguments);
     let parsed = matches.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (parsed, matches) = match parsed {

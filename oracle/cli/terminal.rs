@@ -4,24 +4,58 @@
 //! Names of nodes, reasons, file names and a worker's words are somebody else's text. Line feeds and tabs pass, for
 //! they are our layout; every other control character (ESC, BEL, CR, those above 0x7f) and what turns the direction of
 //! writing does not. The escape is that of JSON, so a document for machines stays what it is.
+//!
+//! On a terminal the word that a line begins with is coloured where it is a verdict: here, where text is clean already,
+//! so that nobody else's text can be taken for our colours.
 
 use crate::format::is_hidden;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+/// Words of verdicts that begin a line, and their colours (SGR).
+const COLOURED: &[(&str, &str)] = &[
+    ("SOUND", "1;32"),
+    ("VIOLATED", "1;31"),
+    ("UNDECIDED", "1;33"),
+    ("REFUSED", "1;33"),
+    ("warning:", "1;33"),
+    ("graph-oracle:", "1;31"),
+];
+
 /// A writer that escapes.
 pub(super) struct Terminal<'w> {
     to: &'w mut dyn Write,
+    coloured: bool,
+    /// Whether the next character begins a line.
+    at_start: bool,
     /// The beginning of a character whose end is still to come.
     begun: Vec<u8>,
 }
 
 impl<'w> Terminal<'w> {
-    pub fn new(to: &'w mut dyn Write) -> Terminal<'w> {
-        Terminal { to, begun: Vec::new() }
+    pub fn new(to: &'w mut dyn Write, coloured: bool) -> Terminal<'w> {
+        Terminal { to, coloured, at_start: true, begun: Vec::new() }
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
+        if !self.coloured {
+            return self.escaped(text);
+        }
+        for line in text.split_inclusive('\n') {
+            let word = |(word, _): &&(&str, &str)| self.at_start && line.starts_with(word);
+            match COLOURED.iter().find(word) {
+                Some((word, colour)) => {
+                    write!(self.to, "\x1b[{colour}m{word}\x1b[0m")?;
+                    self.escaped(&line[word.len()..])?;
+                }
+                None => self.escaped(line)?,
+            }
+            self.at_start = line.ends_with('\n');
+        }
+        Ok(())
+    }
+
+    fn escaped(&mut self, text: &str) -> io::Result<()> {
         let mut plain = 0;
         for (at, c) in text.char_indices().filter(|&(_, c)| is_hidden(c)) {
             self.to.write_all(&text.as_bytes()[plain..at])?;
@@ -69,7 +103,7 @@ mod tests {
 
     fn shown(pieces: &[&[u8]]) -> String {
         let mut to = Vec::new();
-        let mut terminal = Terminal::new(&mut to);
+        let mut terminal = Terminal::new(&mut to, false);
         pieces.iter().for_each(|piece| terminal.write_all(piece).unwrap());
         String::from_utf8(to).unwrap()
     }
@@ -80,6 +114,20 @@ mod tests {
         assert_eq!(
             shown(&["\u{9b}x\u{202e}y\u{2066}é\u{200f}".as_bytes()]),
             "\\u009bx\\u202ey\\u2066é\\u200f"
+        );
+    }
+
+    /// Verdicts are coloured, and only where they begin a line.
+    #[test]
+    fn colours_are_ours_alone() {
+        let mut to = Vec::new();
+        let mut terminal = Terminal::new(&mut to, true);
+        terminal.write_all(b"SOUND: a SOUND \x1b[31m\nVIO").unwrap();
+        terminal.write_all(b"LATED\nVIOLATED x\n").unwrap();
+        let text = String::from_utf8(to).unwrap();
+        assert_eq!(
+            text,
+            "\x1b[1;32mSOUND\x1b[0m: a SOUND \\u001b[31m\nVIOLATED\n\x1b[1;31mVIOLATED\x1b[0m x\n"
         );
     }
 

@@ -77,13 +77,18 @@ impl Campaign<'_> {
         let (mut worse, mut better) = (Counts::new(), Counts::new());
         let started = Instant::now();
         let mut seen = Summary::new(&self.header()?);
-        let mut progress = Progress::new(self.progress, self.limit, &seen);
+        let progress = Progress::new(self.progress, self.limit, &seen);
         let mut batch = self.shard.0;
         while !self.stop.is_requested() {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
-            let judged: Vec<[Judged; 2]> =
-                pool.install(|| self.until_stopped(first..end, |number| self.both(&both, &wanted, number)));
+            let judged: Vec<[Judged; 2]> = pool.install(|| {
+                self.until_stopped(first..end, |number| {
+                    let judged = self.both(&both, &wanted, number);
+                    progress.judged();
+                    judged
+                })
+            });
             for (number, [(new, new_acted), (old, old_acted)]) in (first..).zip(&judged) {
                 let has = |wrongs: &Wrongs| u64::from(wrongs.values().any(Option::is_some));
                 diff.cases += 1;

@@ -25,6 +25,12 @@ pub struct Distinct {
     pub number: u64,
     /// Nodes of the reduced case.
     pub nodes: usize,
+    /// What is wrong, with names and numbers blanked; empty in records of before there was one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub way: String,
+    /// The violation of the rule alone, explained; empty in records of before there was one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
     /// The reduced case, as a runnable text case.
     pub case: String,
     /// The explanation.
@@ -40,8 +46,12 @@ impl Distinct {
         candidate: &dyn Candidate,
         options: &Options,
     ) -> Distinct {
+        let (mut way, mut why) = (String::new(), String::new());
         let report = match judge::judge(case, candidate, options) {
             Ok(judgement) => {
+                if let Some(finding) = pin.finding(&judgement) {
+                    (way, why) = (finding.blanked(&case.graph), report::finding(finding));
+                }
                 report::text(&judgement, &format!("case {number} by {}", candidate.name()), None, false)
             }
             Err(error) => error.to_string(),
@@ -49,7 +59,7 @@ impl Distinct {
         // So that the case says what was promised to whoever reads it without the candidate.
         let promised = Case { pass: case.pass.as_ref().map(|pass| candidate.promised(pass)), ..case.clone() };
         let case_text = expecting(pin.rule, &promised, candidate, options).to_string();
-        Distinct::with_report(pin, number, case, case_text, report)
+        Distinct { way, why, ..Distinct::with_report(pin, number, case, case_text, report) }
     }
 
     /// Describes a case that is not reduced, without judging it again.
@@ -72,6 +82,8 @@ impl Distinct {
             shape: shape(&case.graph),
             number,
             nodes: case.graph.len(),
+            way: String::new(),
+            why: String::new(),
             case: case_text,
             report,
         }

@@ -22,6 +22,7 @@
 //!
 //! It keeps no case that was sound. Time limits end it between batches only.
 
+mod cause;
 mod diff;
 mod digest;
 mod finding;
@@ -35,6 +36,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use cause::Cause;
 pub use diff::{Change, Diff};
 pub use digest::of_graph as digest_of_graph;
 pub use finding::{Distinct, breaking, expecting};
@@ -234,14 +236,18 @@ impl Campaign<'_> {
         let pool = self.pool()?;
         let wanted = self.wanted(&[self.candidate]);
         let started = Instant::now();
-        let mut progress = Progress::new(self.progress, self.limit, &summary);
+        let progress = Progress::new(self.progress, self.limit, &summary);
         let mut batch = self.shard.0;
         while !self.stop.is_requested() {
             let Some(first) = batch.checked_mul(self.batch) else { break };
             let Some(end) = self.end_of_batch(first, started) else { break };
             if !summary.has(batch, end - first) {
                 let done = pool.install(|| {
-                    let judged = self.until_stopped(first..end, |number| self.judge(&wanted, number));
+                    let judged = self.until_stopped(first..end, |number| {
+                        let judged = self.judge(&wanted, number);
+                        progress.judged();
+                        judged
+                    });
                     self.count(&wanted, batch, first, judged, &summary.before(batch))
                 });
                 let shorter = summary.batches.get(&batch).cloned();

@@ -2,6 +2,7 @@
 
 use super::Distinct;
 use super::store::Header;
+use ir::words;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -294,11 +295,11 @@ impl Batch {
 }
 
 impl Summary {
-    /// The summary for people: one paragraph, then the cases by rule.
+    /// The summary for people: one paragraph.
     pub fn text(&self) -> String {
         let t = &self.total;
         let percent = if t.cases == 0 { 0.0 } else { 100.0 * t.useful as f64 / t.cases as f64 };
-        let mut text = format!("{}\n{} cases, {percent:.1}% of them useful: ", self.title, t.cases);
+        let mut text = format!("{}\n  {} cases, {percent:.1}% of them useful: ", self.title, t.cases);
         let sound = t.cases - t.violated - t.refused - t.undecided - t.invalid - t.crashed;
         let counts = [
             (sound, "sound"),
@@ -308,13 +309,17 @@ impl Summary {
             (t.invalid, "not judged"),
             (t.crashed, "crashed"),
         ];
-        let mut words: Vec<String> = Vec::new();
+        let mut counted: Vec<String> = Vec::new();
         for (count, word) in counts {
             if count > 0 {
-                words.push(format!("{count} {word}"));
+                counted.push(format!("{count} {word}"));
             }
         }
-        text += &words.join(", ");
+        text += &counted.join(", ");
+        if !t.found.is_empty() {
+            let causes = words::count(self.causes().len(), "cause");
+            text += &format!("; {causes} ({})", words::count(t.found.len(), "finding"));
+        }
         text.push('\n');
         for (pass, cases) in self.idle() {
             text += &format!("nothing was judged of {pass}: it did nothing in any of its {cases} cases\n");
@@ -346,17 +351,15 @@ impl Summary {
         if let Some(first) = &t.first_crash {
             text += &format!("the first crash: {first}\n");
         }
-        if let Some(first) = t.first_violation {
-            text += &format!("the first violation is case {first}; cases by rule:\n");
-        }
-        for (rule, count) in &t.rules {
-            text += &format!("  {count:>8}  {rule}\n");
-        }
         for (title, reasons) in [("refused because", &t.refusals), ("undecided because", &t.doubts)] {
             let mut reasons: Vec<(&String, &u64)> = reasons.iter().collect();
             reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            if let [(reason, count)] = &reasons[..] {
+                text += &format!("  {title} {reason} ({count})\n");
+                continue;
+            }
             if !reasons.is_empty() {
-                text += &format!("{title}:\n");
+                text += &format!("  {title}:\n");
             }
             for (reason, count) in reasons.into_iter().take(SHOWN) {
                 text += &format!("  {count:>8}  {reason}\n");
@@ -369,5 +372,13 @@ impl Summary {
             text += &format!("  {count:>8}  {link}\n");
         }
         text
+    }
+
+    /// The cases by rule, a line each, and which was the first.
+    pub fn by_rule(&self) -> String {
+        let first = self.total.first_violation;
+        let first =
+            first.map_or(String::new(), |first| format!("  the first violation is case {first}; by rule:\n"));
+        self.total.rules.iter().fold(first, |text, (rule, count)| text + &format!("  {count:>8}  {rule}\n"))
     }
 }

@@ -69,7 +69,12 @@ impl Pin {
 
     /// Whether a judgement shows it.
     pub fn is_shown(&self, judgement: &Judgement) -> bool {
-        findings(judgement).into_iter().any(|finding| self.is_of(finding))
+        self.finding(judgement).is_some()
+    }
+
+    /// The finding of a judgement that tells it.
+    pub fn finding<'j>(&self, judgement: &'j Judgement) -> Option<&'j Finding> {
+        findings(judgement).into_iter().find(|finding| self.is_of(finding))
     }
 
     /// Whether it is the violation that a finding tells.

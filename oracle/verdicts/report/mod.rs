@@ -7,4 +7,4 @@ pub mod schedule;
 mod text;
 
 pub use json::json;
-pub use text::text;
+pub use text::{finding, text};

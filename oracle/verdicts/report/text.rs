@@ -59,6 +59,14 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
     };
 }
 
+/// One finding, without what follows from it: what is wrong, and the three parts of its explanation.
+pub fn finding(finding: &Finding) -> String {
+    let mut out = String::new();
+    write_title(&mut out, finding);
+    write_reasons(&mut out, finding, "");
+    out
+}
+
 /// The title, with the ranks that it is about where others have graphs without it.
 fn titled(finding: &Finding) -> String {
     match &finding.ranks[..] {
@@ -69,12 +77,32 @@ fn titled(finding: &Finding) -> String {
 
 fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
     let pad = "  ".repeat(depth);
+    let _ = write!(out, "{pad}{number}. ");
+    write_title(out, finding);
+    write_place(out, finding, &pad);
+    write_reasons(out, finding, &pad);
+    if !finding.consequences.is_empty() {
+        let _ = writeln!(out, "{pad}   It follows that:");
+        for (i, consequence) in finding.consequences.iter().enumerate() {
+            if i < CONSEQUENCES || verbose {
+                write_finding(out, consequence, i + 1, depth + 2, verbose);
+            } else {
+                let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
+            }
+        }
+    }
+}
+
+fn write_title(out: &mut String, finding: &Finding) {
     let severity = match finding.severity {
         Severity::Soundness => "",
         Severity::Policy => " (policy)",
     };
-    let title = titled(finding);
-    let _ = writeln!(out, "{pad}{number}. {}{severity}: {title}", finding.rule);
+    let _ = writeln!(out, "{}{severity}: {}", finding.rule, titled(finding));
+}
+
+/// Where it is.
+fn write_place(out: &mut String, finding: &Finding, pad: &str) {
     if !finding.nodes.is_empty() {
         const SHOWN: usize = 8;
         let mut nodes: Vec<String> = finding.nodes.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -83,6 +111,10 @@ fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usiz
         }
         let _ = writeln!(out, "{pad}   where:   {}", nodes.join(", "));
     }
+}
+
+/// The three parts of its explanation.
+fn write_reasons(out: &mut String, finding: &Finding, pad: &str) {
     for (i, fact) in finding.facts.iter().enumerate() {
         let _ = writeln!(out, "{pad}   {:8} {fact}", if i == 0 { "let:" } else { "" });
     }
@@ -105,16 +137,6 @@ fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usiz
             let _ = writeln!(out, "{pad}            {line}{end}");
         }
     }
-    if !finding.consequences.is_empty() {
-        let _ = writeln!(out, "{pad}   It follows that:");
-        for (i, consequence) in finding.consequences.iter().enumerate() {
-            if i < CONSEQUENCES || verbose {
-                write_finding(out, consequence, i + 1, depth + 2, verbose);
-            } else {
-                let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
-            }
-        }
-    }
 }
 
 fn summary(out: &mut String, judgement: &Judgement, verbose: bool) {
@@ -125,12 +147,13 @@ fn summary(out: &mut String, judgement: &Judgement, verbose: bool) {
     let skipped = count(|s| matches!(s, RuleStatus::NotChecked(_)));
     let _ = writeln!(
         out,
-        "{} rules: {holds} hold, {violated} violated, {undecided} undecided, {skipped} not checked",
-        judgement.rules.len()
+        "{} rules: {holds} hold, {violated} violated, {undecided} undecided, {skipped} not checked{}",
+        judgement.rules.len(),
+        if skipped > 0 && !verbose { " (--verbose says why)" } else { "" }
     );
     for (id, status) in &judgement.rules {
         let _ = match status {
-            RuleStatus::NotChecked(why) => writeln!(out, "  not checked  {id}: {why}"),
+            RuleStatus::NotChecked(why) if verbose => writeln!(out, "  not checked  {id}: {why}"),
             RuleStatus::Undecided(why) => writeln!(out, "  undecided    {id}: {why} [{}]", why.code()),
             RuleStatus::Holds if verbose => writeln!(out, "  holds        {id}"),
             RuleStatus::Violated(n) if verbose => writeln!(out, "  violated     {id}: {n}"),

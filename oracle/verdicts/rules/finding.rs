@@ -3,6 +3,8 @@
 //! The explanation has three parts, after Elle (Kingsbury and Alvaro, 2020): the facts, what is expected by them, and
 //! what is observed: a contradiction. Reports for people say *let*, *then* and *however*.
 
+use super::worker;
+use crate::graph::Graph;
 use std::fmt;
 
 /// How much a rule's violation matters.
@@ -110,6 +112,12 @@ impl Finding {
         let mut all = vec![self];
         all.extend(self.consequences.iter().flat_map(Finding::all));
         all
+    }
+
+    /// Its title with `#` for names of nodes and for numbers, so that one mistake in two graphs is one text.
+    pub fn blanked(&self, graph: &Graph) -> String {
+        let is_mentioned = |word: &str| self.nodes.iter().any(|node| node.name == word);
+        worker::blanked_of(&self.title, |word| is_mentioned(word) || graph.find(word).is_some())
     }
 
     /// Everything that it says, in the order in which people are told.

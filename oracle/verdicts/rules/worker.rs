@@ -101,6 +101,11 @@ const MOST: usize = 300;
 /// The first line of a message with `#` for the names of nodes, for numbers and for addresses, so that one message
 /// about two graphs is one text.
 pub fn blanked(message: &str, graph: &Graph) -> String {
+    blanked_of(message, |word| graph.find(word).is_some())
+}
+
+/// The same, where words for which `is_name` holds are names.
+pub(super) fn blanked_of(message: &str, is_name: impl Fn(&str) -> bool) -> String {
     let line: String = message
         .lines()
         .map(str::trim)
@@ -119,7 +124,7 @@ pub fn blanked(message: &str, graph: &Graph) -> String {
         };
         let (word, after) = rest.split_at(end);
         let is_address = word.strip_prefix("0x").is_some_and(|w| w.bytes().all(|b| b.is_ascii_hexdigit()));
-        if is_address || (is_inner(first) && graph.find(word).is_some()) {
+        if is_address || (is_inner(first) && is_name(word)) {
             text.push('#');
         } else {
             for c in word.chars() {
