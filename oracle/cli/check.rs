@@ -2,6 +2,7 @@
 
 use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
+use super::pointed::Pointed;
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::{CandidateExt, Outcome, judging};
@@ -15,7 +16,7 @@ use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
 use crate::report::schedule::ScheduleReport;
-use crate::rules::{PassKind, Reason};
+use crate::rules::{Finding, PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -263,7 +264,11 @@ impl Check {
         let text = self.format.render(
             || {
                 let counts = counts.as_ref().map_or(String::new(), |(text, _)| format!("{text}\n"));
-                counts + &report::text(judgement, subject, Some(&replay), self.verbose)
+                let is_violated = matches!(judgement.verdict, Verdict::Violated(_));
+                let case = if is_violated { Pointed::of(&self.before) } else { None };
+                let points =
+                    |finding: &Finding| case.as_ref().map_or(String::new(), |case| case.lines(finding));
+                counts + &report::text_pointing(judgement, subject, Some(&replay), self.verbose, &points)
             },
             || {
                 let mut report = report::json(judgement, subject, Some(&replay));

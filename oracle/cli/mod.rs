@@ -10,6 +10,7 @@ mod found;
 mod fuzz;
 mod idle;
 mod lifecycle;
+mod pointed;
 mod reduce;
 mod rules;
 mod run;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What a message is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +105,19 @@ impl Places {
         let before = self.text.get(..at)?;
         let line = before.rfind('\n').map_or(before, |end| &before[end + 1..]);
         Some(Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 })
+    }
+
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The bytes of the text in which a node is named where it is made.
+    pub fn span(&self, node: &str) -> Option<Range<usize>> {
+        let at = *self.nodes.get(node)?;
+        let named = self.text.get(at..)?;
+        let end = named.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(named.len());
+        (end > 0).then(|| at..at + end)
     }
 
     /// Where the spot is that a fault in words is about: `NAME (position N): ...`, or what names a symbol.

@@ -7,4 +7,4 @@ pub mod schedule;
 mod text;
 
 pub use json::json;
-pub use text::{finding, text};
+pub use text::{finding, text, text_pointing};

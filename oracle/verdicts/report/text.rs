@@ -14,13 +14,24 @@ const CONSEQUENCES: usize = 3;
 
 /// The report. `subject` says what was judged, `replay` is the command that repeats it.
 pub fn text(judgement: &Judgement, subject: &str, replay: Option<&str>, verbose: bool) -> String {
+    text_pointing(judgement, subject, replay, verbose, &|_| String::new())
+}
+
+/// The same, with the lines that `points` gives below each finding that is told in full.
+pub fn text_pointing(
+    judgement: &Judgement,
+    subject: &str,
+    replay: Option<&str>,
+    verbose: bool,
+    points: &dyn Fn(&Finding) -> String,
+) -> String {
     let mut out = String::new();
     headline(&mut out, judgement, subject);
     if let Verdict::Violated(findings) = &judgement.verdict {
         for (i, finding) in findings.iter().enumerate() {
             if i < IN_FULL || verbose {
                 out.push('\n');
-                write_finding(&mut out, finding, i + 1, 0, verbose);
+                write_finding(&mut out, finding, i + 1, 0, verbose, &points(finding));
             } else {
                 let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, titled(finding));
             }
@@ -75,17 +86,25 @@ fn titled(finding: &Finding) -> String {
     }
 }
 
-fn write_finding(out: &mut String, finding: &Finding, number: usize, depth: usize, verbose: bool) {
+fn write_finding(
+    out: &mut String,
+    finding: &Finding,
+    number: usize,
+    depth: usize,
+    verbose: bool,
+    lines: &str,
+) {
     let pad = "  ".repeat(depth);
     let _ = write!(out, "{pad}{number}. ");
     write_title(out, finding);
     write_place(out, finding, &pad);
     write_reasons(out, finding, &pad);
+    out.push_str(lines);
     if !finding.consequences.is_empty() {
         let _ = writeln!(out, "{pad}   It follows that:");
         for (i, consequence) in finding.consequences.iter().enumerate() {
             if i < CONSEQUENCES || verbose {
-                write_finding(out, consequence, i + 1, depth + 2, verbose);
+                write_finding(out, consequence, i + 1, depth + 2, verbose, "");
             } else {
                 let _ = writeln!(out, "{pad}    {}. {}: {}", i + 1, consequence.rule, titled(consequence));
             }
