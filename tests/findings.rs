@@ -5,12 +5,14 @@ use crate::common::is_blessing;
 use graph_oracle::campaign::KnownList;
 use graph_oracle::format::text;
 use graph_oracle::rules::{PassKind, statement};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const KEYS: [&str; 8] = ["title", "torch", "pass", "harm", "rule", "first_seen", "upstream", "status"];
 const HARMS: [&str; 4] = ["wrong values", "crash on a valid graph", "broken promise", "hang"];
 const BEGIN: &str = "<!-- the table, written by tests/findings.rs -->\n";
+const BEGIN_COUNT: &str = "<!-- findings, counted by tests/findings.rs -->\n";
+const END_COUNT: &str = "<!-- end of the count -->\n";
 const END: &str = "<!-- end of the table -->\n";
 
 /// Reads lines `key = "text"`, the part of TOML that findings use.
@@ -103,16 +105,38 @@ fn the_table_lists_the_findings() {
         }
     }
     assert_eq!(faults, Vec::<String>::new());
-    let path = root.join("README.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (head, rest) = text.split_once(BEGIN).expect("the beginning of the table");
-    let (_, tail) = rest.split_once(END).expect("the end of the table");
-    let wanted = format!("{head}{BEGIN}{}{END}{tail}", table(&findings));
+    hold(&root.join("README.md"), BEGIN, END, &table(&findings));
+    hold(&root.join("../../README.md"), BEGIN_COUNT, END_COUNT, &count(&findings));
+}
+
+/// The part of a document between two marks is what it should be.
+fn hold(path: &Path, begin: &str, end: &str, part: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (head, rest) = text.split_once(begin).expect("the first mark");
+    let (_, tail) = rest.split_once(end).expect("the last mark");
+    let wanted = format!("{head}{begin}{part}{end}{tail}");
     if is_blessing() {
-        std::fs::write(&path, &wanted).unwrap();
-        return;
+        std::fs::write(path, &wanted).unwrap();
     }
-    assert!(text == wanted, "docs/findings/README.md is out of date");
+    assert!(text == wanted || is_blessing(), "{} is out of date", path.display());
+}
+
+/// How many findings there are, by what they do, for the front page.
+fn count(findings: &[(String, BTreeMap<String, String>)]) -> String {
+    let harm = |harm: &str| findings.iter().filter(|(_, keys)| keys["harm"] == harm).count();
+    let versions: BTreeSet<&str> = findings.iter().map(|(_, keys)| keys["torch"].as_str()).collect();
+    let counted: Vec<String> = HARMS
+        .iter()
+        .map(|name| (harm(name), name))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{n} {name}"))
+        .collect();
+    format!(
+        "**{} defects found in PyTorch {}**: {}. [Each comes with a script](docs/findings) that shows it in plain PyTorch.\n",
+        findings.len(),
+        versions.into_iter().collect::<Vec<_>>().join(" and "),
+        counted.join(", "),
+    )
 }
 
 #[test]

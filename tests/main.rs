@@ -40,4 +40,5 @@ mod terminal;
 mod text_format;
 mod texts;
 mod traces;
+mod tutorials;
 mod worker;
