@@ -60,7 +60,7 @@ fn headline(out: &mut String, judgement: &Judgement, subject: &str) {
 }
 
 /// The title, with the ranks that it is about where others have graphs without it.
-fn titled(finding: &Finding) -> String {
+pub(super) fn titled(finding: &Finding) -> String {
     match &finding.ranks[..] {
         [] => finding.title.clone(),
         ranks => format!("on {}: {}", name_ranks(ranks), finding.title),
