@@ -15,6 +15,7 @@ mod reduce;
 mod rules;
 mod run;
 mod score;
+mod shell;
 mod show;
 mod signals;
 mod simulate;
@@ -93,6 +94,10 @@ enum Command {
     Convert(show::Convert),
     /// Print the catalogue of rules, or one rule.
     Rules(rules::Rules),
+    /// Print completions for a shell.
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each command.
+    Man(shell::Man),
 }
 
 /// The exit status of a run that came to an end.
@@ -215,6 +220,8 @@ pub fn run(arguments: &[OsString], out: &mut dyn Write, complain: &mut dyn Write
         Command::Show(show) => show.run(&limits, out),
         Command::Convert(convert) => convert.run(&limits, out),
         Command::Rules(rules) => rules.run(out),
+        Command::Completions(completions) => completions.run(out),
+        Command::Man(man) => man.run(out),
     };
     match result {
         Ok(status) => status,

@@ -15,7 +15,10 @@ pub(super) fn within<T: TryFrom<u64>>(
     move |text| {
         let number = quantity::count(text)?;
         let taken = if (least..=most).contains(&number) { T::try_from(number).ok() } else { None };
-        taken.ok_or_else(|| format!("{number} is not in {least}..={most}"))
+        taken.ok_or_else(|| match number > most {
+            true => format!("{number} is not in {least}..={most}: at most {most}"),
+            false => format!("{number} is not in {least}..={most}"),
+        })
     }
 }
 
