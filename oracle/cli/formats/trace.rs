@@ -24,6 +24,11 @@ pub(in crate::cli) fn trace(
             ..Test::new("ranks launch the same collectives", results::Outcome::Failed)
         });
     }
+    if tests.is_empty() {
+        let notices =
+            vec![notice("trace/judged", Level::Note, "there is nothing to judge", Some(Place::file(folder)))];
+        tests.push(Test { notices, ..Test::new("pairs of graphs", results::Outcome::Undecided) });
+    }
     Results { command: "trace".to_string(), headline, notes, replay: None, tests }
 }
 
@@ -41,7 +46,11 @@ fn of_row(row: &Row, folder: &Path) -> Test {
     };
     let mut test = match &row.outcome {
         Outcome::Unchanged => Test::new(name, results::Outcome::Passed),
-        Outcome::NotJudged(why) => Test::new(name, results::Outcome::Skipped(why.clone())),
+        Outcome::NotJudged(why) => {
+            let notices =
+                vec![Notice { located: located.clone(), ..notice("trace/judged", Level::Note, why, None) }];
+            Test { notices, ..Test::new(name, results::Outcome::Undecided) }
+        }
         Outcome::Judged(judgement) => {
             let notices = |reasons: Vec<&crate::rules::Reason>| {
                 let told = |reason: &crate::rules::Reason| Notice {

@@ -255,8 +255,10 @@ pub fn of_judgement(judgement: &Judgement, locate: Locate) -> Vec<Test> {
 
 /// What a verdict says that no rule does: a refusal, or a reason that is no rule's.
 fn of_verdict(judgement: &Judgement, locate: Locate) -> Option<Test> {
+    // A verdict repeats the reasons of rules, behind their ids.
     let told = |reason: &&Reason| {
-        judgement.rules.iter().any(|(_, status)| matches!(status, RuleStatus::Undecided(of) if of == *reason))
+        let is_it = |of: &Reason| of.code() == reason.code() && reason.message.ends_with(&of.message);
+        judgement.rules.iter().any(|(_, status)| matches!(status, RuleStatus::Undecided(of) if is_it(of)))
     };
     let (name, reasons): (&str, Vec<&Reason>) = match &judgement.verdict {
         Verdict::Refused(reason) => ("the candidate gives a result", vec![reason]),
@@ -308,6 +310,11 @@ const CHECKS: &[(&str, &str, &str)] = &[
         "trace/ranks-agree",
         "Ranks that launched the same collectives before a pass launch the same ones after it.",
         "A rank that launches another collective than its peers waits for ever.",
+    ),
+    (
+        "trace/judged",
+        "Every pair of graphs that a pass wrote is judged.",
+        "Of a pass whose graphs cannot be read or paired nothing is known.",
     ),
     (
         "fuzz/no-panic",
