@@ -31,11 +31,13 @@ fn commit_of(git: &Path) -> Option<String> {
     // Which is where the branches of all work trees are.
     let common = match std::fs::read_to_string(own.join("commondir")) {
         Ok(text) => own.join(text.trim_end()),
-        Err(_) => own,
+        Err(_) => own.clone(),
     };
     if let Some(hash) = read(&common.join(reference)) {
         return digits(&hash);
     }
+    // The next commit of a packed branch goes elsewhere, and into the log.
+    read(&own.join("logs/HEAD"));
     let packed = read(&common.join("packed-refs"))?;
     let line = packed.lines().find(|line| line.ends_with(&format!(" {reference}")))?;
     digits(line)

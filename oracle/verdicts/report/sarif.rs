@@ -7,7 +7,8 @@
 //! Texts of others are no markup: braces, which mark placeholders, are doubled (3.11.5), and what would be a link
 //! (3.11.6) is taken apart.
 
-use super::results::{Level, Located, Notice, Outcome, Place, Results, describe};
+use super::described::describe;
+use super::results::{Level, Located, Notice, Outcome, Place, Results};
 use crate::format::is_hidden;
 use serde_json::{Map, Value, json};
 use std::path::Path;
