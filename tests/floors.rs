@@ -23,6 +23,7 @@ const HARMLESS: &[&str] = &[
     "serde_json",
     "sha1",
     "string-interner",
+    "strsim",
     "thiserror",
 ];
 

@@ -1,10 +1,12 @@
 //! `graph-oracle check`: judge a pair, or a candidate, or two partitions one after the other.
 
 use super::files::{self, Input};
+use super::formats::Sources;
 use super::idle::settings::{self, Reader};
+use super::numbers::count;
 use super::pointed::Pointed;
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
+use super::{CouldNotRun, Format, PassOptions, Status, Timing};
 use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::format::Spot;
@@ -15,6 +17,7 @@ use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
+use crate::report::results::{self, Results};
 use crate::report::schedule::ScheduleReport;
 use crate::rules::{Finding, PassKind, Reason};
 use crate::simulate::Estimates;
@@ -65,7 +68,7 @@ pub(super) struct Check {
     values: ValuesArgument,
     /// The most elements that execution may touch; beyond it values are proved symbolically only. The same as --limit
     /// elements=N; default: 4000000.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     element_limit: Option<u64>,
     /// Two partitions, one after the other: BEFORE is the first stage, AFTER the second. A stage is a joint graph, a
     /// .graph case, or the files JOINT,FORWARD,BACKWARD. What is not given is made: parts by the candidate, the second
@@ -79,8 +82,8 @@ pub(super) struct Check {
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     /// Tell all findings in full and list every rule.
     #[arg(long, short)]
     verbose: bool,
@@ -131,7 +134,9 @@ impl Check {
         if self.replay {
             let (judgement, subject) = self.judge_stages(limits)?;
             timing.print("reading and judging");
-            return self.report(&judgement, &subject, None, arguments, out);
+            let mut sources = Sources::default();
+            sources.add_before(split_at_commas(&self.before).first().unwrap_or(&&*self.before), []);
+            return self.report(&judgement, &subject, None, &sources, arguments, out);
         }
         let (before, outcomes) = self.read(limits);
         timing.print("reading");
@@ -167,6 +172,7 @@ impl Check {
             false => None,
         };
         let remarks = judge::remarks(&case);
+        let sources = self.sources(&case, outcomes.as_ref());
         let (mut judgement, subject) = match options.values {
             Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
             _ => self.judge(case, outcomes, config, &options, limits)?,
@@ -181,7 +187,7 @@ impl Check {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
             _ => counts,
         };
-        self.report(&judgement, &subject, counts, arguments, out)
+        self.report(&judgement, &subject, counts, &sources, arguments, out)
     }
 
     /// The options of the pass, those with flags of their own among them.
@@ -251,17 +257,36 @@ impl Check {
         Ok((judgement, subject))
     }
 
+    /// Where findings are, for formats that say so.
+    fn sources(&self, case: &Case, outcomes: Option<&Result<Outcomes, CouldNotRun>>) -> Sources {
+        let mut sources = Sources::default();
+        if !self.format.has_places() {
+            return sources;
+        }
+        let graphs = case.programs.iter().map(|program| &program.graph);
+        sources.add_before(&self.before, std::iter::once(&case.graph).chain(graphs));
+        let mut results = outcomes.and_then(|given| given.as_ref().ok()).into_iter().flatten();
+        for path in &self.after {
+            // One file may hold the outcomes of all ranks.
+            let of_file = if self.after.len() > 1 { 1 } else { usize::MAX };
+            sources.add_after(path, results.by_ref().take(of_file).map(|(_, outcome)| &outcome.repaired));
+        }
+        sources
+    }
+
     /// Prints the judgement, and the figures of its pass before it.
     fn report(
         &self,
         judgement: &Judgement,
         subject: &str,
         counts: Option<(String, serde_json::Value)>,
+        sources: &Sources,
         arguments: &[OsString],
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let replay = replay(arguments);
-        let text = self.format.render(
+        self.format.print(
+            out,
             || {
                 let counts = counts.as_ref().map_or(String::new(), |(text, _)| format!("{text}\n"));
                 let is_violated = matches!(judgement.verdict, Verdict::Violated(_));
@@ -277,8 +302,14 @@ impl Check {
                 }
                 report
             },
+            || Results {
+                command: format!("check {}", self.pass),
+                headline: results::headline(judgement, subject),
+                notes: judgement.notes.clone(),
+                replay: Some(replay.clone()),
+                tests: results::of_judgement(judgement, &|finding| sources.locate(finding)),
+            },
         )?;
-        print(out, &text)?;
         Ok(match judgement.verdict {
             Verdict::Sound => Status::Sound,
             Verdict::Violated(_) => Status::Violated,

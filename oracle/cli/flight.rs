@@ -1,10 +1,13 @@
 //! `graph-oracle simulate --flight`: dumps of the flight recorder, rank beside rank and beside the graphs.
 
 use super::files;
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::formats::runs::one;
+use super::formats::words::notice;
+use super::{CouldNotRun, Format, Status};
 use crate::format::flight_recorder::{self, FlightDump};
 use crate::format::recognise::Kind;
 use crate::limits::Limits;
+use crate::report::results::{Level, Place, Results};
 use crate::simulate::flight::{self, Alignment, FlightReport, Flights, Meeting};
 use crate::simulate::{Operation, Programs};
 use serde_json::{Value, json};
@@ -79,7 +82,7 @@ impl Dumps {
 pub(super) fn run(
     paths: &[PathBuf],
     programs: Option<&Programs>,
-    format: ReportFormat,
+    format: Format,
     limits: &Limits,
     out: &mut dyn Write,
 ) -> Result<Status, CouldNotRun> {
@@ -96,14 +99,12 @@ pub(super) fn run(
         Some(false) => Status::Violated,
         None => Status::Undecided,
     };
-    let text = match format {
-        ReportFormat::Text => text_of(&flights, &report, &aligned),
-        ReportFormat::Json => {
-            let value = json_of(&flights, &report, &aligned);
-            serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
-        }
-    };
-    print(out, &text)?;
+    format.print(
+        out,
+        || text_of(&flights, &report, &aligned),
+        || json_of(&flights, &report, &aligned),
+        || results_of(&flights, &report, paths.first()),
+    )?;
     Ok(status)
 }
 
@@ -278,6 +279,29 @@ fn text_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Str
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// For the tools of others: a notice for each meeting that is not in order.
+fn results_of(flights: &Flights, report: &FlightReport, path: Option<&PathBuf>) -> Results {
+    let told = |level: Level, words: &str| notice("flight/in-order", level, words, path.map(Place::file));
+    let meeting = |meeting: &Meeting, level: Level, why: &str| {
+        let group = flights.group_name(meeting.group);
+        let parts =
+            parts(meeting).into_iter().map(|(ranks, words)| format!("\n{}: {words}", ranks_words(&ranks)));
+        told(level, &format!("{group}, collective {}: {why}{}", meeting.number, parts.collect::<String>()))
+    };
+    let mismatches = report.mismatches.iter();
+    let mismatches =
+        mismatches.map(|one| meeting(one, Level::Error, one.mismatch.as_deref().unwrap_or("not the same")));
+    let waits = report.waits.iter().map(|wait| match wait.is_given_up {
+        true => meeting(wait, Level::Error, "given up by the watchdog"),
+        false => meeting(wait, Level::Note, "not complete"),
+    });
+    let messages = report.messages.iter().map(|message| told(Level::Note, message));
+    let told = mismatches.chain(waits).chain(messages).collect();
+    let name = format!("{} dumps: complete, and the ranks agree", flights.ranks.len());
+    let results = one("simulate --flight", &name, "flight/in-order", report.is_in_order(), told);
+    Results { notes: report.notes.clone(), ..results }
 }
 
 fn json_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Value {

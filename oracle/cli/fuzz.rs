@@ -2,8 +2,9 @@
 
 use super::check::ValuesArgument;
 use super::found::{self, Show};
+use super::numbers::{count, within};
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, files, print, signals};
+use super::{CouldNotRun, Format, PassOptions, Status, files, formats, print, signals};
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
@@ -12,6 +13,7 @@ use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
 use crate::limits::Limits;
 use crate::reduce::Budget;
+use crate::report::results::Place;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write};
@@ -19,15 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Threads at most. Each has a stack and a case of its own, and more of them than cores make nothing faster.
-const MOST_JOBS: usize = 1024;
-
-fn jobs(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(jobs) if jobs <= MOST_JOBS => Ok(jobs),
-        Ok(jobs) => Err(format!("{jobs} threads are too many: at most {MOST_JOBS}")),
-        Err(_) => Err("not a number of threads".to_string()),
-    }
-}
+const MOST_JOBS: u64 = 1024;
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {
@@ -51,8 +45,8 @@ pub(super) struct Fuzz {
     /// make one, repro.py.
     #[arg(long, value_name = "DIR")]
     repro: Option<PathBuf>,
-    /// How many cases.
-    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    /// How many cases, such as 500, 10k or 1M.
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = count)]
     cases: Option<u64>,
     /// How long, for each candidate, instead of a number of cases.
     #[arg(long, value_name = "S")]
@@ -61,7 +55,7 @@ pub(super) struct Fuzz {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Threads, at most 1024; 0: one per core. What is found does not depend on it.
-    #[arg(long, value_name = "J", default_value_t = 0, value_parser = jobs)]
+    #[arg(long, value_name = "J", default_value_t = 0, value_parser = within::<usize>(0, MOST_JOBS))]
     jobs: usize,
     /// Run part I of N (from 0), so that several machines share a campaign.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
@@ -88,8 +82,8 @@ pub(super) struct Fuzz {
     #[arg(long, value_enum, default_value_t = Show::Causes)]
     show: Show,
     /// The format of the summary.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
 }
 
 /// As which ranks an implementation runs that bakes the rank in.
@@ -224,13 +218,22 @@ impl Fuzz {
         let status = match (&old, &failed) {
             (_, Some(_)) if summaries.is_empty() && diffs.is_empty() => Ok(Status::CouldNotRun),
             (Some(_), _) => report_diffs(&diffs, self.format, out),
-            (None, _) => report(&summaries, self.format, self.show, out),
+            (None, _) => {
+                let folders = |number: usize| {
+                    let out = self.out.iter().map(|folder| match candidates.get(number) {
+                        Some(candidate) if candidates.len() > 1 => folder.join(candidate.name()),
+                        _ => folder.clone(),
+                    });
+                    out.chain(self.repro.clone()).collect()
+                };
+                report(&summaries, (self.format, self.show), &folders, out)
+            }
         };
         if let Some(failed) = failed {
             return Err(failed);
         }
         let status = status?;
-        if self.format == ReportFormat::Text {
+        if self.format == Format::Text {
             let notes: Vec<String> = candidates.iter().chain(&old).flat_map(|one| one.notes()).collect();
             print(out, &notes.iter().map(|note| format!("{note}\n")).collect::<String>())?;
         }
@@ -279,23 +282,24 @@ pub(super) struct Results {
     #[arg(long, value_enum, default_value_t = Show::Causes)]
     show: Show,
     /// The format of the summary.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
 }
 
 impl Results {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
-        report(&[summary], self.format, self.show, out)
+        report(&[summary], (self.format, self.show), &|_| self.folders.clone(), out)
     }
 }
 
-fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-    let text = format.render(
+fn report_diffs(diffs: &[Diff], format: Format, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    format.print(
+        out,
         || diffs.iter().map(Diff::text).collect::<Vec<_>>().join("\n"),
         || diffs.iter().map(Diff::json).collect(),
+        || formats::fuzz::diffs(diffs),
     )?;
-    print(out, &text)?;
     if let Some(signal) = diffs.iter().find_map(|diff| diff.stopped) {
         return Ok(signals::status(signal));
     }
@@ -306,14 +310,23 @@ fn report_diffs(diffs: &[Diff], format: ReportFormat, out: &mut dyn Write) -> Re
     })
 }
 
+/// Prints summaries; `folders` says where the cases of the campaign with a number may have been written.
 fn report(
     summaries: &[Summary],
-    format: ReportFormat,
-    show: Show,
+    (format, show): (Format, Show),
+    folders: &dyn Fn(usize) -> Vec<PathBuf>,
     out: &mut dyn Write,
 ) -> Result<Status, CouldNotRun> {
-    let text = format.render(|| found::text(summaries, show), || summaries.iter().map(json).collect())?;
-    print(out, &text)?;
+    format.print(
+        out,
+        || found::text(summaries, show),
+        || summaries.iter().map(json).collect(),
+        || {
+            formats::fuzz::campaigns(summaries, &|number, finding| {
+                folders(number).iter().find_map(|folder| finding.file_in(folder)).map(Place::file)
+            })
+        },
+    )?;
     for summary in summaries {
         match &summary.ending {
             Ending::Whole => {}

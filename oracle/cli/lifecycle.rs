@@ -1,7 +1,7 @@
 //! `graph-oracle lifecycle`: events of an executor, judged one by one.
 
 use super::files;
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::{CouldNotRun, Format, Status, formats, print};
 use crate::format::pickle;
 use crate::format::recognise::Kind;
 use crate::graph::Graph;
@@ -29,8 +29,8 @@ pub(super) struct Lifecycle {
     #[arg(long)]
     assert: bool,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
 }
 
 impl Lifecycle {
@@ -67,8 +67,8 @@ impl Lifecycle {
             _ => Verifier::of_safety(mode),
         };
         let summary = verifier.judge(events);
-        let text = self.format.render(|| text_of(&summary, &notes), || json(&summary, &notes))?;
-        print(out, &text)?;
+        let results = || formats::runs::lifecycle(&summary, &notes, path, &text);
+        self.format.print(out, || text_of(&summary, &notes), || json(&summary, &notes), results)?;
         Ok(if summary.faults.is_empty() { Status::Sound } else { Status::Violated })
     }
 }
@@ -93,21 +93,17 @@ impl Lifecycle {
                 measured.stop_at_first_fault();
             }
             let beside = report.as_ref().map(|report| measured.beside(report));
-            let text = match self.format {
-                ReportFormat::Text => measured.text() + &beside.map_or(String::new(), |(text, _)| text),
-                ReportFormat::Json => {
-                    let mut value = measured.json();
-                    if let Some(object) = value.as_object_mut() {
-                        object.insert("snapshot_version".into(), "graph-oracle-snapshot/1".into());
-                        object.insert(
-                            "graph".into(),
-                            beside.map_or(serde_json::Value::Null, |(_, value)| value),
-                        );
-                    }
-                    serde_json::to_string_pretty(&value).map_err(CouldNotRun::new)? + "\n"
+            let json = || {
+                let mut value = measured.json();
+                if let Some(object) = value.as_object_mut() {
+                    object.insert("snapshot_version".into(), "graph-oracle-snapshot/1".into());
+                    let graph = beside.as_ref().map_or(serde_json::Value::Null, |(_, value)| value.clone());
+                    object.insert("graph".into(), graph);
                 }
+                value
             };
-            print(out, &text)?;
+            let text = || measured.text() + beside.as_ref().map_or("", |(text, _)| text);
+            self.format.print(out, text, json, || formats::runs::snapshot(&measured, path))?;
             Ok(match (measured.faults(), measured.has_events()) {
                 (1.., _) => Status::Violated,
                 (0, true) => Status::Sound,

@@ -6,15 +6,18 @@
 mod check;
 mod files;
 mod flight;
+mod formats;
 mod found;
 mod fuzz;
 mod idle;
 mod lifecycle;
+mod numbers;
 mod pointed;
 mod reduce;
 mod rules;
 mod run;
 mod score;
+mod shell;
 mod show;
 mod signals;
 mod simulate;
@@ -27,16 +30,29 @@ mod worker;
 
 use crate::judge::CannotJudge;
 use crate::limits::{Limit, Limits};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use formats::{Format, ReportFormat, TextOrJson};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 use terminal::Terminal;
 use timing::Timing;
 
+/// The commit that the program was built from (build.rs); empty where that is not known.
+const COMMIT: &str = match option_env!("GRAPH_ORACLE_COMMIT") {
+    Some(commit) => commit,
+    None => "",
+};
+
+/// The version, with the commit where that is known.
+const VERSION: &str = match option_env!("GRAPH_ORACLE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Says whether a distributed-training graph pass did its job, and why not.
 #[derive(Parser, Debug)]
-#[command(name = "graph-oracle", version, about, max_term_width = 100)]
+#[command(name = "graph-oracle", version = VERSION, about, max_term_width = 100)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -80,29 +96,10 @@ enum Command {
     Convert(show::Convert),
     /// Print the catalogue of rules, or one rule.
     Rules(rules::Rules),
-}
-
-/// The format of a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum ReportFormat {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
-}
-
-impl ReportFormat {
-    /// The report in this format.
-    fn render(
-        self,
-        text: impl FnOnce() -> String,
-        json: impl FnOnce() -> serde_json::Value,
-    ) -> Result<String, CouldNotRun> {
-        match self {
-            ReportFormat::Text => Ok(text()),
-            ReportFormat::Json => Ok(serde_json::to_string_pretty(&json()).map_err(CouldNotRun::new)? + "\n"),
-        }
-    }
+    /// Print completions for a shell.
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each command.
+    Man(shell::Man),
 }
 
 /// The exit status of a run that came to an end.
@@ -168,12 +165,13 @@ impl fmt::Display for CouldNotRun {
 fn limit(text: &str) -> Result<(Limit, u64), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let limit = Limit::named(name).ok_or_else(|| {
-        let raised = Limit::ALL.iter().filter(|limit| !limit.is_fixed());
-        let raised: Vec<String> = raised.map(ToString::to_string).collect();
-        format!("no limit is called {name:?}; these can be set: {}", raised.join(", "))
+        let raised = || Limit::ALL.iter().filter(|limit| !limit.is_fixed());
+        let all: Vec<String> = raised().map(ToString::to_string).collect();
+        let meant = crate::words::near(name, raised().map(|limit| limit.name()));
+        let meant = meant.map_or("; these".to_string(), |meant| format!(": did you mean {meant:?}? These"));
+        format!("no limit is called {name:?}{meant} can be set: {}", all.join(", "))
     })?;
-    let value = crate::case::Setting::Text(value.to_string()).size();
-    let value = value.ok_or("expected a number, or a size such as 64MiB")?;
+    let value = crate::quantity::size(value)?;
     Limits::default().with(limit, value).map_err(|error| error.to_string())?;
     Ok((limit, value))
 }
@@ -234,6 +232,8 @@ pub fn run_in_colour(
         Command::Show(show) => show.run(&limits, out),
         Command::Convert(convert) => convert.run(&limits, out),
         Command::Rules(rules) => rules.run(out),
+        Command::Completions(completions) => completions.run(out),
+        Command::Man(man) => man.run(out),
     };
     match result {
         Ok(status) => status,

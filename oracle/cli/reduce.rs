@@ -16,7 +16,7 @@ use crate::judge::{self, CannotJudge, Judgement, Options};
 use crate::limits::{Limit, Limits};
 use crate::reduce::{self, Budget, Pin};
 use crate::report;
-use crate::rules::{self, PassKind};
+use crate::rules::PassKind;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -239,8 +239,7 @@ impl Reduce {
                 .copied()
                 .ok_or_else(|| CouldNotRun::new(format_args!("{name}: {candidate} violates no rule on it")));
         };
-        let rule = rules::statement(id)
-            .ok_or_else(|| CouldNotRun::new(format_args!("unknown rule {id:?} (graph-oracle rules)")))?;
+        let rule = super::rules::find(id)?;
         if violated.contains(&rule.id) {
             return Ok(rule.id);
         }

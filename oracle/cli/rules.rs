@@ -1,7 +1,8 @@
 //! `graph-oracle rules`: the catalogue.
 
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::{CouldNotRun, ReportFormat, Status, TextOrJson, print};
 use crate::rules::{Severity, Statement, statement, statements};
+use crate::words::choices;
 use clap::Args;
 use std::io::Write;
 
@@ -10,7 +11,7 @@ pub(super) struct Rules {
     /// The rule to tell about; all, if none is named.
     id: Option<String>,
     /// The format.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    #[arg(long, value_parser = TextOrJson, default_value = "text")]
     format: ReportFormat,
 }
 
@@ -19,11 +20,7 @@ impl Rules {
         let chosen: Vec<Statement> = match &self.id {
             None => statements(),
             Some(id) => {
-                let rule = statement(id).ok_or_else(|| {
-                    let ids: Vec<&str> = statements().iter().map(|rule| rule.id).collect();
-                    CouldNotRun::new(format_args!("unknown rule {id:?}; there are: {}", ids.join(", ")))
-                })?;
-                vec![rule]
+                vec![find(id)?]
             }
         };
         let text = self.format.render(
@@ -36,6 +33,14 @@ impl Rules {
         print(out, &text)?;
         Ok(Status::Sound)
     }
+}
+
+/// The rule with this id; those that exist, otherwise.
+pub(super) fn find(id: &str) -> Result<Statement, CouldNotRun> {
+    statement(id).ok_or_else(|| {
+        let ids: Vec<&str> = statements().iter().map(|rule| rule.id).collect();
+        CouldNotRun::new(format_args!("unknown rule {id:?}{}", choices(id, &ids)))
+    })
 }
 
 fn severity(rule: &Statement) -> &'static str {

@@ -3,7 +3,7 @@
 use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, is_stdout, print};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, TextOrJson, Timing, is_stdout, print};
 use crate::candidates::{Candidate, CandidateExt, Place, Reference};
 use crate::case::PassConfig;
 use crate::family::Gives;
@@ -42,7 +42,7 @@ pub(super) struct Run {
     #[arg(long, default_value_t = 0)]
     rank: u32,
     /// How the saved values of a partition are printed.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    #[arg(long, value_parser = TextOrJson, default_value = "text")]
     format: ReportFormat,
     /// Tell on standard error how long reading and the pass took.
     #[arg(long)]

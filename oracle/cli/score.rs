@@ -1,5 +1,6 @@
 //! `graph-oracle score`: how soon the mutants are convicted, and how small and how fast their cases are reduced.
 
+use super::numbers::{count, within};
 use super::{CouldNotRun, Status, print};
 use crate::campaign::{Reduction, reductions, score};
 use crate::candidates::{self, Candidate, judging};
@@ -15,10 +16,10 @@ pub(super) struct Score {
     /// With --edits: the files BEFORE AFTER...
     names: Vec<String>,
     /// How many seeds.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(..=Limit::Seeds.standard()))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = within::<u64>(0, Limit::Seeds.standard()))]
     seeds: u64,
     /// Cases of a seed at most.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
     cases: u64,
     /// Reduce the first case of each seed that convicts, and print how small it became and how long that took. The
     /// least of a rule's reductions is what the others are held against.

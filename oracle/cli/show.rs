@@ -1,6 +1,7 @@
 //! `graph-oracle show` and `graph-oracle convert`.
 
 use super::files::{self, Input};
+use super::numbers::within;
 use super::{CouldNotRun, Status, print};
 use crate::graph::Graph;
 use crate::limits::Limits;
@@ -29,7 +30,7 @@ pub(super) struct Show {
     #[arg(long, value_name = "NODE")]
     around: Option<String>,
     /// How many edges away is near.
-    #[arg(long, default_value_t = 3, requires = "around")]
+    #[arg(long, default_value_t = 3, requires = "around", value_parser = within::<usize>(0, u64::MAX))]
     radius: usize,
 }
 

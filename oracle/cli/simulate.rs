@@ -2,7 +2,7 @@
 
 use super::files::{self, Input};
 use super::flight;
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::{CouldNotRun, Format, Status, formats};
 use crate::case::Case;
 use crate::graph::Graph;
 use crate::limits::Limits;
@@ -34,8 +34,8 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -129,7 +129,9 @@ impl Simulate {
             Some(false) => Status::Violated,
             None => Status::Undecided,
         };
-        let text = self.format.render(
+        let path = self.graphs.first().map(|path| &**path);
+        self.format.print(
+            out,
             || format!("{report}{}", times(&report.timeline)),
             || {
                 let lines = report.to_string();
@@ -143,8 +145,8 @@ impl Simulate {
                     "exposed_nanoseconds": report.timeline.exposed(),
                 })
             },
+            || formats::runs::simulation(&report, path),
         )?;
-        print(out, &text)?;
         Ok(status)
     }
 }

@@ -1,7 +1,8 @@
 //! `graph-oracle smoke`: schedules replayed on a device.
 
 use super::files::{self, Input};
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::numbers::{count, within};
+use super::{CouldNotRun, ReportFormat, Status, TextOrJson, print};
 use crate::gpu::inject::Fault;
 use crate::gpu::passes::{Case, Options, preflight, smoke};
 use crate::gpu::report::{CaseReport, Report};
@@ -32,13 +33,13 @@ pub(super) struct Smoke {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Interleavings of the replay on the host, from 1 to 100,000.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
+    #[arg(long, default_value_t = 20, value_parser = within::<u64>(1, MOST_RUNS))]
     interleavings: u64,
     /// Repetitions with delayed streams, from 1 to 100,000.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MOST_RUNS))]
+    #[arg(long, default_value_t = 10, value_parser = within::<u64>(1, MOST_RUNS))]
     repetitions: u64,
     /// The most elements that the ranks of a case may have together: the same as --limit smoke=N; default: 1048576.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_elements: Option<u64>,
     /// Prints the table of steps.
     #[arg(long)]
@@ -47,7 +48,7 @@ pub(super) struct Smoke {
     #[arg(long)]
     skip_without_gpu: bool,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    #[arg(long, value_parser = TextOrJson, default_value = "text")]
     format: ReportFormat,
 }
 
@@ -62,7 +63,7 @@ enum DeviceArgument {
 fn fault(name: &str) -> Result<Fault, String> {
     Fault::parse(name).ok_or_else(|| {
         let names: Vec<&str> = Fault::ALL.into_iter().map(Fault::name).collect();
-        format!("there are: {}", names.join(", "))
+        format!("unknown fault {name:?}{}", crate::words::choices(name, &names))
     })
 }
 

@@ -2,7 +2,8 @@
 
 use super::files::{self, Input};
 use super::idle::settings::{self, Reader};
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, print};
+use super::numbers::within;
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, TextOrJson, print};
 use crate::candidates::{Candidate, CandidateExt, Outcome, Reference, judging};
 use crate::case::Case;
 use crate::edits::{self, Edited, Given, Ranks};
@@ -44,7 +45,7 @@ pub(super) struct Sweep {
     #[arg(long, default_value_t = 0, requires = "edits")]
     seed: u64,
     /// Places of one edit in one graph at most.
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "edits")]
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "edits", value_parser = within::<usize>(0, u64::MAX))]
     per_edit: usize,
     /// After how many seconds a verdict is no longer waited for.
     #[arg(long, value_name = "S", default_value_t = 60.0, requires = "edits")]
@@ -62,7 +63,7 @@ pub(super) struct Sweep {
     #[arg(long, value_name = "EDIT", requires = "edits")]
     without: Vec<String>,
     /// Verdicts at the same time. Times mean most with one.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "edits")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "edits", value_parser = within::<usize>(0, u64::MAX))]
     jobs: usize,
     /// Which edits are listed one by one.
     #[arg(long, value_enum, default_value_t = Show::Slept, requires = "edits")]
@@ -71,7 +72,7 @@ pub(super) struct Sweep {
     #[arg(long, value_name = "DIR", requires = "edits")]
     keep: Option<PathBuf>,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text, requires = "edits")]
+    #[arg(long, value_parser = TextOrJson, default_value = "text", requires = "edits")]
     format: ReportFormat,
 }
 

@@ -1,7 +1,8 @@
 //! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE or TORCH_LOGS, or is still
 //! writing.
 
-use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
+use super::numbers::within;
+use super::{CouldNotRun, Format, Status, files, formats, print, signals};
 use crate::candidates::judging;
 use crate::case::{PassConfig, Setting};
 use crate::graph::World;
@@ -24,8 +25,8 @@ pub(super) struct Trace {
     #[command(flatten)]
     known: Known,
     /// The format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    format: ReportFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     #[command(flatten)]
     listing: Listing,
 }
@@ -53,7 +54,7 @@ struct Known {
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
     /// How many ranks the world has: among them the members of groups are looked for whose names are hashes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = within::<u32>(1, Limit::Ranks.standard()))]
     ranks: Option<u32>,
     /// An fx_graph_runnable.py of the same graph: what it says of inputs, symbols and groups completes graphs whose
     /// inputs have its names.
@@ -116,10 +117,14 @@ impl Trace {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let report = judge_folder(&self.folder, &self.known.options(limits)?)
             .map_err(|error| files::in_file(&self.folder, &error))?;
-        let text = self
-            .format
-            .render(|| self.listing.table(&report) + "\n" + &summary(&report), || json(&report))?;
-        print(out, &text)?;
+        let table = || self.listing.table(&report) + "\n" + &summary(&report);
+        let results = || {
+            let said = summary(&report);
+            let notes = said.lines().filter_map(|line| Some(line.strip_prefix("note: ")?.to_string()));
+            let headline = said.lines().next().unwrap_or("").to_string();
+            formats::trace::trace(&report, &self.folder, headline, notes.collect())
+        };
+        self.format.print(out, table, || json(&report), results)?;
         Ok(status(&report))
     }
 }

@@ -1,5 +1,6 @@
 //! Workers on the command line: `--worker` and its limits, `graph-oracle worker`, `graph-oracle worker-test`.
 
+use super::numbers::size;
 use super::{CouldNotRun, Status, print};
 use crate::candidates::worker::{Limits, Worker, conformance, serve};
 use crate::candidates::{self, Candidate};
@@ -40,11 +41,6 @@ pub(super) struct LimitOptions {
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|&s: &f64| s > 0.0 && s <= 1e6);
     seconds.ok_or_else(|| "expected seconds, more than 0 and at most a million".to_string())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let size = crate::case::Setting::Text(text.to_string()).size().filter(|&bytes| bytes > 0);
-    size.ok_or_else(|| "expected a size such as 64MiB".to_string())
 }
 
 impl LimitOptions {

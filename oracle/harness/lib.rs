@@ -26,7 +26,7 @@ mod scale;
 pub mod stop;
 pub mod trace;
 
-use ir::{analysis, case, format, graph, limits, ops};
+use ir::{analysis, case, format, graph, limits, ops, words};
 use models::{config, memory, semantics, simulate};
 use references::passes;
 use verdicts::{judge, report, rules};

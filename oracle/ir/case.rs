@@ -12,6 +12,7 @@ pub use claim::{Claim, ClaimedLife, Increment, Offset};
 pub use traced::TracedAgain;
 
 use crate::graph::Graph;
+use crate::quantity;
 
 /// A graph, a pass, and what is expected.
 #[derive(Clone, Default)]
@@ -303,12 +304,12 @@ impl PassConfig {
 
     /// An option as a size in bytes. See [`Setting::size`].
     pub fn size(&self, key: &str) -> Result<Option<u64>, SettingError> {
-        self.read(key, "a size such as 64MiB", Setting::size)
+        self.read(key, quantity::SIZES, Setting::size)
     }
 
     /// An option as sizes in bytes; one size counts as a list of one.
     pub fn sizes(&self, key: &str) -> Result<Option<Vec<u64>>, SettingError> {
-        self.read(key, "a list of sizes such as [64MiB, 32MiB]", |setting| {
+        self.read(key, "a list of sizes such as [64MiB, 1.5GiB]", |setting| {
             setting.items().iter().map(Setting::size).collect()
         })
     }
@@ -375,26 +376,9 @@ impl Setting {
         }
     }
 
-    /// A size in bytes: a number with `B`, `KiB`, `MiB`, `GiB`, or without a unit. `KB`, `MB` and `GB` are the
-    /// powers of 1024 too, as everywhere in PyTorch's bucketing passes. Parts of a byte are cut off.
+    /// A size in bytes, or another count that is limited ([`quantity::size`]).
     pub fn size(&self) -> Option<u64> {
-        let text = self.word()?;
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let unit: u64 = match text[digits..].trim_start() {
-            "" | "B" => 1,
-            "KiB" | "KB" => 1 << 10,
-            "MiB" | "MB" => 1 << 20,
-            "GiB" | "GB" => 1 << 30,
-            _ => return None,
-        };
-        let number = &text[..digits];
-        match number.parse::<u64>() {
-            Ok(n) => n.checked_mul(unit),
-            Err(_) => {
-                let bytes = number.parse::<f64>().ok()? * unit as f64;
-                (bytes < u64::MAX as f64).then_some(bytes as u64)
-            }
-        }
+        quantity::size(self.word()?).ok()
     }
 }
 

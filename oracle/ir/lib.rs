@@ -19,5 +19,6 @@ pub mod format;
 pub mod graph;
 pub mod limits;
 pub mod ops;
+pub mod quantity;
 pub mod threads;
 pub mod words;

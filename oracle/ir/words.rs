@@ -15,9 +15,61 @@ pub fn counts(of: &[(usize, &str)]) -> String {
     }
 }
 
+/// The longest word that is compared with names.
+const LONGEST: usize = 64;
+
+/// The name that somebody meant who wrote another one: the nearest, where a third of its letters or less are others, left
+/// out, added or swapped, or the one whose last part it is.
+pub fn near<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    if given.is_empty() || given.len() > LONGEST {
+        return None;
+    }
+    let given = given.to_lowercase();
+    let distance = |name: &str| {
+        let last = name.rsplit(['/', '=']).next().unwrap_or(name);
+        if last == given { 0 } else { strsim::osa_distance(&given, &name.to_lowercase()) }
+    };
+    let most = (given.chars().count() / 3).max(1);
+    let near = names.into_iter().map(|name| (distance(name), name));
+    near.filter(|(distance, name)| *distance <= most && *distance < name.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// The end of a message about a name that there is not: what may have been meant, and all that there are.
+pub fn choices(given: &str, names: &[&str]) -> String {
+    let all = names.join(", ");
+    match near(given, names.iter().copied()) {
+        Some(name) => format!(": did you mean {name:?}? There are: {all}"),
+        None => format!("; there are: {all}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{count, counts};
+    use super::{choices, count, counts, near};
+
+    #[test]
+    fn what_is_near_is_what_was_meant() {
+        let names = ["bucketing", "repair", "rewrite", "bucket/members-independent", "collectives=same", "k"];
+        for (given, meant) in [
+            ("bucketng", Some("bucketing")),
+            ("bukceting", Some("bucketing")),
+            ("Repair", Some("repair")),
+            ("members-independent", Some("bucket/members-independent")),
+            ("bucket/member-independant", Some("bucket/members-independent")),
+            ("same", Some("collectives=same")),
+            ("write", None),
+            ("nobody", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(near(given, names), meant, "{given}");
+        }
+        assert_eq!(near(&"bucketing".repeat(10), names), None);
+        assert_eq!(choices("repare", &["repair", "a"]), ": did you mean \"repair\"? There are: repair, a");
+        assert_eq!(choices("x", &["repair", "a"]), "; there are: repair, a");
+    }
 
     #[test]
     fn one_is_singular_and_all_else_plural() {

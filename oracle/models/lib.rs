@@ -19,4 +19,4 @@ mod recorded;
 pub mod semantics;
 pub mod simulate;
 
-use ir::{analysis, case, expression, format, graph, limits, ops, words};
+use ir::{analysis, case, expression, format, graph, limits, ops, quantity, words};

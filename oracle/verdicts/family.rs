@@ -14,6 +14,7 @@ use crate::judge::candidate::{Candidate, Outcome};
 use crate::judge::options::{self, bucketing_config, partition_config, schedule_config};
 use crate::judge::{self, CannotJudge, Judgement, Options};
 use crate::rules::{self, Statement};
+use crate::words;
 
 /// The passes that rules speak about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -210,7 +211,7 @@ impl PassKind {
     pub fn named(name: &str) -> Result<PassKind, String> {
         PassKind::parse(name).ok_or_else(|| {
             let names: Vec<&str> = PassKind::ALL.iter().map(|pass| pass.name()).collect();
-            format!("unknown pass {name:?}; there are: {}", names.join(", "))
+            format!("unknown pass {name:?}{}", words::choices(name, &names))
         })
     }
 

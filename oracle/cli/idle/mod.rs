@@ -52,8 +52,9 @@ impl GivenArguments<'_> {
         crate::rules::PassKind::parse(self.word("pass")).is_some() && !self.passes(names)
     }
 
-    fn is_json(&self) -> bool {
-        self.word("format") == "json"
+    /// Whether the report is not for people.
+    fn is_for_machines(&self) -> bool {
+        !["", "text"].contains(&self.word("format"))
     }
 }
 
@@ -148,8 +149,8 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["check"],
         flags: &["verbose"],
-        idle: |given| given.is_json(),
-        why: "JSON tells everything: leave it out",
+        idle: |given| given.is_for_machines(),
+        why: "this format tells everything: leave it out",
     },
     Row {
         commands: &["run"],
@@ -190,7 +191,7 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["score"],
         flags: &["show"],
-        idle: |given| given.is_json(),
+        idle: |given| given.is_for_machines(),
         why: "JSON lists every edit: leave it out",
     },
     Row {
@@ -202,7 +203,7 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["smoke"],
         flags: &["table"],
-        idle: |given| given.is_json(),
+        idle: |given| given.is_for_machines(),
         why: "JSON has the table: leave it out",
     },
     Row {

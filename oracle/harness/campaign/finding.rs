@@ -1,5 +1,6 @@
 //! A distinct finding: a rule, the method that breaks it and the reduced shape on which it does.
 
+use super::store::free;
 use crate::candidates::{Candidate, CandidateExt, Reference};
 use crate::case::{Case, Expectation, Expected, Subject};
 use crate::graph::{Graph, Op};
@@ -7,6 +8,7 @@ use crate::judge::{self, Options, Verdict};
 use crate::reduce::Pin;
 use crate::report;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// A finding that differs from the others by its rule or its shape.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -95,6 +97,15 @@ impl Distinct {
             && self.kind == other.kind
             && self.method == other.method
             && self.shape == other.shape
+    }
+
+    /// The file that holds the reduced case, in a folder of a campaign or of reproductions; `None` where there is none.
+    pub fn file_in(&self, folder: &Path) -> Option<PathBuf> {
+        let is_ours = |path: &Path| std::fs::read_to_string(path).is_ok_and(|text| text == self.case);
+        let name = self.file_name();
+        let beside = free(folder, &name, is_ours);
+        let inside = free(folder, name.trim_end_matches(".graph"), |path| is_ours(&path.join("case.graph")));
+        [beside, inside.join("case.graph")].into_iter().find(|path| path.exists())
     }
 
     /// A file name for the reduced case.

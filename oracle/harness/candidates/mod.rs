@@ -16,6 +16,7 @@ use crate::family::FAMILIES;
 pub use crate::judge::candidate::{
     Answer, Candidate, CandidateExt, Capabilities, Outcome, Place, Refusal, Reproduce, Request,
 };
+use crate::words;
 pub use reference::{Reference, judging};
 
 /// The candidates that run in process.
@@ -34,7 +35,7 @@ pub fn find(name: &str) -> Result<Box<dyn Candidate>, String> {
         Some(i) => Ok(all.swap_remove(i)),
         None => {
             let names: Vec<&str> = all.iter().map(|candidate| candidate.name()).collect();
-            Err(format!("unknown candidate {name:?}; there are: {}", names.join(", ")))
+            Err(format!("unknown candidate {name:?}{}", words::choices(name, &names)))
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
 use crate::rules::partition::PartitionConfig;
 use crate::rules::{PassKind, Reason};
+use crate::words;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -138,10 +139,8 @@ pub fn sweep(
         .find(|name| !catalogue.iter().any(|edit| edit.name == **name))
     {
         let names: Vec<&str> = catalogue.iter().map(|edit| edit.name).collect();
-        return Err(CannotJudge::Pass(format!(
-            "there is no edit {unknown:?}; there are: {}",
-            names.join(", ")
-        )));
+        let why = format!("there is no edit {unknown:?}{}", words::choices(unknown, &names));
+        return Err(CannotJudge::Pass(why));
     }
     let given = Arc::new(given.clone());
     let options = Arc::new(options.clone());

@@ -2,8 +2,10 @@
 //!
 //! Graphs do not know where they came from, and judges do not ask. Whoever reports about a file looks up here what a
 //! message is about; the file is read once more for that, and only where there is something to say. In a text case the
-//! graph before the pass is looked at; in exchange JSON a graph, not an outcome, which holds several.
+//! graph before the pass is looked at; in exchange JSON a graph, not an outcome, which holds several; of what PyTorch
+//! prints the first graph, without its sub-modules.
 
+use super::fx;
 use super::json::Position;
 use super::text;
 use crate::case::{Part, Place};
@@ -57,12 +59,13 @@ struct Named<'a> {
 }
 
 impl Places {
-    /// The places of what a file holds, decompressed: exchange JSON, or else a text case. Of what cannot be read there
-    /// are none.
+    /// The places of what a file holds, decompressed: exchange JSON, a graph as PyTorch prints it, or else a text case.
+    /// Of what cannot be read there are none.
     pub fn of(text: String) -> Places {
         let mut places = Places::default();
         match text.trim_start().starts_with(['{', '[']) {
             true => places.read_json(&text),
+            false if fx::is_printed(&text) => places.nodes.extend(fx::places(&text)),
             false => places.read_text(&text),
         }
         Places { text, ..places }

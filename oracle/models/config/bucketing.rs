@@ -205,7 +205,7 @@ impl Config {
 
 fn unknown_key(key: &str) -> String {
     let keys: Vec<String> = KEYS.iter().map(|(key, what)| format!("  {key}: {what}")).collect();
-    format!("bucketing has no option {key:?}; it has\n{}", keys.join("\n"))
+    super::unknown_key("bucketing", key, &format!("\n{}", keys.join("\n")), KEYS.iter().map(|(key, _)| *key))
 }
 
 fn parse_kinds(value: &str) -> Result<Vec<Collective>, String> {
@@ -267,7 +267,11 @@ mod tests {
 
     #[test]
     fn faults_are_named() {
-        assert!(parse("caps=3").unwrap_err().contains("has no option \"caps\"; it has\n  kind:"));
+        assert!(
+            parse("caps=3")
+                .unwrap_err()
+                .contains("has no option \"caps\": did you mean \"cap\"? It has\n  kind:")
+        );
         assert!(parse("mode=fast").unwrap_err().contains("it can be default, functional,"));
         assert!(parse("rank=x").unwrap_err().contains("rank needs a number, not \"x\""));
         assert!(parse("cap=-3").unwrap_err().contains("cap"));

@@ -4,6 +4,8 @@
 //! saturates the process group's interconnect. The profiles of the latter are measurements carried by PyTorch
 //! 2.15 (`torch._inductor.comm_analysis`); nothing here detects hardware.
 
+use crate::quantity;
+
 /// Bytes of one MB.
 const MB: f64 = 1_048_576.0;
 
@@ -29,7 +31,8 @@ impl Default for Cap {
 }
 
 impl Cap {
-    /// Parses `2000`, `64MiB`, `10,500MB,1GB` or `auto`. A bare number is MB; MB and MiB are the same here.
+    /// Parses `2000`, `64MiB`, `10,500MB,1.5GB` or `auto`. A bare number is MB; all else is a
+    /// [size](crate::quantity::size).
     pub fn parse(text: &str) -> Result<Cap, String> {
         if text.trim() == "auto" {
             return Ok(Cap::Saturation { interconnect: None, multiplier: 1.0 });
@@ -54,16 +57,11 @@ impl Cap {
 }
 
 fn parse_mb(text: &str) -> Result<f64, String> {
-    let units =
-        [("", 1.0), ("B", 1.0 / MB), ("KB", 1.0 / 1024.0), ("MB", 1.0), ("GB", 1024.0), ("TB", 1_048_576.0)];
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text[digits.len()..].replace("iB", "B");
-    let factor = units.iter().find(|(name, _)| *name == unit).map(|&(_, factor)| factor);
-    let number: Option<f64> = digits.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
-    match (number, factor) {
-        (Some(number), Some(factor)) => Ok(number * factor),
-        _ => Err(format!("cap cannot be {text:?}; it is a size such as 2000, 64MiB or 2GB, or auto")),
-    }
+    let bare: Option<f64> = text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
+    let size = || quantity::size(text).ok().map(|bytes| bytes as f64 / MB);
+    bare.or_else(size).ok_or_else(|| {
+        format!("cap cannot be {text:?}; it is a size such as 2000 (MB), 64MiB, 1.5GiB or 10k, or auto")
+    })
 }
 
 /// What connects the ranks of a group.

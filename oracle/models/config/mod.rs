@@ -6,3 +6,13 @@ pub mod bucketing;
 pub mod cap;
 pub mod partition;
 pub mod schedule;
+
+use crate::words;
+
+/// A message about an option that a pass does not have: which one may have been meant, and `all` that it has.
+pub fn unknown_key<'n>(pass: &str, key: &str, all: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    match words::near(key, names) {
+        Some(name) => format!("{pass} has no option {key:?}: did you mean {name:?}? It has{all}"),
+        None => format!("{pass} has no option {key:?}; it has{all}"),
+    }
+}

@@ -293,7 +293,7 @@ const SOLVERS: &[(&str, Solver)] = &[
 
 fn unknown_key(key: &str) -> String {
     let keys: Vec<String> = KEYS.iter().map(|(key, what)| format!("  {key}: {what}")).collect();
-    format!("partition has no option {key:?}; it has\n{}", keys.join("\n"))
+    super::unknown_key("partition", key, &format!("\n{}", keys.join("\n")), KEYS.iter().map(|(key, _)| *key))
 }
 
 /// One of several names.
@@ -448,7 +448,11 @@ mod tests {
 
     #[test]
     fn faults_are_named() {
-        assert!(parse("metod=replay").unwrap_err().contains("has no option \"metod\"; it has\n  method:"));
+        assert!(
+            parse("metod=replay")
+                .unwrap_err()
+                .contains("has no option \"metod\": did you mean \"method\"? It has\n  method:")
+        );
         assert!(parse("method=first").unwrap_err().contains("it can be default, min-cut, replay"));
         assert!(parse("budget=1.5").unwrap_err().contains("from 0 to 1"));
         assert!(parse("bans=far").unwrap_err().contains("cannot hold \"far\""));

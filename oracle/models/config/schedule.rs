@@ -89,7 +89,12 @@ impl Config {
         let text = |error: SettingError| error.to_string();
         let names = || Pass::ALL.iter().map(|pass| pass.name()).collect::<Vec<_>>().join(", ");
         if let Some(key) = pass.unknown(OPTIONS).first() {
-            return Err(format!("schedule has no option {key:?}; it has {}", OPTIONS.join(", ")));
+            return Err(super::unknown_key(
+                "schedule",
+                key,
+                &format!(" {}", OPTIONS.join(", ")),
+                OPTIONS.iter().copied(),
+            ));
         }
         let mut config = match pass.word("method").map_err(text)? {
             None => Config::new(Pass::SinkWaits),

@@ -2,31 +2,30 @@
 //! understood.
 
 use crate::case::{PassConfig, Setting};
-use crate::config::{bucketing, partition, schedule};
+use crate::config::{bucketing, partition, schedule, unknown_key};
 use crate::graph::Graph;
 use crate::memory::METHODS;
 use crate::rules::{self, JUDGE_OPTIONS, PassKind};
+use crate::words;
 
 /// Whether a pass has these options, and they may have these values: those of the pass and of its judge are all that
 /// there are.
 pub fn check_options(pass: &PassConfig) -> Result<(), String> {
     let Some(kind) = PassKind::parse(&pass.name) else { return Ok(()) };
     let of_judge = kind.row().judge_options;
-    let checked = match kind.row().own_options {
-        Some(check) => check(pass),
-        None => no_options(pass, of_judge),
-    };
-    checked.map_err(|why| {
-        let is_unknown = |key: &str| why.contains(&format!("has no option {key:?}"));
-        if of_judge.is_empty() || !pass.options.iter().any(|(key, _)| is_unknown(key)) {
+    let Some(check) = kind.row().own_options else { return no_options(pass, of_judge) };
+    check(pass).map_err(|why| {
+        let lacks = |key: &str| format!("has no option {key:?}");
+        let mut keys = pass.options.iter().map(|(key, _)| key.as_str());
+        let Some(key) = keys.find(|key| why.contains(&lacks(key))).filter(|_| !of_judge.is_empty()) else {
             return why;
-        }
-        let of_judge = of_judge.join(", ");
-        // A pass without options of its own lists none.
-        match why.contains("; it has") {
-            true => format!("{why}\nand, for the judge: {of_judge}"),
-            false => format!("{why}; it has {of_judge}"),
-        }
+        };
+        let all = of_judge.join(", ");
+        let why = match words::near(key, of_judge.iter().copied()) {
+            Some(name) => why.replacen("; it has", &format!(": did you mean {name:?}? It has"), 1),
+            None => why,
+        };
+        format!("{why}\nand, for the judge: {all}")
     })
 }
 
@@ -34,7 +33,11 @@ pub fn check_options(pass: &PassConfig) -> Result<(), String> {
 pub(crate) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String> {
     match pass.unknown(known).first() {
         None => Ok(()),
-        Some(key) => Err(format!("{} has no option {key:?}", pass.name)),
+        Some(key) if known.is_empty() => Err(format!("{} has no option {key:?}, nor any other", pass.name)),
+        Some(key) => {
+            let all = format!(" {}", known.join(", "));
+            Err(unknown_key(&pass.name, key, &all, known.iter().copied()))
+        }
     }
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String
 pub fn check_memory_options(pass: &PassConfig) -> Result<(), String> {
     match pass.word("method").map_err(|error| error.to_string())? {
         Some(method) if !METHODS.contains(&method) => {
-            Err(format!("memory has no method {method:?}; there are: {}", METHODS.join(", ")))
+            Err(format!("memory has no method {method:?}{}", words::choices(method, METHODS)))
         }
         _ => no_options(pass, &["method"]),
     }

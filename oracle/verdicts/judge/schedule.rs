@@ -11,6 +11,7 @@ use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
 use crate::rules::{AnalyzedGraph, Budget, PassKind, Reason, budget, named_as};
 use crate::simulate::Estimates;
+use crate::words;
 use std::sync::OnceLock;
 
 /// An implementation of the scheduling passes.
@@ -264,7 +265,8 @@ fn stated(pass: &PassConfig) -> Result<Vec<&str>, CannotJudge> {
     match named.iter().find(|name| !PROMISES.contains(name)) {
         None => Ok(named),
         Some(name) => {
-            Err(CannotJudge::Pass(format!("unknown promise {name:?}; there are: {}", PROMISES.join(", "))))
+            let names = words::choices(name, PROMISES);
+            Err(CannotJudge::Pass(format!("unknown promise {name:?}{names}")))
         }
     }
 }

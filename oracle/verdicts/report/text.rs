@@ -79,7 +79,7 @@ pub fn finding(finding: &Finding) -> String {
 }
 
 /// The title, with the ranks that it is about where others have graphs without it.
-fn titled(finding: &Finding) -> String {
+pub(super) fn titled(finding: &Finding) -> String {
     match &finding.ranks[..] {
         [] => finding.title.clone(),
         ranks => format!("on {}: {}", name_ranks(ranks), finding.title),

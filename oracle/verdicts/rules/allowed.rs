@@ -3,6 +3,7 @@
 use crate::case::PassConfig;
 use crate::rules::aliases::Leave;
 use crate::semantics::Numerics;
+use crate::words;
 
 /// What is allowed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -65,10 +66,8 @@ impl Allowed {
                 (None, None) => {
                     let levels = Numerics::ALL[1..].iter().map(|level| level.name());
                     let known: Vec<&str> = levels.chain(OTHERS).collect();
-                    let known = known.join(", ");
-                    return Err(format!(
-                        "nothing is called {item:?} that may be allowed; there are: {known}"
-                    ));
+                    let known = words::choices(item, &known);
+                    return Err(format!("nothing is called {item:?} that may be allowed{known}"));
                 }
             },
         }

@@ -2,6 +2,7 @@
 
 use super::policies::{Budget, budget_of};
 use crate::case::{PassConfig, Setting};
+use crate::words;
 
 /// What is demanded.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -98,5 +99,5 @@ impl Demanded {
 }
 
 fn unknown(item: &str) -> String {
-    format!("nothing is called {item:?} that may be demanded; there are: {}", KEYS.join(", "))
+    format!("nothing is called {item:?} that may be demanded{}", words::choices(item, &KEYS))
 }

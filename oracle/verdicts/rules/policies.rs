@@ -7,6 +7,7 @@ use super::allowed::Allowed;
 use super::demanded::Demanded;
 use super::exposure::CostModel;
 use crate::case::{PassConfig, Setting};
+use crate::words;
 
 /// Caps on the bytes of buckets.
 #[derive(Clone, PartialEq, Debug)]
@@ -137,7 +138,7 @@ impl Policies {
         let text = |error: crate::case::SettingError| error.to_string();
         let promises = config.words("promises").map_err(text)?.unwrap_or_default();
         if let Some(unknown) = promises.iter().find(|name| !PROMISES.contains(name)) {
-            return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
+            return Err(format!("unknown promise {unknown:?}{}", words::choices(unknown, PROMISES)));
         }
         let (allowed, demanded) = (Allowed::from_pass(config)?, Demanded::from_pass(config)?);
         let stated = |key: &str| config.get(key).is_some();
@@ -218,7 +219,7 @@ fn caps(config: &PassConfig) -> Result<Option<Vec<i64>>, String> {
         Some(bytes)
     };
     let caps: Option<Vec<i64>> = setting.items().iter().map(cap).collect();
-    caps.map(Some).ok_or_else(|| format!("option cap should be sizes such as 64MiB, not {setting}"))
+    caps.map(Some).ok_or_else(|| format!("option cap should be sizes such as 64MiB or 1.5GiB, not {setting}"))
 }
 
 /// The budget that an option states.

@@ -135,6 +135,20 @@ pub fn is_printed(text: &str) -> bool {
 /// The class of a runnable's graph.
 const RUNNABLE: &str = "Repro";
 
+/// Where the nodes of the first graph stand; of a text that cannot be read there are none.
+pub(super) fn places(text: &str) -> Vec<(String, usize)> {
+    let classes = module::classes(text).unwrap_or_default();
+    let Some(class) = first(&classes) else { return Vec::new() };
+    let inputs = class.inputs.iter().map(|input| (input.name.to_string(), input.at));
+    let calls = class.statements.iter().map(|statement| (statement.name.to_string(), statement.at));
+    inputs.chain(calls).collect()
+}
+
+/// The class of the graph. A runnable has its sub-modules before it.
+fn first<'c, 't>(classes: &'c [module::Class<'t>]) -> Option<&'c module::Class<'t>> {
+    classes.iter().find(|class| class.name == RUNNABLE).or(classes.first())
+}
+
 /// Reads the first graph of a text; other classes are its sub-modules.
 ///
 /// # Errors
@@ -144,9 +158,7 @@ pub fn read(text: &str, known: &Known) -> Result<Printed, FxError> {
         return Err(FxError::at(text, 0, format!("the text is too long: the limit is {}", Limit::Text)));
     }
     let classes = module::classes(text)?;
-    // A runnable has its sub-modules before the graph.
-    let class = classes.iter().find(|class| class.name == RUNNABLE).or(classes.first());
-    let Some(class) = class else {
+    let Some(class) = first(&classes) else {
         return Err(FxError::at(
             text,
             0,

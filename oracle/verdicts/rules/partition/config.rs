@@ -3,6 +3,7 @@
 use crate::case::PassConfig;
 pub use crate::config::partition::Method;
 use crate::graph::Graph;
+use crate::words;
 use std::ops::RangeInclusive;
 
 /// What is promised beyond being right. A promise that was not made cannot be broken.
@@ -64,8 +65,10 @@ impl PartitionConfig {
         let text = |error: crate::case::SettingError| error.to_string();
         let method = match config.word("method").map_err(text)? {
             None => Method::Default,
-            Some(name) => Method::parse(name)
-                .ok_or_else(|| format!("unknown method {name:?}; there are: default, min-cut, replay"))?,
+            Some(name) => Method::parse(name).ok_or_else(|| {
+                let names = words::choices(name, &["default", "min-cut", "replay"]);
+                format!("unknown method {name:?}{names}")
+            })?,
         };
         let first = match config.word("first").map_err(text)? {
             None => None,
@@ -78,7 +81,7 @@ impl PartitionConfig {
         };
         let names = config.words("promises").map_err(text)?.unwrap_or_default();
         if let Some(unknown) = names.iter().find(|name| !PROMISES.contains(name)) {
-            return Err(format!("unknown promise {unknown:?}; there are: {}", PROMISES.join(", ")));
+            return Err(format!("unknown promise {unknown:?}{}", words::choices(unknown, &PROMISES)));
         }
         if names.contains(&"minimum_cut") && method != Method::MinCut {
             return Err("promises: minimum_cut needs method=min-cut".to_string());
