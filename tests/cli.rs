@@ -535,13 +535,21 @@ fn a_campaign_sets_an_option_of_every_case() {
     let scratch = Scratch::new("set");
     let store = scratch.path("store");
     let fuzz = |set: &[&str]| {
-        let start =
-            ["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "20", "--reduce-seconds", "1"];
+        let start = [
+            "fuzz",
+            "bucketing",
+            "--candidate",
+            "pr158663",
+            "--cases",
+            "20",
+            "--reduce-seconds=1",
+            "--show=examples",
+        ];
         program(&[&start[..], &["--out", &store], set].concat())
     };
     let run = fuzz(&["--set", "mode=default", "--set", "cap=1MiB"]);
     let (told, cases) = (text(&run.stdout), "pass bucketing");
-    assert!(told.starts_with("bucketing by pr158663 with cap=1MiB mode=default, seed 0"), "{told}");
+    assert!(told.contains("\nbucketing by pr158663 with cap=1MiB mode=default, seed 0"), "{told}");
     let passes: Vec<&str> = told.lines().filter(|line| line.trim().starts_with(cases)).collect();
     let has_both = |line: &&str| line.contains("cap=1MiB") && line.contains("mode=default");
     // A reduction leaves out an option that the finding does not need.
