@@ -25,6 +25,7 @@ mod limits;
 mod memory;
 mod ops;
 mod options;
+mod pages;
 mod partition;
 mod places;
 mod rearranged;

@@ -1,11 +1,14 @@
 //! `graph-oracle check`: judge a pair, or a candidate, or two partitions one after the other.
 
 use super::files::{self, Input};
+use super::html::Html;
 use super::idle::settings::{self, Reader};
+use super::seen::{Answers, Heard, Seen};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
 use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
+use crate::family::Gives;
 use crate::format::Spot;
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
@@ -18,6 +21,7 @@ use crate::report::schedule::ScheduleReport;
 use crate::rules::{PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
+use pages::{Shown, View};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -80,6 +84,8 @@ pub(super) struct Check {
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    #[command(flatten)]
+    html: Html,
     /// Tell all findings in full and list every rule.
     #[arg(long, short)]
     verbose: bool,
@@ -128,8 +134,10 @@ impl Check {
     ) -> Result<Status, CouldNotRun> {
         let mut timing = Timing::new(self.timing);
         if self.replay {
-            let (judgement, subject) = self.judge_stages(limits)?;
+            let (judgement, subject, stages) = self.judge_stages(limits)?;
             timing.print("reading and judging");
+            let views = stages.iter().map(stage_view).collect();
+            self.write_page(&judgement, &subject, views, arguments)?;
             return self.report(&judgement, &subject, None, arguments, out);
         }
         let (before, outcomes) = self.read(limits);
@@ -166,15 +174,21 @@ impl Check {
             false => None,
         };
         let remarks = judge::remarks(&case);
+        let mut seen = self.seen(&case, outcomes.as_ref());
+        let answers = Answers::default();
         let (mut judgement, subject) = match options.values {
-            Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
-            _ => self.judge(case, outcomes, config, &options, limits)?,
+            Values::Agree => self.judge_and_compare(case, outcomes, config, &options, &answers, limits)?,
+            _ => self.judge(case, outcomes, config, &options, &answers, limits)?,
         };
         timing.print("judging");
         files::place_remarks(&mut judgement.notes, &remarks, &self.before);
         if !of_pass.is_empty() {
             let place = files::place_of(&self.before, &Spot::Pass);
             judgement.notes.extend(of_pass.into_iter().map(|remark| format!("{place}: {remark}")));
+        }
+        if let Some(seen) = &mut seen {
+            seen.answered(answers);
+            self.write_page(&judgement, &subject, seen.views(&judgement), arguments)?;
         }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -227,11 +241,12 @@ impl Check {
         outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
+        answers: &Answers,
         limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let outcomes = outcomes.transpose()?;
         let (compared, subject) =
-            self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, limits)?;
+            self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, answers, limits)?;
         let note = match &compared.verdict {
             Verdict::Violated(_) | Verdict::Refused(_) => return Ok((compared, subject)),
             Verdict::Sound => {
@@ -245,7 +260,8 @@ impl Check {
             }
         };
         let options = Options { values: Values::Auto, ..options.clone() };
-        let (mut judgement, subject) = self.judge(case, outcomes.map(Ok), config, &options, limits)?;
+        let (mut judgement, subject) =
+            self.judge(case, outcomes.map(Ok), config, &options, &Answers::default(), limits)?;
         judgement.notes.push(note);
         Ok((judgement, subject))
     }
@@ -281,8 +297,32 @@ impl Check {
         })
     }
 
+    /// What the page shows, where one is wanted.
+    fn seen(&self, case: &Case, outcomes: Option<&Result<Outcomes, CouldNotRun>>) -> Option<Seen> {
+        let mut seen = self.html.is_wanted().then(|| Seen::new(case))?;
+        let is_partition = PassKind::parse(&self.pass).is_some_and(|pass| pass.row().gives == Gives::Parts);
+        match outcomes {
+            Some(outcomes) => seen.given(outcomes.as_ref().ok()?, is_partition),
+            None if self.takes_record(case) => seen.recorded(),
+            None => {}
+        }
+        Some(seen)
+    }
+
+    /// Writes the page, where one is wanted.
+    fn write_page(
+        &self,
+        judgement: &Judgement,
+        subject: &str,
+        views: Vec<View>,
+        arguments: &[OsString],
+    ) -> Result<(), CouldNotRun> {
+        let replay = replay(arguments);
+        self.html.write(|| pages::check::Check { judgement, subject, replay: Some(&replay), views }.page())
+    }
+
     /// Judges two partitions, one after the other.
-    fn judge_stages(&self, limits: &Limits) -> Result<(Judgement, String), CouldNotRun> {
+    fn judge_stages(&self, limits: &Limits) -> Result<(Judgement, String, Vec<StageGraphs>), CouldNotRun> {
         if self.pass != PassKind::Partition.name() {
             return Err(CouldNotRun::new(format_args!(
                 "--replay: two stages are of a partition, not of {}",
@@ -317,7 +357,7 @@ impl Check {
             [second] => format!("partition of {before}, replayed in {}", second.display()),
             _ => format!("partition of {before}, and its replay by {}", candidate.name()),
         };
-        Ok((judgement, subject))
+        Ok((judgement, subject, std::iter::once(first).chain(second).collect()))
     }
 
     /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
@@ -445,6 +485,7 @@ impl Check {
         outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
+        answers: &Answers,
         limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let before = self.before.display();
@@ -457,7 +498,11 @@ impl Check {
             }
             let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
-            let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
+            let judgement = match self.html.is_wanted() {
+                true => judge::judge(&case, &Heard { candidate: candidate.as_ref(), answers }, options),
+                false => judge::judge(&case, candidate.as_ref(), options),
+            };
+            let judgement = judgement.map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
         };
         let outcomes = outcomes?;
@@ -550,6 +595,15 @@ fn stage(argument: &Path, limits: &Limits) -> Result<(StageGraphs, Option<PassCo
             argument.display()
         ))),
     }
+}
+
+/// The graphs of a stage side by side.
+fn stage_view(stage: &StageGraphs) -> View<'_> {
+    let parts =
+        stage.parts.iter().flat_map(|(forward, backward)| [("forward", forward), ("backward", backward)]);
+    let shown = |(title, graph)| Shown { title: String::from(title), graph };
+    let before = vec![shown(("joint", &stage.joint))];
+    View { ranks: Vec::new(), stage: "", before, after: parts.map(shown).collect() }
 }
 
 /// The paths in `JOINT,FORWARD,BACKWARD`, in whatever encoding.

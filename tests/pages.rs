@@ -1,0 +1,213 @@
+//! `--html`: pages are well-formed, hold nothing that acts, load nothing, and are the same for the same data.
+
+use crate::common::{Scratch, program, text};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Elements that have no end.
+const VOID: &[&str] = &["meta", "input", "br", "hr", "img", "link"];
+
+/// A tag of a page: its name, and its attributes as written.
+struct Tag {
+    name: String,
+    attributes: Vec<(String, String)>,
+}
+
+/// The tags of a page that begin elements. Each element ends, in the right order; attributes are quoted, and a bare `<`
+/// or `&` stands nowhere.
+fn elements(page: &str) -> Vec<Tag> {
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a page begins with its type");
+    let (mut open, mut tags): (Vec<String>, Vec<Tag>) = (Vec::new(), Vec::new());
+    while let Some((before, after)) = rest.split_once('<') {
+        assert!(!before.contains('>'), "a bare > in {before:?}");
+        for entity in before.split('&').skip(1) {
+            assert!(entity.contains(';'), "a bare & before {entity:?}");
+        }
+        if let Some(name) = after.strip_prefix('/') {
+            let (name, after) = name.split_once('>').unwrap();
+            assert_eq!(open.pop().as_deref(), Some(name), "what ends was begun last");
+            rest = after;
+            continue;
+        }
+        let (tag, after, is_closed) = tag(after);
+        rest = after;
+        if matches!(&*tag.name, "script" | "style") {
+            let (_, after) = rest.split_once(&format!("</{}>", tag.name)).expect("an end");
+            rest = after;
+        } else if !VOID.contains(&&*tag.name) && !is_closed {
+            open.push(tag.name.clone());
+        }
+        tags.push(tag);
+    }
+    assert!(open.is_empty(), "elements without an end: {open:?}");
+    tags
+}
+
+/// Reads a tag behind its `<`; whether it ends in `/>`.
+fn tag(text: &str) -> (Tag, &str, bool) {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
+    let (name, mut rest) = text.split_at(end);
+    assert!(!name.is_empty(), "a bare < before {:?}", &text[..text.len().min(40)]);
+    let mut attributes = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if let Some(after) = rest.strip_prefix("/>") {
+            return (Tag { name: name.to_string(), attributes }, after, true);
+        }
+        if let Some(after) = rest.strip_prefix('>') {
+            return (Tag { name: name.to_string(), attributes }, after, false);
+        }
+        let end = rest.find(['=', ' ', '>']).unwrap();
+        let (key, after) = rest.split_at(end);
+        rest = after;
+        let mut value = String::new();
+        if let Some(quoted) = after.strip_prefix("=\"") {
+            let (inside, after) = quoted.split_once('"').unwrap();
+            (value, rest) = (inside.to_string(), after);
+        }
+        attributes.push((key.to_string(), value));
+    }
+}
+
+/// What every page keeps to.
+fn holds(page: &str) -> Vec<Tag> {
+    let tags = elements(page);
+    let ids: Vec<&str> = tags
+        .iter()
+        .flat_map(|tag| &tag.attributes)
+        .filter(|(key, _)| key == "id")
+        .map(|(_, id)| &**id)
+        .collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an id twice: {ids:?}");
+    for tag in &tags {
+        assert!(!matches!(&*tag.name, "iframe" | "object" | "embed" | "link" | "base"), "{}", tag.name);
+        for (key, value) in &tag.attributes {
+            assert!(!key.starts_with("on"), "{key} acts");
+            let refers =
+                matches!(&**key, "href" | "src" | "srcset" | "action" | "xlink:href" | "data" | "poster");
+            assert!(
+                !refers || value.starts_with('#') || value.starts_with('/'),
+                "{key}={value} leads elsewhere"
+            );
+            assert!(!refers || !value.starts_with("//"), "{key}={value} leads elsewhere");
+        }
+    }
+    let style = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    assert!(!style.contains("url(") && !style.contains("@import"), "the style loads something");
+    for words in ["fetch(", "XMLHttpRequest", "import(", "new Worker", "sendBeacon", "innerHTML", "eval("] {
+        assert!(!page.contains(words), "the script has {words}");
+    }
+    let hidden = |c: &char| graph_oracle::format::is_hidden(*c);
+    assert_eq!(page.chars().find(hidden), None, "a character that hides");
+    tags
+}
+
+/// The page that a command writes; its exit status is as without one.
+fn page_of(arguments: &[&str]) -> String {
+    let scratch = Scratch::new(&format!("page-{}", arguments.join("-").replace(['/', ' '], "_").len()));
+    let path = scratch.path("page.html");
+    let plain = program(arguments);
+    let output = program(&[arguments, &["--html", &path]].concat());
+    assert_eq!(output.status.code(), plain.status.code(), "{arguments:?}: {}", text(&output.stderr));
+    std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{arguments:?}: {}", text(&output.stderr)))
+}
+
+#[test]
+fn the_page_of_a_check_tells_verdict_findings_and_graphs() {
+    let page = page_of(&["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "pr158663"]);
+    holds(&page);
+    let order =
+        ["class=\"verdict violated\"", "id=\"figures\"", "id=\"finding-1\"", "id=\"graphs\"", "id=\"rules\""];
+    let places: Vec<usize> = order.iter().map(|words| page.find(words).expect(words)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("A collective cannot depend on itself."), "the reason of the rule");
+    assert!(page.contains("data-node="), "names lead to the graphs");
+}
+
+#[test]
+fn a_page_is_the_same_for_the_same_data() {
+    let check = ["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "pr158663"];
+    let without_name = |page: String| page.lines().filter(|line| !line.contains("page.html")).count();
+    let scratch = Scratch::new("same-page");
+    let path = scratch.path("page.html");
+    let again: Vec<String> = (0..2)
+        .map(|_| {
+            program(&[&check[..], &["--html", &path]].concat());
+            std::fs::read_to_string(&path).unwrap()
+        })
+        .collect();
+    assert!(again[0] == again[1]);
+    assert!(without_name(again[0].clone()) > 100);
+}
+
+/// Names, groups, sources and modules that hold markup, quotes, line ends and turns of the direction of writing.
+#[test]
+fn hostile_names_do_no_harm() {
+    let name = r#"</script><script>alert(1)</script>\"'&<b>\u202e\n\u2028--><!--"#;
+    let tensor = r#"{"t":"tensor","shape":[4],"stride":[1],"dtype":"float32","device":"<i>:0"}"#;
+    let relu = format!(
+        r#"{{"name":"{name}2","op":"call_function","target":"my.{name}","args":[{{"ref":"{name}"}},"{name}"],"out":{tensor},"stack":"File \"{name}\", line 1","module":"{name}"}}"#
+    );
+    let graph = |output: &str| {
+        format!(
+            r#"{{"schema_version":"graph-oracle/1","name":"{name}","kind":"forward","source":"t","torch":"","groups":{{}},"symbols":{{}},"num_nodes":3,"ops":{{}},"nodes":[
+{{"name":"{name}","op":"placeholder","target":"{name}","out":{tensor}}},
+{relu},
+{{"name":"output","op":"output","target":"output","args":[[{{"ref":"{output}"}}]]}}]}}"#
+        )
+    };
+    let scratch = Scratch::new("hostile-page");
+    let before = scratch.write("a<b>.json", graph(&format!("{name}2")).as_bytes());
+    let after = scratch.write("after.json", graph(name).as_bytes());
+    let page = page_of(&["check", "rewrite", &before, &after]);
+    let tags = holds(&page);
+    let scripts = tags.iter().filter(|tag| tag.name == "script").count();
+    assert_eq!(scripts, 2, "one with data and one that draws");
+    assert!(!page.contains("<script>alert"), "markup of a name");
+    assert!(page.contains("violated"), "{}", &page[..2000]);
+}
+
+/// Every text case of the rules, judged as it is recorded or by the reference.
+#[test]
+fn every_case_of_the_rules_has_a_page() {
+    let scratch = Scratch::new("case-pages");
+    let (mut pages, mut refused) = (0, 0);
+    for folder in std::fs::read_dir("tests/cases").unwrap() {
+        let folder = folder.unwrap().path();
+        for case in std::fs::read_dir(&folder).unwrap() {
+            let case = case.unwrap().path();
+            let text = std::fs::read_to_string(&case).unwrap();
+            let Some(pass) = text.lines().find_map(|line| line.strip_prefix("pass ")) else { continue };
+            let pass = pass.split_whitespace().next().unwrap();
+            let path = scratch.path("page.html");
+            let _ = std::fs::remove_file(&path);
+            let output = program(&["check", pass, &case.display().to_string(), "--html", &path]);
+            match output.status.code() {
+                Some(0 | 1 | 3) => {
+                    holds(&std::fs::read_to_string(&path).unwrap());
+                    pages += 1;
+                }
+                code => {
+                    assert_eq!(code, Some(2), "{}: {output:?}", case.display());
+                    assert!(!Path::new(&path).exists(), "{}", case.display());
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(pages > 200 && refused < pages / 4, "{pages} pages, {refused} refused");
+}
+
+#[test]
+fn the_page_of_a_large_pair_is_small() {
+    let folder = Path::new("../shared/graphs");
+    let [before, after] = ["llama3_8b_bw_64_1d", "llama3_8b_bw_64_1d_after_bucket_ag_rs"]
+        .map(|name| folder.join(format!("{name}.json.gz")).display().to_string());
+    if !Path::new(&before).exists() {
+        println!("skipped: {before} is not here");
+        return;
+    }
+    let page = page_of(&["check", "bucketing", &before, &after]);
+    holds(&page);
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+}
