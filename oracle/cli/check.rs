@@ -137,7 +137,7 @@ impl Check {
             let (judgement, subject, stages) = self.judge_stages(limits)?;
             timing.print("reading and judging");
             let views = stages.iter().map(stage_view).collect();
-            self.write_page(&judgement, &subject, views, arguments)?;
+            self.write_page(&judgement, &subject, views, Estimates::default(), arguments)?;
             return self.report(&judgement, &subject, None, arguments, out);
         }
         let (before, outcomes) = self.read(limits);
@@ -175,6 +175,8 @@ impl Check {
         };
         let remarks = judge::remarks(&case);
         let mut seen = self.seen(&case, outcomes.as_ref());
+        let tables = Estimates::of_ranks(&config.estimates).and_then(|tables| Estimates::agreed(&tables));
+        let estimates = tables.unwrap_or_default();
         let answers = Answers::default();
         let (mut judgement, subject) = match options.values {
             Values::Agree => self.judge_and_compare(case, outcomes, config, &options, &answers, limits)?,
@@ -188,7 +190,7 @@ impl Check {
         }
         if let Some(seen) = &mut seen {
             seen.answered(answers);
-            self.write_page(&judgement, &subject, seen.views(&judgement), arguments)?;
+            self.write_page(&judgement, &subject, seen.views(&judgement), estimates, arguments)?;
         }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -315,10 +317,20 @@ impl Check {
         judgement: &Judgement,
         subject: &str,
         views: Vec<View>,
+        estimates: Estimates,
         arguments: &[OsString],
     ) -> Result<(), CouldNotRun> {
         let replay = replay(arguments);
-        self.html.write(|| pages::check::Check { judgement, subject, replay: Some(&replay), views }.page())
+        let is_about_timelines = [PassKind::Memory, PassKind::Schedule].map(PassKind::name).contains(&&*self.pass);
+        let page = pages::check::Check {
+            judgement,
+            subject,
+            replay: Some(&replay),
+            views,
+            estimates,
+            is_about_timelines,
+        };
+        self.html.write(|| page.page())
     }
 
     /// Judges two partitions, one after the other.

@@ -3,6 +3,7 @@
 use crate::judge::input_faults;
 use crate::report::cost::Cost;
 use crate::rules::PassKind;
+use crate::simulation::Estimates;
 use crate::view::Shown;
 use crate::words::{bytes, duration, line};
 use maud::{Markup, html};
@@ -11,9 +12,9 @@ use maud::{Markup, html};
 pub(crate) type Column = (String, Option<Cost>);
 
 /// The column of a graph.
-pub(crate) fn column(shown: &Shown) -> Column {
+pub(crate) fn column(shown: &Shown, estimates: &Estimates) -> Column {
     let is_whole = input_faults(shown.graph, PassKind::Schedule).is_empty();
-    (shown.title.clone(), is_whole.then(|| Cost::of(shown.graph)))
+    (shown.title.clone(), is_whole.then(|| Cost::by(shown.graph, estimates)))
 }
 
 /// The table; empty without columns.
@@ -34,7 +35,7 @@ pub(crate) fn table(columns: &[Column]) -> Markup {
                         (row("exposed communication", &|cost| cost.exposed.map(duration)))
                     }
                 } }
-                p.quiet { "Peak without what the caller holds; exposed by the default estimates (docs/schedule.md)." }
+                p.quiet { "Peak without what the caller holds; exposed by estimates (docs/schedule.md)." }
             }
         }
     }

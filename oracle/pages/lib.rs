@@ -19,7 +19,12 @@ mod call;
 pub mod check;
 mod figures;
 mod finding;
+mod lanes;
+pub mod memory;
 mod page;
+pub mod show;
+pub mod simulate;
+mod timelines;
 mod verdict;
 mod view;
 pub mod words;
@@ -27,4 +32,5 @@ pub mod words;
 pub use view::{Shown, View};
 
 use ir::{analysis, graph, ops};
+use models::simulate as simulation;
 use verdicts::{judge, report, rules};

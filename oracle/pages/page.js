@@ -8,3 +8,65 @@
   });
   addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
 })();
+
+// Memory: what lives at the step under the pointer, or at the one that arrows moved to.
+for (const picture of document.querySelectorAll("[data-memory]")) {
+  const holder = document.getElementById("memory-" + picture.dataset.memory);
+  const svg = picture.querySelector("svg"), words = picture.querySelector(".at");
+  if (!holder || !svg || !words) continue;
+  const { steps, blocks, all, x: [left, width], y: [top, height] } = JSON.parse(holder.textContent);
+  if (!steps.length) continue;
+  const LISTED = 8;
+  const line = document.createElementNS(svg.namespaceURI, "line");
+  line.setAttribute("class", "pointer");
+  line.setAttribute("y1", top);
+  line.setAttribute("y2", top + height);
+  svg.append(line);
+  const bytes = (count) => {
+    const unit = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let i = 0;
+    while (Math.abs(count) >= 1024 && i < 4) { count /= 1024; i += 1; }
+    return `${i ? count.toFixed(2) : count} ${unit[i]}`;
+  };
+  const text = (tag, words, name) => {
+    const made = document.createElement(tag);
+    made.textContent = words;
+    if (name) made.className = name;
+    return made;
+  };
+  let at = 0;
+  const show = (step) => {
+    at = Math.min(steps.length - 1, Math.max(0, step));
+    const [name, live, counted] = steps[at];
+    const x = left + width * (at + 0.5) / steps.length;
+    line.setAttribute("x1", x);
+    line.setAttribute("x2", x);
+    const living = blocks.filter(([, , start, end]) => (start === null || start <= at) && (end === null || end >= at));
+    const list = document.createElement("ul");
+    living.slice(0, LISTED).forEach(([by, size]) => {
+      const item = text("li", "");
+      item.append(text("b", bytes(size)), " ", text("code", by));
+      list.append(item);
+    });
+    if (living.length > LISTED) list.append(text("li", `and ${living.length - LISTED} more${all ? "" : " at least"}`, "quiet"));
+    const head = text("p", "");
+    head.append(`step ${at}, `, text("code", name), `: ${bytes(live)} live`,
+      counted === null || counted === live ? "" : `, ${bytes(counted)} as PyTorch counts`);
+    words.replaceChildren(head, list);
+  };
+  const stepAt = (event) => {
+    const box = svg.getBoundingClientRect();
+    const x = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
+    return Math.floor((x - left) / width * steps.length);
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const step = stepAt(event);
+    if (step >= 0 && step < steps.length) show(step);
+  });
+  picture.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    show(at + by);
+  });
+}

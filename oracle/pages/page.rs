@@ -18,7 +18,7 @@ pub(crate) struct Page {
     /// What the page shows.
     pub(crate) body: Markup,
     /// What the script draws, by the id of its element.
-    pub(crate) data: Vec<(&'static str, Value)>,
+    pub(crate) data: Vec<(String, Value)>,
 }
 
 impl Page {

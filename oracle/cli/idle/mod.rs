@@ -74,6 +74,12 @@ const ROWS: &[Row] = &[
         why: "it is a limit of a worker, and none is asked for: give --worker CMD",
     },
     Row {
+        commands: &["show"],
+        flags: &["format", "output"],
+        idle: |given| given.has("html"),
+        why: "--html writes a page and prints nothing: leave it out",
+    },
+    Row {
         commands: &["check"],
         flags: &["worker"],
         idle: |given| given.has("after") && !given.has("replay"),
