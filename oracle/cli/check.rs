@@ -321,7 +321,8 @@ impl Check {
         arguments: &[OsString],
     ) -> Result<(), CouldNotRun> {
         let replay = replay(arguments);
-        let is_about_timelines = [PassKind::Memory, PassKind::Schedule].map(PassKind::name).contains(&&*self.pass);
+        let is_about_timelines =
+            [PassKind::Memory, PassKind::Schedule].map(PassKind::name).contains(&&*self.pass);
         let page = pages::check::Check {
             judgement,
             subject,

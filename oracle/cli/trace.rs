@@ -1,6 +1,7 @@
 //! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE or TORCH_LOGS, or is still
 //! writing.
 
+use super::html::Html;
 use super::{CouldNotRun, ReportFormat, Status, files, print, signals};
 use crate::candidates::judging;
 use crate::case::{PassConfig, Setting};
@@ -13,7 +14,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(super) struct Trace {
     format: ReportFormat,
     #[command(flatten)]
     listing: Listing,
+    #[command(flatten)]
+    html: Html,
 }
 
 #[derive(Args, Debug)]
@@ -119,8 +122,47 @@ impl Trace {
         let text = self
             .format
             .render(|| self.listing.table(&report) + "\n" + &summary(&report), || json(&report))?;
+        self.html.write(|| page(&report, &self.folder))?;
         print(out, &text)?;
         Ok(status(&report))
+    }
+}
+
+/// The report as a page.
+fn page(report: &TraceReport, folder: &Path) -> String {
+    let rows = report.rows.iter().map(|row| pages::trace::Row {
+        pass: row.pass.clone(),
+        frame: row.id.to_string(),
+        rank: row.rank,
+        place: place(row),
+        verdict: verdict(&row.outcome),
+        why: why(row),
+        judgement: match &row.outcome {
+            Outcome::Judged(judgement) => Some(judgement),
+            _ => None,
+        },
+        allowed: row.allowed.as_deref(),
+        cost: row.cost,
+        notes: &row.notes,
+    });
+    let notes: Vec<String> =
+        report.notes.iter().cloned().chain(assumed(report).map(str::to_string)).collect();
+    let summary = summary(report);
+    pages::trace::Trace {
+        subject: &folder.display().to_string(),
+        summary: summary.lines().next().unwrap_or(""),
+        rows: rows.collect(),
+        rank_findings: &report.rank_findings,
+        notes: &notes,
+    }
+    .page()
+}
+
+/// Where the graphs of a row stand.
+fn place(row: &Row) -> String {
+    match row.lines {
+        (before, Some(after)) => format!("{}:{before} and :{after}", row.file),
+        (before, None) => format!("{}:{before}", row.file),
     }
 }
 
@@ -222,10 +264,6 @@ impl Listing {
 
     /// What is to be said below a row.
     fn details(&self, row: &Row, text: &mut String) {
-        let place = match row.lines {
-            (before, Some(after)) => format!("{}:{before} and :{after}", row.file),
-            (before, None) => format!("{}:{before}", row.file),
-        };
         let mut lines = why(row);
         if let (Some(allowed), Outcome::Judged(judgement)) = (&row.allowed, &row.outcome) {
             lines.push(format!("with --allow {allowed}, which passes of this name do:"));
@@ -235,7 +273,7 @@ impl Listing {
             lines.extend(row.notes.iter().cloned());
         }
         if !lines.is_empty() {
-            lines.insert(0, place);
+            lines.insert(0, place(row));
         }
         for line in lines {
             let _ = writeln!(text, "    {line}");

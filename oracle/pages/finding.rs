@@ -16,22 +16,24 @@ const CONSEQUENCES: usize = 20;
 /// Nodes of a finding that are named.
 const NAMED: usize = 40;
 
-/// All findings.
+/// A section of all findings.
 pub(crate) fn findings(all: &[Finding], table: &Table) -> Markup {
     html! {
-        @if !all.is_empty() {
-            section #findings {
-                h2 { (count(all.len(), "finding")) }
-                @for (number, finding) in all.iter().enumerate() {
-                    @if number < IN_FULL {
-                        article.finding id={ "finding-" (number + 1) } {
-                            h3 { span.index { (number + 1) } " " (titled(finding)) }
-                            (told(finding, table))
-                        }
-                    } @else {
-                        p.finding { span.index { (number + 1) } " " code { (finding.rule) } " " (titled(finding)) }
-                    }
+        @if !all.is_empty() { section #findings { h2 { (count(all.len(), "finding")) } (list(all, table, "finding")) } }
+    }
+}
+
+/// Findings one below the other; `prefix` begins their ids.
+pub(crate) fn list(all: &[Finding], table: &Table, prefix: &str) -> Markup {
+    html! {
+        @for (number, finding) in (1..).zip(all) {
+            @if number <= IN_FULL {
+                article.finding id={ (prefix) "-" (number) } {
+                    h3 { span.index { (number) } " " (titled(finding)) }
+                    (told(finding, table))
                 }
+            } @else {
+                p.finding { span.index { (number) } " " code { (finding.rule) } " " (titled(finding)) }
             }
         }
     }

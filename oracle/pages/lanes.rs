@@ -86,7 +86,8 @@ fn lanes_of(programs: &Programs, track: &Track, end: u64) -> Vec<Lane> {
     let program = programs.of_rank.get(track.rank as usize).and_then(|&number| programs.programs.get(number));
     let mut computed: Vec<Bar> = Vec::new();
     for &(step, start) in &track.computed {
-        if let Some(Step::Compute { name, nanoseconds }) = program.and_then(|program| program.steps.get(step)) {
+        if let Some(Step::Compute { name, nanoseconds }) = program.and_then(|program| program.steps.get(step))
+        {
             computed.push(bar(start, start.saturating_add(*nanoseconds), "compute", name));
         }
     }

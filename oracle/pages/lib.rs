@@ -16,15 +16,18 @@
 #![warn(missing_docs)]
 
 mod call;
+pub mod campaign;
 pub mod check;
 mod figures;
 mod finding;
 mod lanes;
 pub mod memory;
 mod page;
+pub mod score;
 pub mod show;
 pub mod simulate;
 mod timelines;
+pub mod trace;
 mod verdict;
 mod view;
 pub mod words;

@@ -21,7 +21,6 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
   line.setAttribute("class", "pointer");
   line.setAttribute("y1", top);
   line.setAttribute("y2", top + height);
-  svg.append(line);
   const bytes = (count) => {
     const unit = ["B", "KiB", "MiB", "GiB", "TiB"];
     let i = 0;
@@ -41,14 +40,17 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
     const x = left + width * (at + 0.5) / steps.length;
     line.setAttribute("x1", x);
     line.setAttribute("x2", x);
-    const living = blocks.filter(([, , start, end]) => (start === null || start <= at) && (end === null || end >= at));
+    if (!line.parentNode) svg.append(line);
+    const begun = (start) => start === null || start <= at, ends = (end) => end === null || end >= at;
+    const living = blocks.filter(([, , start, end]) => begun(start) && ends(end));
     const list = document.createElement("ul");
     living.slice(0, LISTED).forEach(([by, size]) => {
       const item = text("li", "");
       item.append(text("b", bytes(size)), " ", text("code", by));
       list.append(item);
     });
-    if (living.length > LISTED) list.append(text("li", `and ${living.length - LISTED} more${all ? "" : " at least"}`, "quiet"));
+    const more = living.length - LISTED;
+    if (more > 0) list.append(text("li", `and ${more} more${all ? "" : " at least"}`, "quiet"));
     const head = text("p", "");
     head.append(`step ${at}, `, text("code", name), `: ${bytes(live)} live`,
       counted === null || counted === live ? "" : `, ${bytes(counted)} as PyTorch counts`);
@@ -69,4 +71,39 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
     event.preventDefault();
     show(at + by);
   });
+}
+
+// Tables whose rows can be chosen by what they are: a choice for each key of data-filter, which rows have as data-KEY.
+for (const table of document.querySelectorAll("table[data-filter]")) {
+  const bar = document.createElement("div"), shown = document.createElement("span"), chosen = {};
+  bar.className = "bar filters";
+  shown.className = "quiet";
+  shown.setAttribute("role", "status");
+  const rows = [...table.tBodies];
+  const apply = () => {
+    let count = 0;
+    for (const row of rows) {
+      row.hidden = Object.entries(chosen).some(([key, value]) => value && !row.dataset[key].split("\n").includes(value));
+      if (!row.hidden) count += 1;
+    }
+    shown.textContent = `${count} of ${rows.length} rows`;
+  };
+  for (const key of table.dataset.filter.split(" ")) {
+    const values = [...new Set(rows.flatMap((row) => row.dataset[key].split("\n")))].filter(Boolean);
+    if (values.length < 2) continue;
+    const label = document.createElement("label"), select = document.createElement("select");
+    const option = (value, words) => {
+      const made = document.createElement("option");
+      made.value = value;
+      made.textContent = words;
+      return made;
+    };
+    select.append(option("", "all"), ...values.map((value) => option(value, value)));
+    select.addEventListener("change", () => { chosen[key] = select.value; apply(); });
+    label.append(`${key} `, select);
+    bar.append(label);
+  }
+  bar.append(shown);
+  apply();
+  table.closest(".scroll").before(bar);
 }

@@ -59,3 +59,9 @@ pub(crate) fn replay(command: &str) -> Markup {
         }
     }
 }
+
+/// A bar that is as long as a share of the longest one.
+pub(crate) fn bar(of: u64, longest: u64) -> Markup {
+    let percent = 100.0 * of as f64 / longest.max(1) as f64;
+    html! { span.bar-of { span style=(format!("width:{percent:.1}%")) {} } }
+}

@@ -1,13 +1,13 @@
 //! The page of a simulation: whether all ranks finish, when what happened, and which communication is exposed.
 
 use crate::lanes::lanes;
-use crate::page::Page;
+use crate::page::{Page, bar};
 use crate::simulation::{Flight, Programs, Report, Track};
 use crate::words::{duration, line, visible};
 use maud::{Markup, html};
 
 /// Flights that are listed, those that are exposed for longest.
-const LISTED: usize = 40;
+const LISTED: usize = 20;
 
 /// A page about a simulation of these programs; `subject` says of what.
 pub fn page(programs: &Programs, report: &Report, subject: &str) -> String {
@@ -82,7 +82,7 @@ fn exposed(tracks: &[Track]) -> Markup {
                         td.number { (duration(flight.launched)) }
                         td.number { (duration(flight.ended.saturating_sub(flight.started))) }
                         td.number { (duration(flight.exposed)) }
-                        td { meter min="0" max=(most) value=(flight.exposed) {} }
+                        td { (bar(flight.exposed, most)) }
                     } } }
                 } }
                 @if flights.len() > LISTED { p.quiet { "and " (flights.len() - LISTED) " more" } }

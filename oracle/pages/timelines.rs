@@ -25,7 +25,9 @@ pub(crate) fn over_time<'g>(
         }
         let programs = Programs::spmd(shown.graph, estimates);
         let report = simulate(&programs, Options::default());
-        if report.finishes() == Some(true) && report.timeline.tracks.iter().any(|track| !track.flights.is_empty()) {
+        if report.finishes() == Some(true)
+            && report.timeline.tracks.iter().any(|track| !track.flights.is_empty())
+        {
             ranks.push((&shown.title, lanes(&programs, &report.timeline)));
         }
         if let Ok(report) = MemoryReport::new(shown.graph) {
@@ -46,6 +48,7 @@ pub(crate) fn over_time<'g>(
             }
         }
     };
-    let body = html! { (section("Communication over time", &ranks)) (section("Memory over the steps", &memories)) };
+    let body =
+        html! { (section("Communication over time", &ranks)) (section("Memory over the steps", &memories)) };
     (body, data)
 }

@@ -74,6 +74,24 @@ const ROWS: &[Row] = &[
         why: "it is a limit of a worker, and none is asked for: give --worker CMD",
     },
     Row {
+        commands: &["score"],
+        flags: &["html"],
+        idle: |given| given.has("edits") || given.has("reductions"),
+        why: "there is a page of how soon mutants are convicted, and of nothing else: leave it out",
+    },
+    Row {
+        commands: &["fuzz"],
+        flags: &["html"],
+        idle: |given| given.has("against"),
+        why: "there is a page of campaigns, and none of two that are compared: leave it out",
+    },
+    Row {
+        commands: &["simulate"],
+        flags: &["html"],
+        idle: |given| given.has("flight"),
+        why: "with --flight nothing is simulated, so that there is nothing to draw: leave it out",
+    },
+    Row {
         commands: &["show"],
         flags: &["format", "output"],
         idle: |given| given.has("html"),
