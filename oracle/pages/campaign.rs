@@ -61,8 +61,10 @@ impl Campaign<'_> {
         html! {
             section {
                 @if is_one_of_several { h2 { (line(self.title)) } }
-                (bars("outcome", &self.outcomes))
-                @if !self.rules.is_empty() { (bars("broken rule", &self.rules)) }
+                div.side-by-side {
+                    (bars("outcome", &self.outcomes))
+                    @if !self.rules.is_empty() { (bars("broken rule", &self.rules)) }
+                }
                 details { summary { "the summary in words" } pre.report { (visible(&self.summary)) } }
             }
             @if !self.found.is_empty() {
@@ -105,7 +107,7 @@ impl Found<'_> {
                 }
                 div.case-and-picture {
                     div { pre.case tabindex="0" { (visible(self.case)) } p.quiet { (line(&self.file)) } }
-                    @if let Some(picture) = picture { div.picture tabindex="0" { (PreEscaped(picture)) } }
+                    @if let Some(picture) = picture { div.picture.paper tabindex="0" { (PreEscaped(picture)) } }
                 }
                 pre.command { code { (line(&self.command)) } }
                 details { summary { "explanation" } pre.report { (visible(self.report)) } }

@@ -100,7 +100,8 @@
     const made = el("div", { className: "line", role: "row", id: "line-" + i });
     made.style.top = i * dim.row + "px";
     const line = m.lines[item.line];
-    made.append(...(item.fold ? [foldRow(item)] : [cell(line, 0), cell(line, 1)]));
+    if (item.head) made.append(el("span", {}), el("b", { className: "head" }, item.head));
+    else made.append(...(item.fold ? [foldRow(item)] : [cell(line, 0), cell(line, 1)]));
     return made;
   }
 
@@ -344,7 +345,7 @@
 
   const bar = el("div", { className: "bar" }, showLabel, data.views.length > 1 ? viewLabel : null,
     allRules.length > 1 ? ruleLabel : null, search, found, hasAfter ? sides : null);
-  const legend = hasAfter ? ["removed", "added", "moved", "changed"] : [];
+  const legend = hasAfter ? ["removed", "added", "moved", "again", "changed"] : [];
   const keys = el("p", { className: "keys quiet" },
     ...legend.flatMap((word) => [el("span", { className: "legend " + word }, word), " "]),
     ...(data.marks.length ? [el("span", { className: "legend guilty" }, "named by a finding"), " "] : []),
@@ -375,5 +376,6 @@
     const index = data.names.indexOf(name);
     if (index >= 0) goToName(index, shared[1] === "before" ? [0, 1] : [1, 0]);
   }
-  host.dataset.ready = "1";
+  // When the graphs could be used, in milliseconds: tests/browser reads it.
+  host.dataset.ready = Math.round(performance.now());
 })();

@@ -4,10 +4,13 @@ use crate::page::Page;
 use crate::report::memory::{BYTES_AT, MemoryReport, STEPS_AT, svg};
 use crate::words::{bytes, line, visible};
 use maud::{Markup, PreEscaped, html};
+use models::memory::Life;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
-/// Storages that the pointer knows, the largest.
-const BLOCKS: usize = 400;
+/// Storages that are told at a step, the largest.
+const TOLD: usize = 8;
 
 /// A page about the memory of one graph.
 pub fn page(report: &MemoryReport) -> String {
@@ -40,30 +43,49 @@ pub(crate) fn picture(report: &MemoryReport, number: usize) -> Markup {
     }
 }
 
-/// The steps and the largest storages, for the pointer.
+/// The steps, and the storages that are among the largest at one of them, for the pointer.
 pub(crate) fn data(report: &MemoryReport) -> Value {
     let (profile, replay) = (&report.profile.steps, &report.replay.steps);
+    let (told, counts) = largest(&report.replay.lives, replay.steps.len());
     let steps: Vec<Value> = replay
         .steps
         .iter()
+        .zip(counts)
         .enumerate()
-        .map(|(i, step)| {
+        .map(|(i, (step, count))| {
             let counted = profile.steps.get(i).map(|step| step.peak);
-            json!([line(report.graph.name(step.node)), step.peak, counted])
+            json!([line(report.graph.name(step.node)), step.peak, counted, count])
         })
         .collect();
-    let mut lives: Vec<usize> = (0..report.replay.lives.len()).collect();
-    lives.sort_by_key(|&i| std::cmp::Reverse(report.replay.lives[i].bytes));
-    let blocks: Vec<Value> = lives
+    let blocks: Vec<Value> = told
         .iter()
-        .take(BLOCKS)
-        .map(|&i| {
-            let life = &report.replay.lives[i];
-            json!([line(report.graph.name(life.by)), life.bytes, life.start, life.end])
-        })
+        .map(|life| json!([line(report.graph.name(life.by)), life.bytes, life.start, life.end]))
         .collect();
-    let known = blocks.len() == report.replay.lives.len();
-    json!({ "steps": steps, "blocks": blocks, "all": known, "x": STEPS_AT, "y": BYTES_AT })
+    json!({ "steps": steps, "blocks": blocks, "told": TOLD, "x": STEPS_AT, "y": BYTES_AT })
+}
+
+/// The storages that are among the largest at some step, the largest first; and how many live at each step.
+fn largest(lives: &[Life], steps: usize) -> (Vec<Life>, Vec<usize>) {
+    let mut begins: Vec<Vec<usize>> = vec![Vec::new(); steps + 1];
+    let mut ends: Vec<Vec<usize>> = vec![Vec::new(); steps + 1];
+    for (i, life) in lives.iter().enumerate().filter(|(_, life)| life.bytes > 0) {
+        let end = life.end.map_or(steps, |end| end as usize).min(steps);
+        if let Some(begins) = begins.get_mut(life.start.unwrap_or(0) as usize) {
+            begins.push(i);
+            ends[end].push(i);
+        }
+    }
+    let (mut live, mut told, mut counts) = (BTreeSet::new(), BTreeSet::new(), Vec::with_capacity(steps));
+    let rank = |i: usize| (Reverse(lives[i].bytes), i);
+    for step in 0..steps {
+        live.extend(begins[step].iter().map(|&i| rank(i)));
+        told.extend(live.iter().take(TOLD).copied());
+        counts.push(live.len());
+        ends[step].iter().for_each(|&i| {
+            live.remove(&rank(i));
+        });
+    }
+    (told.into_iter().map(|(_, i)| lives[i]).collect(), counts)
 }
 
 /// The report for people.

@@ -126,7 +126,7 @@ function graphModel(data) {
     return null;
   };
 
-  // "same", "changed", "moved", or that it is on this side only.
+  // "same", "changed", "moved", "again", or that it is on this side only.
   function statusOf(line, side) {
     const entry = line[side];
     if (!entry || !data.views[state.view].after.length) return "";
@@ -134,7 +134,11 @@ function graphModel(data) {
       const [before, after] = [0, 1].map((s) => graphs[line[s].g].rows[line[s].p]);
       return before === after ? "same" : "changed";
     }
-    return otherSide(side, entry) ? "moved" : side === 0 ? "removed" : "added";
+    const other = otherSide(side, entry);
+    if (!other) return side === 0 ? "removed" : "added";
+    // What stands beside its own name elsewhere is here once more, as the inputs of backward that forward computes.
+    const place = m.places[1 - side].get(key(other));
+    return place !== undefined && m.lines[place][2] ? "again" : "moved";
   }
 
   const modulesKnown = data.modules.length > 0;
@@ -193,11 +197,19 @@ function graphModel(data) {
 
   function fold() {
     const kept = wanted();
+    const titles = new Map(data.views[state.view].after);
+    let part = -1;
     m.items = [];
     for (let i = 0; i < m.lines.length;) {
+      const after = m.lines[i][1];
+      if (titles.size > 1 && after && after.g !== part) {
+        part = after.g;
+        m.items.push({ head: titles.get(part) });
+      }
       if (kept[i]) { m.items.push({ line: i }); i += 1; continue; }
       const from = i, title = foldKey(m.lines[i]);
-      while (i < m.lines.length && !kept[i] && foldKey(m.lines[i]) === title) {
+      const isPart = (line) => titles.size < 2 || !line[1] || line[1].g === part;
+      while (i < m.lines.length && !kept[i] && foldKey(m.lines[i]) === title && isPart(m.lines[i])) {
         i += 1;
         if (endsFold(m.lines[i - 1])) break;
       }

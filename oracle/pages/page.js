@@ -14,9 +14,8 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
   const holder = document.getElementById("memory-" + picture.dataset.memory);
   const svg = picture.querySelector("svg"), words = picture.querySelector(".at");
   if (!holder || !svg || !words) continue;
-  const { steps, blocks, all, x: [left, width], y: [top, height] } = JSON.parse(holder.textContent);
+  const { steps, blocks, told, x: [left, width], y: [top, height] } = JSON.parse(holder.textContent);
   if (!steps.length) continue;
-  const LISTED = 8;
   const line = document.createElementNS(svg.namespaceURI, "line");
   line.setAttribute("class", "pointer");
   line.setAttribute("y1", top);
@@ -36,7 +35,7 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
   let at = 0;
   const show = (step) => {
     at = Math.min(steps.length - 1, Math.max(0, step));
-    const [name, live, counted] = steps[at];
+    const [name, live, counted, count] = steps[at];
     const x = left + width * (at + 0.5) / steps.length;
     line.setAttribute("x1", x);
     line.setAttribute("x2", x);
@@ -44,13 +43,13 @@ for (const picture of document.querySelectorAll("[data-memory]")) {
     const begun = (start) => start === null || start <= at, ends = (end) => end === null || end >= at;
     const living = blocks.filter(([, , start, end]) => begun(start) && ends(end));
     const list = document.createElement("ul");
-    living.slice(0, LISTED).forEach(([by, size]) => {
+    living.slice(0, told).forEach(([by, size]) => {
       const item = text("li", "");
       item.append(text("b", bytes(size)), " ", text("code", by));
       list.append(item);
     });
-    const more = living.length - LISTED;
-    if (more > 0) list.append(text("li", `and ${more} more${all ? "" : " at least"}`, "quiet"));
+    const more = count - told;
+    if (more > 0) list.append(text("li", `and ${more} more`, "quiet"));
     const head = text("p", "");
     head.append(`step ${at}, `, text("code", name), `: ${bytes(live)} live`,
       counted === null || counted === live ? "" : `, ${bytes(counted)} as PyTorch counts`);
