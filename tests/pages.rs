@@ -2,6 +2,8 @@
 
 use crate::common::{Scratch, program, text};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 /// Elements that have no end.
@@ -161,8 +163,11 @@ fn hostile_names_do_no_harm() {
     let after = scratch.write("after.json", graph(name).as_bytes());
     let page = page_of(&["check", "rewrite", &before, &after]);
     let tags = holds(&page);
-    let scripts = tags.iter().filter(|tag| tag.name == "script").count();
-    assert_eq!(scripts, 2, "one with data and one that draws");
+    let is_data =
+        |tag: &&Tag| tag.attributes.iter().any(|(key, value)| key == "type" && value == "application/json");
+    let scripts: Vec<&Tag> = tags.iter().filter(|tag| tag.name == "script").collect();
+    assert_eq!(scripts.iter().filter(|tag| !is_data(tag)).count(), 1, "one script that draws");
+    assert!(scripts.len() > 1, "and data");
     assert!(!page.contains("<script>alert"), "markup of a name");
     assert!(page.contains("violated"), "{}", &page[..2000]);
 }
@@ -210,4 +215,136 @@ fn the_page_of_a_large_pair_is_small() {
     let page = page_of(&["check", "bucketing", &before, &after]);
     holds(&page);
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
+}
+
+/// A server of the corpus, which ends with the test.
+struct Server(std::process::Child, String);
+
+impl Server {
+    fn start(arguments: &[&str]) -> Server {
+        let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_graph-oracle"))
+            .args([&["serve", "--port", "0"], arguments].concat())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap().trim_end_matches('/').to_string();
+        Server(server, address)
+    }
+
+    /// The answer to a request: its status and its body.
+    fn ask(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.1).unwrap();
+        // Whoever is refused early may close before all is sent.
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("X-Content-Type-Options: nosniff"), "{head}");
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_string())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.1))
+    }
+
+    fn post(&self, form: &str, more: &str) -> (u16, String) {
+        let length = form.len();
+        self.ask(&format!(
+            "POST /judge HTTP/1.1\r\nHost: {}\r\n{more}Content-Length: {length}\r\n\r\n{form}",
+            self.1
+        ))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_shows_a_folder_and_judges_what_is_sent() {
+    let server = Server::start(&["corpus"]);
+    for path in [
+        "/",
+        "/in/real",
+        "/in/real/small_fsdp12_joint.json.gz?as=graph",
+        "/in/real/small_fsdp12_joint.json.gz?as=memory",
+    ] {
+        let (status, page) = server.get(path);
+        assert_eq!(status, 200, "{path}");
+        holds(&page);
+    }
+    let (_, page) = server.get("/in/dependent_gathers.graph");
+    assert!(page.contains("<title>SOUND"));
+    let (_, page) = server.get("/in/dependent_gathers.graph?as=check&pass=bucketing&candidate=pr158663");
+    assert!(page.contains("<title>VIOLATED"));
+    let before = "x%20=%20input%20:%20f32[4]%0Ay%20=%20sin(x)%0Aoutput%20y%0A";
+    let (status, page) =
+        server.get(&format!("/judge?before={before}&after={}", before.replace("sin", "cos")));
+    assert_eq!(status, 200);
+    assert!(page.contains("<title>VIOLATED"));
+    holds(&page);
+    let (status, page) = server.post(&format!("before={before}&after={before}&pass=rewrite"), "");
+    assert_eq!(status, 200);
+    assert!(page.contains("<title>SOUND"));
+}
+
+#[test]
+fn a_server_refuses_what_it_should() {
+    let server = Server::start(&["tests/cases/bucket", "--limit", "request=1000"]);
+    let status = |answer: (u16, String)| {
+        holds(&answer.1);
+        answer.0
+    };
+    // Nothing outside of the folder, no flags, no commands.
+    assert_eq!(status(server.get("/in/../README.md")), 422);
+    assert_eq!(status(server.get("/in/%2e%2e/%2e%2e/Cargo.toml")), 422);
+    assert_eq!(status(server.get("/in//etc/passwd")), 422);
+    assert_eq!(status(server.get("/judge?before=x&pass=--help")), 422);
+    assert_eq!(status(server.get("/judge?before=x&candidate=/bin/true")), 422);
+    assert_eq!(status(server.get("/judge?before=<script>alert(1)</script>")), 422);
+    assert_eq!(status(server.get("/none")), 404);
+    // Another name of this machine, a form of another page.
+    assert_eq!(status(server.ask("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")), 403);
+    assert_eq!(status(server.ask("GET / HTTP/1.1\r\n\r\n")), 403);
+    assert_eq!(status(server.post("before=x", "Origin: http://evil.example\r\n")), 403);
+    assert_eq!(status(server.post("before=x", "Origin: null\r\n")), 403);
+    // Too long, cut off, no request at all.
+    assert_eq!(status(server.post(&"x".repeat(1001), "")), 413);
+    assert_eq!(status(server.ask(&format!("GET /{} HTTP/1.1\r\n", "x".repeat(200_000)))), 431);
+    assert_eq!(status(server.ask("nonsense\r\n\r\n")), 400);
+    assert_eq!(status(server.ask("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")), 411);
+    assert_eq!(status(server.ask("DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n")), 403);
+}
+
+#[test]
+fn a_server_listens_on_this_machine_only() {
+    for address in ["0.0.0.0", "::", "192.0.2.1"] {
+        let output = program(&["serve", "--address", address]);
+        assert_eq!(output.status.code(), Some(2), "{address}");
+        assert!(text(&output.stderr).contains("127.0.0.1"), "{}", text(&output.stderr));
+    }
+}
+
+/// What a page writes to standard output stands there alone.
+#[test]
+fn a_printed_page_stands_alone() {
+    for arguments in [
+        vec!["check", "bucketing", "corpus/dependent_gathers.graph"],
+        vec!["simulate", "corpus/dependent_gathers.graph"],
+        vec!["score", "pr158663", "--seeds", "1"],
+        vec!["fuzz", "bucketing", "--cases", "5"],
+    ] {
+        let output = program(&[&arguments[..], &["--html", "-"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        holds(&text(&output.stdout));
+    }
+    let output =
+        program(&["check", "bucketing", "corpus/dependent_gathers.graph", "--html", "-", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -5,14 +5,14 @@ use super::html::Html;
 use super::idle::settings::{self, Reader};
 use super::seen::{Answers, Heard, Seen};
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing, print};
+use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing};
 use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::family::Gives;
 use crate::format::Spot;
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
-use crate::judge::schedule::{outcomes_of, ranks_recorded};
+use crate::judge::schedule::{self, ranks_recorded};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::report;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What came after, per rank.
-type Outcomes = Vec<(Option<u32>, Outcome)>;
+pub(super) type Outcomes = Vec<(Option<u32>, Outcome)>;
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
@@ -132,16 +132,30 @@ impl Check {
         limits: &Limits,
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
-        let mut timing = Timing::new(self.timing);
         if self.replay {
+            let mut timing = Timing::new(self.timing);
             let (judgement, subject, stages) = self.judge_stages(limits)?;
             timing.print("reading and judging");
             let views = stages.iter().map(stage_view).collect();
-            self.write_page(&judgement, &subject, views, Estimates::default(), arguments)?;
+            self.write_page(&judgement, &subject, views, Estimates::default(), arguments, out)?;
             return self.report(&judgement, &subject, None, arguments, out);
         }
+        let mut timing = Timing::new(self.timing);
         let (before, outcomes) = self.read(limits);
         timing.print("reading");
+        self.run_on(before, outcomes, arguments, limits, out)
+    }
+
+    /// The same of what was read.
+    pub(super) fn run_on(
+        &self,
+        before: Result<Input, CouldNotRun>,
+        outcomes: Option<Result<Outcomes, CouldNotRun>>,
+        arguments: &[OsString],
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
+        let mut timing = Timing::new(self.timing);
         let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
@@ -190,7 +204,7 @@ impl Check {
         }
         if let Some(seen) = &mut seen {
             seen.answered(answers);
-            self.write_page(&judgement, &subject, seen.views(&judgement), estimates, arguments)?;
+            self.write_page(&judgement, &subject, seen.views(&judgement), estimates, arguments, out)?;
         }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -291,7 +305,7 @@ impl Check {
                 report
             },
         )?;
-        print(out, &text)?;
+        self.html.print(out, &text)?;
         Ok(match judgement.verdict {
             Verdict::Sound => Status::Sound,
             Verdict::Violated(_) => Status::Violated,
@@ -319,6 +333,7 @@ impl Check {
         views: Vec<View>,
         estimates: Estimates,
         arguments: &[OsString],
+        out: &mut dyn Write,
     ) -> Result<(), CouldNotRun> {
         let replay = replay(arguments);
         let is_about_timelines =
@@ -331,7 +346,7 @@ impl Check {
             estimates,
             is_about_timelines,
         };
-        self.html.write(|| page.page())
+        self.html.write(out, || page.page())
     }
 
     /// Judges two partitions, one after the other.
@@ -461,7 +476,7 @@ impl Check {
             }
             (None, _) => {
                 let candidate = self.worker.or_named(limits, || self.candidate().to_string()).ok()?;
-                made = outcomes_of(case, config, candidate.as_ref())?;
+                made = schedule::outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
         };
@@ -547,15 +562,11 @@ impl Check {
         let mut outcomes = Vec::new();
         for (index, path) in self.after.iter().enumerate() {
             match files::read_with(path, &self.missing, limits)? {
-                Input::Graph(repaired) => {
-                    let rank = (self.after.len() > 1).then_some(index as u32);
-                    outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }));
-                }
-                Input::Case(case) => {
-                    let rank = (self.after.len() > 1).then_some(index as u32);
-                    outcomes.push((rank, Outcome { unrepaired: None, repaired: case.graph }));
-                }
                 Input::Outcomes(recorded) => outcomes.extend(recorded),
+                input => {
+                    let rank = (self.after.len() > 1).then_some(index as u32);
+                    outcomes.extend(outcomes_of(input).into_iter().map(|(_, outcome)| (rank, outcome)));
+                }
             }
         }
         if let Some(path) = &self.unrepaired {
@@ -566,6 +577,16 @@ impl Check {
             }
         }
         Ok(outcomes)
+    }
+}
+
+/// What a file says that came after.
+pub(super) fn outcomes_of(input: Input) -> Outcomes {
+    let outcome = |repaired| vec![(None, Outcome { unrepaired: None, repaired })];
+    match input {
+        Input::Graph(graph) => outcome(*graph),
+        Input::Case(case) => outcome(case.graph),
+        Input::Outcomes(recorded) => recorded,
     }
 }
 

@@ -220,17 +220,19 @@ impl Fuzz {
                 break;
             }
         }
+        let mut nowhere = std::io::sink();
+        let report_to = self.html.beside(out, &mut nowhere);
         let status = match (&old, &failed) {
             (_, Some(_)) if summaries.is_empty() && diffs.is_empty() => Ok(Status::CouldNotRun),
-            (Some(_), _) => report_diffs(&diffs, self.format, out),
-            (None, _) => report(&summaries, self.format, out),
+            (Some(_), _) => report_diffs(&diffs, self.format, report_to),
+            (None, _) => report(&summaries, self.format, report_to),
         };
         if let Some(failed) = failed {
             return Err(failed);
         }
-        self.html.write(|| page(&summaries, self.out.as_deref()))?;
+        self.html.write(out, || page(&summaries, self.out.as_deref()))?;
         let status = status?;
-        if self.format == ReportFormat::Text {
+        if self.format == ReportFormat::Text && !self.html.is_printed() {
             let notes: Vec<String> = candidates.iter().chain(&old).flat_map(|one| one.notes()).collect();
             print(out, &notes.iter().map(|note| format!("{note}\n")).collect::<String>())?;
         }
@@ -285,9 +287,11 @@ pub(super) struct Results {
 impl Results {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
-        self.html
-            .write(|| page(std::slice::from_ref(&summary), self.folders.first().map(PathBuf::as_path)))?;
-        report(&[summary], self.format, out)
+        self.html.write(out, || {
+            page(std::slice::from_ref(&summary), self.folders.first().map(PathBuf::as_path))
+        })?;
+        let mut nowhere = std::io::sink();
+        report(&[summary], self.format, self.html.beside(out, &mut nowhere))
     }
 }
 

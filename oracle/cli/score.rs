@@ -58,8 +58,10 @@ impl Score {
             return self.reduce(&chosen, &options, out);
         }
         let (mut convicted, mut idle, mut scored) = (true, Vec::new(), Vec::new());
+        let mut nowhere = std::io::sink();
+        let table = self.html.beside(out, &mut nowhere);
         print(
-            out,
+            table,
             "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
         )?;
         for Planted { about, origin, candidate } in &planted {
@@ -67,7 +69,7 @@ impl Score {
             let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
             idle.extend(Some(name.to_string()).filter(|_| did_nothing(&score)));
-            print(out, &row(name, about, origin, &score))?;
+            print(table, &row(name, about, origin, &score))?;
             scored.push(page_row(name, about, origin, &score));
         }
         for candidate in others {
@@ -76,13 +78,14 @@ impl Score {
             idle.extend(Some(candidate.name().to_string()).filter(|_| did_nothing(&score)));
             let passes = candidate.capabilities().passes;
             let passes: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
-            print(out, &row(candidate.name(), &passes.join(", "), "", &score))?;
+            print(table, &row(candidate.name(), &passes.join(", "), "", &score))?;
             scored.push(page_row(candidate.name(), &passes.join(", "), "", &score));
         }
-        self.html.write(|| pages::score::page(&scored, self.seeds))?;
+        self.html.write(out, || pages::score::page(&scored, self.seeds))?;
         if !idle.is_empty() {
             let who = idle.join(", ");
-            print(out, &format!("\nnothing was judged of {who}: nothing was done in any case\n"))?;
+            self.html
+                .print(out, &format!("\nnothing was judged of {who}: nothing was done in any case\n"))?;
             return Ok(Status::Undecided);
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })

@@ -52,7 +52,7 @@ impl Show {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let input = files::read_with(&self.graph, &self.missing, limits)?;
         if self.html.is_wanted() {
-            return self.page(input.into_graph(&self.graph)?);
+            return self.page(input.into_graph(&self.graph)?, out);
         }
         let text = match (&self.around, self.format, input) {
             (_, format, input) if self.timeline => timeline(&input.into_graph(&self.graph)?, format)
@@ -82,14 +82,14 @@ impl Show {
     }
 
     /// Writes the page: of memory over the steps, or of the graph.
-    fn page(&self, graph: Graph) -> Result<Status, CouldNotRun> {
+    fn page(&self, graph: Graph, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         if self.timeline {
             let report = memory_of(&graph)
                 .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?;
-            self.html.write(|| pages::memory::page(&report))?;
+            self.html.write(out, || pages::memory::page(&report))?;
         } else {
             let graph = self.near(graph, self.around.as_deref())?;
-            self.html.write(|| pages::show::page(&graph))?;
+            self.html.write(out, || pages::show::page(&graph))?;
         }
         Ok(Status::Sound)
     }

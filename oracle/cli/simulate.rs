@@ -3,7 +3,7 @@
 use super::files::{self, Input};
 use super::flight;
 use super::html::Html;
-use super::{CouldNotRun, ReportFormat, Status, print};
+use super::{CouldNotRun, ReportFormat, Status};
 use crate::case::Case;
 use crate::graph::Graph;
 use crate::limits::Limits;
@@ -127,7 +127,7 @@ impl Simulate {
             std::fs::write(path, trace)
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
         }
-        self.html.write(|| {
+        self.html.write(out, || {
             let names: Vec<String> = self.graphs.iter().map(|path| path.display().to_string()).collect();
             pages::simulate::page(&programs, &report, &names.join(", "))
         })?;
@@ -151,7 +151,7 @@ impl Simulate {
                 })
             },
         )?;
-        print(out, &text)?;
+        self.html.print(out, &text)?;
         Ok(status)
     }
 }

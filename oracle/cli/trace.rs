@@ -122,8 +122,8 @@ impl Trace {
         let text = self
             .format
             .render(|| self.listing.table(&report) + "\n" + &summary(&report), || json(&report))?;
-        self.html.write(|| page(&report, &self.folder))?;
-        print(out, &text)?;
+        self.html.write(out, || page(&report, &self.folder))?;
+        self.html.print(out, &text)?;
         Ok(status(&report))
     }
 }

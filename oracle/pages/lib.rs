@@ -24,6 +24,7 @@ mod lanes;
 pub mod memory;
 mod page;
 pub mod score;
+pub mod serve;
 pub mod show;
 pub mod simulate;
 mod timelines;

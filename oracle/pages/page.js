@@ -106,3 +106,23 @@ for (const table of document.querySelectorAll("table[data-filter]")) {
   apply();
   table.closest(".scroll").before(bar);
 }
+
+// A file that is dropped on a field of the form fills it; what is compressed is unpacked.
+for (const field of document.querySelectorAll("textarea[data-drop]")) {
+  field.addEventListener("dragover", (event) => event.preventDefault());
+  field.addEventListener("drop", async (event) => {
+    const file = event.dataTransfer.files[0];
+    if (!file) return;
+    event.preventDefault();
+    const unpacked = file.name.endsWith(".gz") ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file;
+    field.value = await new Response(unpacked).text();
+  });
+}
+
+// What is short is asked for by its address, which can be sent on.
+for (const form of document.querySelectorAll("form[data-short]")) {
+  form.addEventListener("submit", () => {
+    const length = [...new FormData(form).values()].reduce((sum, value) => sum + value.length, 0);
+    form.method = length <= Number(form.dataset.short) ? "get" : "post";
+  });
+}

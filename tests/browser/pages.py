@@ -202,6 +202,42 @@ def paper_shows_what_is_wanted(browser, folder):
     page.context.close()
 
 
+def a_server_judges_what_is_pasted(browser, program, shots):
+    served = [program, "serve", "corpus", "--port", "0"]
+    with subprocess.Popen(served, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            home = server.stdout.readline().strip()
+            context = browser.browser.new_context(viewport={"width": 1400, "height": 1000})
+            page = context.new_page()
+            page.on("pageerror", lambda error: browser.errors.append(f"{page.url}: {error}"))
+            page.on("console", lambda said: said.type == "error" and browser.errors.append(f"{page.url}: {said.text}"))
+            page.goto(home)
+            for width in WIDTHS if shots else ():
+                page.set_viewport_size({"width": width, "height": 1000})
+                page.screenshot(path=shots / f"server-{width}-light.png", full_page=width != 420)
+            page.set_viewport_size({"width": 1400, "height": 1000})
+            page.click("td.name a:has-text('dependent_gathers.graph')")
+            assert page.title().startswith("SOUND"), page.title()
+            page.goto(home)
+            page.fill("textarea[name=before]", (ROOT / "corpus/dependent_gathers.graph").read_text())
+            page.fill("input[name=candidate]", "pr158663")
+            page.click("form.judge button")
+            page.wait_for_selector("#viewer[data-ready]")
+            assert page.title().startswith("VIOLATED"), page.title()
+            # A small case stands in the address of its page.
+            assert "before=" in page.url and "pr158663" in page.url, page.url
+            page.goto(home)
+            page.fill("textarea[name=before]", chain(2000, broken=False))
+            page.fill("textarea[name=after]", chain(2000, broken=True))
+            page.click("form.judge button")
+            page.wait_for_selector("#viewer[data-ready]")
+            assert page.title().endswith("rewrite of BEFORE, giving AFTER"), page.title()
+            assert "before=" not in page.url, page.url
+            context.close()
+        finally:
+            server.terminate()
+
+
 def launched(playwright):
     for options in ({}, {"executable_path": "/usr/bin/chromium"}):
         try:
@@ -227,6 +263,8 @@ def main():
                      a_pointer_tells_what_lives, rows_are_chosen, paper_shows_what_is_wanted):
             test(browser, folder)
             print(f"{test.__name__}: ok")
+        a_server_judges_what_is_pasted(browser, given.program, given.shots)
+        print("a_server_judges_what_is_pasted: ok")
         assert not browser.errors, "\n".join(browser.errors)
     print("no error, and nothing was asked for from elsewhere")
 

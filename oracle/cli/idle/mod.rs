@@ -92,6 +92,12 @@ const ROWS: &[Row] = &[
         why: "with --flight nothing is simulated, so that there is nothing to draw: leave it out",
     },
     Row {
+        commands: &["check", "simulate", "trace", "fuzz", "results"],
+        flags: &["format"],
+        idle: |given| given.word("html") == "-",
+        why: "--html - prints the page in the place of the report: leave it out",
+    },
+    Row {
         commands: &["show"],
         flags: &["format", "output"],
         idle: |given| given.has("html"),
@@ -263,13 +269,26 @@ pub(super) const NO_VALUES: &str =
 const LIMITS: &[(Limit, &[&str])] = &[
     (
         Limit::Text,
-        &["check", "run", "reduce", "fuzz", "score", "simulate", "smoke", "lifecycle", "show", "convert"],
+        &[
+            "check",
+            "run",
+            "reduce",
+            "fuzz",
+            "score",
+            "simulate",
+            "smoke",
+            "lifecycle",
+            "show",
+            "convert",
+            "serve",
+        ],
     ),
-    (Limit::Objects, &["check", "simulate", "lifecycle"]),
-    (Limit::Elements, &["check", "reduce", "fuzz", "score"]),
+    (Limit::Objects, &["check", "simulate", "lifecycle", "serve"]),
+    (Limit::Elements, &["check", "reduce", "fuzz", "score", "serve"]),
     (Limit::Smoke, &["smoke"]),
     (Limit::SmokeRanks, &["smoke"]),
     (Limit::SmokeClocks, &["smoke"]),
+    (Limit::Request, &["serve"]),
     (Limit::Answer, &["check", "run", "reduce", "fuzz", "worker-test"]),
 ];
 
