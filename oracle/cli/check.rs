@@ -3,7 +3,7 @@
 use super::files::{self, Input};
 use super::html::Html;
 use super::idle::settings::{self, Reader};
-use super::seen::{Answers, Heard, Seen};
+use super::seen::{Answers, Heard, Seen, stage_view};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, PassOptions, ReportFormat, Status, Timing};
 use crate::candidates::{CandidateExt, Outcome, judging};
@@ -21,7 +21,7 @@ use crate::report::schedule::ScheduleReport;
 use crate::rules::{PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
-use pages::{Shown, View};
+use pages::View;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -629,15 +629,6 @@ fn stage(argument: &Path, limits: &Limits) -> Result<(StageGraphs, Option<PassCo
             argument.display()
         ))),
     }
-}
-
-/// The graphs of a stage side by side.
-fn stage_view(stage: &StageGraphs) -> View<'_> {
-    let parts =
-        stage.parts.iter().flat_map(|(forward, backward)| [("forward", forward), ("backward", backward)]);
-    let shown = |(title, graph)| Shown { title: String::from(title), graph };
-    let before = vec![shown(("joint", &stage.joint))];
-    View { ranks: Vec::new(), stage: "", before, after: parts.map(shown).collect() }
 }
 
 /// The paths in `JOINT,FORWARD,BACKWARD`, in whatever encoding.

@@ -7,6 +7,7 @@ use crate::candidates::{Candidate, Outcome};
 use crate::case::{Case, TracedAgain};
 use crate::graph::Graph;
 use crate::judge::candidate::{Answer, Capabilities, Refusal, Reproduce, Request};
+use crate::judge::partition::StageGraphs;
 use crate::judge::{Judgement, Offer, Verdict, recorded_outcomes};
 use crate::rules::PassKind;
 use pages::{Shown, View};
@@ -188,6 +189,15 @@ impl Seen {
             self.case.programs.iter().find(|program| rank.is_some_and(|rank| program.ranks.contains(&rank)));
         of_rank.map_or(&self.case.graph, |program| &program.graph)
     }
+}
+
+/// The graphs of a stage side by side.
+pub(super) fn stage_view(stage: &StageGraphs) -> View<'_> {
+    let parts = stage
+        .parts
+        .iter()
+        .flat_map(|(forward, backward)| [shown("forward", forward), shown("backward", backward)]);
+    View { ranks: Vec::new(), stage: "", before: vec![shown("joint", &stage.joint)], after: parts.collect() }
 }
 
 fn shown<'g>(title: &str, graph: &'g Graph) -> Shown<'g> {

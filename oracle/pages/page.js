@@ -82,7 +82,8 @@ for (const table of document.querySelectorAll("table[data-filter]")) {
   const apply = () => {
     let count = 0;
     for (const row of rows) {
-      row.hidden = Object.entries(chosen).some(([key, value]) => value && !row.dataset[key].split("\n").includes(value));
+      const has = ([key, value]) => !value || row.dataset[key].split("\n").includes(value);
+      row.hidden = !Object.entries(chosen).every(has);
       if (!row.hidden) count += 1;
     }
     shown.textContent = `${count} of ${rows.length} rows`;

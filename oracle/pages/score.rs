@@ -32,12 +32,13 @@ pub fn page(rows: &[Row], seeds: u64) -> String {
     let body = html! {
         header class={ "verdict " (class) } {
             h1 { span.word { (word) } " " span.subject { (convicted) " of " (count(rows.len(), "mutant")) } }
-            p { "Cases until a mutant is convicted, over " (count(seeds as usize, "seed")) "; the bar is the median, on a \
-                 logarithmic scale." }
+            p { "Cases until a mutant is convicted, over " (count(seeds as usize, "seed"))
+                "; the bar is the median, on a logarithmic scale." }
         }
         main { div.scroll { table.bars {
             thead { tr {
-                th { "mutant" } th { "what is wrong" } th.number { "median" } th {} th.number { "most" } th { "convicted by" }
+                th { "mutant" } th { "what is wrong" } th.number { "median" } th {} th.number { "most" }
+                th { "convicted by" }
             } }
             tbody { @for row in rows { tr {
                 td.name { (line(&row.name)) }

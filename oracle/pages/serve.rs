@@ -27,6 +27,8 @@ pub struct Entry {
     pub link: String,
     /// As what it can be shown: `graph`, `check`, `trace`, ...
     pub ways: Vec<&'static str>,
+    /// Whether it is a folder.
+    pub is_folder: bool,
     /// Whether it may be a graph.
     pub is_graph: bool,
 }
@@ -46,13 +48,16 @@ pub fn home(form: &Form, folder: Option<&Folder>, passes: &[&str], candidates: &
     let path = folder.map_or("", |folder| &folder.path);
     let title = if path.is_empty() { "graph-oracle".to_string() } else { path.to_string() };
     let body = html! {
-        header.verdict { h1 { span.subject { (line(&title)) } } p { "Was a pass over a graph right, and if not, why?" } }
+        header.verdict {
+            h1 { span.subject { (line(&title)) } }
+            p { "Was a pass over a graph right, and if not, why?" }
+        }
         main {
-            @if let Some(folder) = folder { (folder.section(passes)) }
             section {
                 h2 { "Judge what you have at hand" }
                 (judge(form, passes, candidates))
             }
+            @if let Some(folder) = folder { (folder.section(passes)) }
         }
     };
     Page { title, body, data: Vec::new() }.render()
@@ -81,8 +86,8 @@ fn judge(form: &Form, passes: &[&str], candidates: &[String]) -> Markup {
                 datalist #candidates { @for name in candidates { option value=(name) {} } }
                 button { "Judge" }
             }
-            p.quiet { "Text cases, exchange JSON (gzip too) and graphs as PyTorch prints them. Nothing is kept; a small \
-                       case stands in the address of its page, which can be sent on." }
+            p.quiet { "Text cases, exchange JSON (gzip too) and graphs as PyTorch prints them. Nothing is kept; a "
+                "small case stands in the address of its page, which can be sent on." }
         }
     }
 }
@@ -90,7 +95,7 @@ fn judge(form: &Form, passes: &[&str], candidates: &[String]) -> Markup {
 fn graph(name: &str, title: &str, hint: &str, text: &str) -> Markup {
     html! {
         label.graph { span { (title) }
-            textarea name=(name) rows="14" spellcheck="false" placeholder=(hint) data-drop { (text) }
+            textarea name=(name) rows="9" spellcheck="false" placeholder=(hint) data-drop { (text) }
         }
     }
 }
@@ -116,6 +121,7 @@ impl Folder {
         };
         html! {
             section {
+                h2 { "What is in the folder" }
                 @if let Some(above) = &self.above { p { a href=(above) { "the folder above" } } }
                 @if self.entries.is_empty() { p.quiet { "The folder is empty." } }
                 @if graphs.len() > 1 {
@@ -133,7 +139,7 @@ impl Entry {
     fn row(&self) -> Markup {
         html! {
             tr {
-                td.name { a href=(self.link) { (line(&self.name)) } }
+                td.name { a href=(self.link) { (line(&self.name)) @if self.is_folder { "/" } } }
                 td { @for way in &self.ways { a href={ (self.link) "?as=" (way) } { (way) } " " } }
             }
         }

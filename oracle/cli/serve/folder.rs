@@ -74,7 +74,7 @@ fn entry(folder: &Path, path: &str, name: String, is_file: bool) -> Entry {
     if !is_file && folder.join(&name).join("campaign.jsonl").exists() {
         ways.push("results");
     }
-    Entry { name, path, link, ways, is_graph }
+    Entry { name, path, link, ways, is_folder: !is_file, is_graph }
 }
 
 /// Whether some file of a folder is called as PyTorch calls those of TORCH_TRACE.

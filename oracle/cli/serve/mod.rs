@@ -14,8 +14,8 @@
 //!
 //! # What it does not do
 //!
-//! It follows no link out of its folder, runs no worker, and has no users: whoever can open a connection on this machine
-//! may look.
+//! It follows no link out of its folder, runs no worker, and has no users: whoever can open a connection on this
+//! machine may look.
 
 mod folder;
 mod form;

@@ -1,12 +1,6 @@
 //! Which command a request is, and its page.
 //!
-//! | address | page |
-//! |---|---|
-//! | `/` | a form for two graphs, and the folder |
-//! | `/in/PATH` | a folder; or a graph, or the check of a case |
-//! | `/in/PATH?as=check&pass=bucketing` | the check of a graph or case; `as=` is also `graph`, `memory`, `simulate`, `results`, `trace` |
-//! | `/pair?before=PATH&after=PATH&pass=bucketing` | the check of a pair |
-//! | `/judge?before=TEXT&after=TEXT&pass=bucketing` | the check of graphs in the address itself, or in the body of a form |
+//! docs/pages.md has the addresses: `/`, `/in/PATH`, `/pair` for two files, `/judge` for what is sent.
 
 use super::CouldNotRun;
 use super::folder::Folder;
