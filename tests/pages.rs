@@ -172,6 +172,38 @@ fn hostile_names_do_no_harm() {
     assert!(page.contains("violated"), "{}", &page[..2000]);
 }
 
+/// What the other commands show; a campaign's finding with its case, a deadlock in words.
+#[test]
+fn pages_of_other_commands_hold() {
+    let joint = "corpus/real/small_fsdp12_joint.json.gz";
+    let scratch = Scratch::new("other-pages");
+    let waits = |first: &str, second: &str| {
+        format!(
+            "world 2 ranks, groups a = [0 1], b = [0 1]\nx = input : f32[8]\ng = all_gather(x, {first})\nw = wait(g)\n\
+             h = all_gather(x, {second})\nv = wait(h)\noutput (w, v)\n"
+        )
+    };
+    let one = scratch.write("one.graph", waits("a", "b").as_bytes());
+    let other = scratch.write("other.graph", waits("b", "a").as_bytes());
+    for (arguments, words) in [
+        (vec!["show", joint], "id=\"graph-data\""),
+        (vec!["show", joint, "--timeline"], "data-memory=\"0\""),
+        (vec!["check", "memory", joint], "data-memory=\"0\""),
+        (vec!["simulate", "tests/cases/schedule/pipeline.graph"], "on pp"),
+        (vec!["simulate", &one, &other], "RANKS DO NOT FINISH"),
+        (vec!["score", "pr158663", "--seeds", "1"], "ALL CONVICTED"),
+        (
+            vec!["fuzz", "bucketing", "--candidate", "bucket-no-key", "--cases", "20"],
+            "class=\"picture paper\"",
+        ),
+        (vec!["trace", "corpus/printed_graphs"], "data-filter="),
+    ] {
+        let page = page_of(&arguments);
+        holds(&page);
+        assert!(page.contains(words), "{arguments:?}: {words}");
+    }
+}
+
 /// Text cases of the rules, one of three, judged as they are recorded or by the reference.
 #[test]
 fn cases_of_the_rules_have_pages() {

@@ -115,3 +115,10 @@ impl Found<'_> {
         }
     }
 }
+
+/// A picture as it stands in a page beside others: without its name space, and with names of its own for what it refers
+/// to. (Quotes are escaped in texts of others, so that only attributes are met.)
+fn placed(svg: &str, id: &str) -> String {
+    let own = visible(svg).replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
+    own.replace(" id=\"", &format!(" id=\"{id}-")).replace("=\"url(#", &format!("=\"url(#{id}-"))
+}

@@ -17,16 +17,22 @@ pub fn page(programs: &Programs, report: &Report, subject: &str) -> String {
         None => ("undecided", "NOT DECIDED"),
     };
     let text = report.to_string();
+    // Ranks that stood still at once have no times to tell.
+    let has_time = report.timeline.end() > 0;
     let body = html! {
         header class={ "verdict " (class) } {
             h1 { span.word { (word) } " " span.subject { (line(subject)) } }
-            p { (duration(report.timeline.end())) " by the estimates, " (duration(report.timeline.exposed()))
-                " of it at waits for communication" }
+            @if has_time {
+                p { (duration(report.timeline.end())) " by the estimates, " (duration(report.timeline.exposed()))
+                    " of it at waits for communication" }
+            }
             @if report.finishes() != Some(true) || !report.warnings.is_empty() { pre.report { (visible(&text)) } }
         }
         main {
-            section #timeline { h2 { "Timeline" } (lanes(programs, &report.timeline)) }
-            (tracks(programs, report))
+            @if has_time {
+                section #timeline { h2 { "Timeline" } (lanes(programs, &report.timeline)) }
+                (tracks(programs, report))
+            }
             (exposed(&report.timeline.tracks))
         }
     };
