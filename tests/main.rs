@@ -26,6 +26,7 @@ mod meant;
 mod memory;
 mod ops;
 mod options;
+mod pages;
 mod partition;
 mod places;
 mod rearranged;

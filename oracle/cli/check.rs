@@ -2,17 +2,20 @@
 
 use super::files::{self, Input};
 use super::formats::Sources;
+use super::html::Html;
 use super::idle::settings::{self, Reader};
 use super::numbers::count;
 use super::pointed::Pointed;
+use super::seen::{Answers, Heard, Seen, stage_view};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, Format, PassOptions, Status, Timing};
 use crate::candidates::{CandidateExt, Outcome, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
+use crate::family::Gives;
 use crate::format::Spot;
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
-use crate::judge::schedule::{outcomes_of, ranks_recorded};
+use crate::judge::schedule::{self, ranks_recorded};
 use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::report;
@@ -22,13 +25,14 @@ use crate::report::schedule::ScheduleReport;
 use crate::rules::{Finding, PassKind, Reason};
 use crate::simulate::Estimates;
 use clap::{Args, ValueEnum};
+use pages::View;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What came after, per rank.
-type Outcomes = Vec<(Option<u32>, Outcome)>;
+pub(super) type Outcomes = Vec<(Option<u32>, Outcome)>;
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
@@ -84,6 +88,8 @@ pub(super) struct Check {
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    html: Html,
     /// Tell all findings in full and list every rule.
     #[arg(long, short)]
     verbose: bool,
@@ -130,16 +136,32 @@ impl Check {
         limits: &Limits,
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
-        let mut timing = Timing::new(self.timing);
         if self.replay {
-            let (judgement, subject) = self.judge_stages(limits)?;
+            let mut timing = Timing::new(self.timing);
+            let (judgement, subject, stages) = self.judge_stages(limits)?;
             timing.print("reading and judging");
+            let views = stages.iter().map(stage_view).collect();
+            self.write_page(&judgement, &subject, views, Estimates::default(), arguments, out)?;
             let mut sources = Sources::default();
             sources.add_before(split_at_commas(&self.before).first().unwrap_or(&&*self.before), []);
             return self.report(&judgement, &subject, None, &sources, arguments, out);
         }
+        let mut timing = Timing::new(self.timing);
         let (before, outcomes) = self.read(limits);
         timing.print("reading");
+        self.run_on(before, outcomes, arguments, limits, out)
+    }
+
+    /// The same of what was read.
+    pub(super) fn run_on(
+        &self,
+        before: Result<Input, CouldNotRun>,
+        outcomes: Option<Result<Outcomes, CouldNotRun>>,
+        arguments: &[OsString],
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
+        let mut timing = Timing::new(self.timing);
         let case = match before? {
             Input::Case(case) => *case,
             Input::Graph(graph) => Case::of_graph(*graph),
@@ -173,15 +195,23 @@ impl Check {
         };
         let remarks = judge::remarks(&case);
         let sources = self.sources(&case, outcomes.as_ref());
+        let mut seen = self.seen(&case, outcomes.as_ref());
+        let tables = Estimates::of_ranks(&config.estimates).and_then(|tables| Estimates::agreed(&tables));
+        let estimates = tables.unwrap_or_default();
+        let answers = Answers::default();
         let (mut judgement, subject) = match options.values {
-            Values::Agree => self.judge_and_compare(case, outcomes, config, &options, limits)?,
-            _ => self.judge(case, outcomes, config, &options, limits)?,
+            Values::Agree => self.judge_and_compare(case, outcomes, config, &options, &answers, limits)?,
+            _ => self.judge(case, outcomes, config, &options, &answers, limits)?,
         };
         timing.print("judging");
         files::place_remarks(&mut judgement.notes, &remarks, &self.before);
         if !of_pass.is_empty() {
             let place = files::place_of(&self.before, &Spot::Pass);
             judgement.notes.extend(of_pass.into_iter().map(|remark| format!("{place}: {remark}")));
+        }
+        if let Some(seen) = &mut seen {
+            seen.answered(answers);
+            self.write_page(&judgement, &subject, seen.views(&judgement), estimates, arguments, out)?;
         }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -234,11 +264,12 @@ impl Check {
         outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
+        answers: &Answers,
         limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let outcomes = outcomes.transpose()?;
         let (compared, subject) =
-            self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, limits)?;
+            self.judge(case.clone(), outcomes.clone().map(Ok), config.clone(), options, answers, limits)?;
         let note = match &compared.verdict {
             Verdict::Violated(_) | Verdict::Refused(_) => return Ok((compared, subject)),
             Verdict::Sound => {
@@ -252,7 +283,8 @@ impl Check {
             }
         };
         let options = Options { values: Values::Auto, ..options.clone() };
-        let (mut judgement, subject) = self.judge(case, outcomes.map(Ok), config, &options, limits)?;
+        let (mut judgement, subject) =
+            self.judge(case, outcomes.map(Ok), config, &options, &Answers::default(), limits)?;
         judgement.notes.push(note);
         Ok((judgement, subject))
     }
@@ -285,8 +317,9 @@ impl Check {
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let replay = replay(arguments);
+        let mut nowhere = std::io::sink();
         self.format.print(
-            out,
+            self.html.beside(out, &mut nowhere),
             || {
                 let counts = counts.as_ref().map_or(String::new(), |(text, _)| format!("{text}\n"));
                 let is_violated = matches!(judgement.verdict, Verdict::Violated(_));
@@ -317,8 +350,44 @@ impl Check {
         })
     }
 
+    /// What the page shows, where one is wanted.
+    fn seen(&self, case: &Case, outcomes: Option<&Result<Outcomes, CouldNotRun>>) -> Option<Seen> {
+        let mut seen = self.html.is_wanted().then(|| Seen::new(case))?;
+        let is_partition = PassKind::parse(&self.pass).is_some_and(|pass| pass.row().gives == Gives::Parts);
+        match outcomes {
+            Some(outcomes) => seen.given(outcomes.as_ref().ok()?, is_partition),
+            None if self.takes_record(case) => seen.recorded(),
+            None => {}
+        }
+        Some(seen)
+    }
+
+    /// Writes the page, where one is wanted.
+    fn write_page(
+        &self,
+        judgement: &Judgement,
+        subject: &str,
+        views: Vec<View>,
+        estimates: Estimates,
+        arguments: &[OsString],
+        out: &mut dyn Write,
+    ) -> Result<(), CouldNotRun> {
+        let replay = replay(arguments);
+        let is_about_timelines =
+            [PassKind::Memory, PassKind::Schedule].map(PassKind::name).contains(&&*self.pass);
+        let page = pages::check::Check {
+            judgement,
+            subject,
+            replay: Some(&replay),
+            views,
+            estimates,
+            is_about_timelines,
+        };
+        self.html.write(out, || page.page())
+    }
+
     /// Judges two partitions, one after the other.
-    fn judge_stages(&self, limits: &Limits) -> Result<(Judgement, String), CouldNotRun> {
+    fn judge_stages(&self, limits: &Limits) -> Result<(Judgement, String, Vec<StageGraphs>), CouldNotRun> {
         if self.pass != PassKind::Partition.name() {
             return Err(CouldNotRun::new(format_args!(
                 "--replay: two stages are of a partition, not of {}",
@@ -353,7 +422,7 @@ impl Check {
             [second] => format!("partition of {before}, replayed in {}", second.display()),
             _ => format!("partition of {before}, and its replay by {}", candidate.name()),
         };
-        Ok((judgement, subject))
+        Ok((judgement, subject, std::iter::once(first).chain(second).collect()))
     }
 
     /// Reads BEFORE and, at the same time, what came after; `None` where nothing is given.
@@ -444,7 +513,7 @@ impl Check {
             }
             (None, _) => {
                 let candidate = self.worker.or_named(limits, || self.candidate().to_string()).ok()?;
-                made = outcomes_of(case, config, candidate.as_ref())?;
+                made = schedule::outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
         };
@@ -481,6 +550,7 @@ impl Check {
         outcomes: Option<Result<Outcomes, CouldNotRun>>,
         config: PassConfig,
         options: &Options,
+        answers: &Answers,
         limits: &Limits,
     ) -> Result<(Judgement, String), CouldNotRun> {
         let before = self.before.display();
@@ -493,7 +563,11 @@ impl Check {
             }
             let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
-            let judgement = judge::judge(&case, candidate.as_ref(), options).map_err(explain)?;
+            let judgement = match self.html.is_wanted() {
+                true => judge::judge(&case, &Heard { candidate: candidate.as_ref(), answers }, options),
+                false => judge::judge(&case, candidate.as_ref(), options),
+            };
+            let judgement = judgement.map_err(explain)?;
             return Ok((judgement, format!("{} of {before} by {}", self.pass, candidate.name())));
         };
         let outcomes = outcomes?;
@@ -525,15 +599,11 @@ impl Check {
         let mut outcomes = Vec::new();
         for (index, path) in self.after.iter().enumerate() {
             match files::read_with(path, &self.missing, limits)? {
-                Input::Graph(repaired) => {
-                    let rank = (self.after.len() > 1).then_some(index as u32);
-                    outcomes.push((rank, Outcome { unrepaired: None, repaired: *repaired }));
-                }
-                Input::Case(case) => {
-                    let rank = (self.after.len() > 1).then_some(index as u32);
-                    outcomes.push((rank, Outcome { unrepaired: None, repaired: case.graph }));
-                }
                 Input::Outcomes(recorded) => outcomes.extend(recorded),
+                input => {
+                    let rank = (self.after.len() > 1).then_some(index as u32);
+                    outcomes.extend(outcomes_of(input).into_iter().map(|(_, outcome)| (rank, outcome)));
+                }
             }
         }
         if let Some(path) = &self.unrepaired {
@@ -544,6 +614,16 @@ impl Check {
             }
         }
         Ok(outcomes)
+    }
+}
+
+/// What a file says that came after.
+pub(super) fn outcomes_of(input: Input) -> Outcomes {
+    let outcome = |repaired| vec![(None, Outcome { unrepaired: None, repaired })];
+    match input {
+        Input::Graph(graph) => outcome(*graph),
+        Input::Case(case) => outcome(case.graph),
+        Input::Outcomes(recorded) => recorded,
     }
 }
 

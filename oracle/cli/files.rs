@@ -188,8 +188,21 @@ pub(super) struct Missing {
 
 /// Reads a file. A graph that PyTorch printed is completed by what is missing in it.
 pub(super) fn read_with(path: &Path, missing: &Missing, limits: &Limits) -> Result<Input, CouldNotRun> {
+    read_contents(path, &bytes(path, limits)?, missing, limits)
+}
+
+/// What bytes hold that nobody wrote into a file; `name` is what they are called.
+pub(super) fn read_bytes(name: &Path, bytes: &[u8], limits: &Limits) -> Result<Input, CouldNotRun> {
+    read_contents(name, bytes, &Missing::default(), limits)
+}
+
+fn read_contents(
+    path: &Path,
+    bytes: &[u8],
+    missing: &Missing,
+    limits: &Limits,
+) -> Result<Input, CouldNotRun> {
     let name = path.display();
-    let bytes = bytes(path, limits)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(CouldNotRun::new(format_args!("{name}: the file is empty")));
     }
@@ -197,7 +210,7 @@ pub(super) fn read_with(path: &Path, missing: &Missing, limits: &Limits) -> Resu
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     let printed =
-        if is_gzip || is_json || is_named_json { None } else { printed(path, &bytes, missing, limits)? };
+        if is_gzip || is_json || is_named_json { None } else { printed(path, bytes, missing, limits)? };
     if let Some(printed) = printed {
         return Ok(Input::Graph(Box::new(printed.graph)));
     }
@@ -207,14 +220,14 @@ pub(super) fn read_with(path: &Path, missing: &Missing, limits: &Limits) -> Resu
         return Err(in_file(path, &why));
     }
     if !is_gzip && !is_json && !is_named_json {
-        let case = text::parse(&bytes).map_err(|errors| {
+        let case = text::parse(bytes).map_err(|errors| {
             let error = CouldNotRun::new(errors.render(Some(&name.to_string())));
-            unread(path, &bytes, limits, error)
+            unread(path, bytes, limits, error)
         })?;
         return Ok(Input::Case(Box::new(case)));
     }
-    let document = json::read_within(&bytes, limits.get(Limit::Text))
-        .map_err(|error| unread(path, &bytes, limits, CouldNotRun::new(error.in_file(name.to_string()))))?;
+    let document = json::read_within(bytes, limits.get(Limit::Text))
+        .map_err(|error| unread(path, bytes, limits, CouldNotRun::new(error.in_file(name.to_string()))))?;
     match document {
         Document::Graph(graph) => Ok(Input::Graph(graph)),
         Document::Outcome(outcome) => match outcome.result {

@@ -9,6 +9,7 @@ mod flight;
 mod formats;
 mod found;
 mod fuzz;
+mod html;
 mod idle;
 mod lifecycle;
 mod numbers;
@@ -17,6 +18,8 @@ mod reduce;
 mod rules;
 mod run;
 mod score;
+mod seen;
+mod serve;
 mod shell;
 mod show;
 mod signals;
@@ -100,6 +103,8 @@ enum Command {
     Completions(shell::Completions),
     /// Print the manual page, or write one for each command.
     Man(shell::Man),
+    /// Show pages in a browser on this machine: a form for two graphs, and a folder.
+    Serve(serve::Serve),
 }
 
 /// The exit status of a run that came to an end.
@@ -215,32 +220,43 @@ pub fn run_in_colour(
         return Status::CouldNotRun;
     }
     let limits = limits(&parsed.limits);
-    let result = match &parsed.command {
-        Command::Fuzz(fuzz) => fuzz.run(&limits, out),
-        Command::Results(results) => results.run(out),
-        Command::Score(score) => score.run(&limits, out),
-        Command::Worker(serve) => serve.run(out),
-        Command::WorkerTest(test) => test.run(&limits, out),
-        Command::Reduce(reduce) => reduce.run(&limits, out, complain),
-        Command::Check(check) => check.run(arguments, &limits, out),
-        Command::Run(run) => run.run(&limits, out),
-        Command::Simulate(show) => show.run(&limits, out),
-        Command::Smoke(smoke) => smoke.run(&limits, out),
-        Command::Trace(trace) => trace.run(&limits, out),
-        Command::Watch(watch) => watch.run(&limits, out),
-        Command::Lifecycle(lifecycle) => lifecycle.run(&limits, out),
-        Command::Show(show) => show.run(&limits, out),
-        Command::Convert(convert) => convert.run(&limits, out),
-        Command::Rules(rules) => rules.run(out),
-        Command::Completions(completions) => completions.run(out),
-        Command::Man(man) => man.run(out),
-    };
-    match result {
+    match dispatch(&parsed.command, arguments, &limits, out, complain) {
         Ok(status) => status,
         Err(error) => {
             let _ = writeln!(complain, "graph-oracle: {}", error.0.trim_end());
             Status::CouldNotRun
         }
+    }
+}
+
+/// Runs a command.
+fn dispatch(
+    command: &Command,
+    arguments: &[OsString],
+    limits: &Limits,
+    out: &mut dyn Write,
+    complain: &mut dyn Write,
+) -> Result<Status, CouldNotRun> {
+    match command {
+        Command::Fuzz(fuzz) => fuzz.run(limits, out),
+        Command::Results(results) => results.run(out),
+        Command::Score(score) => score.run(limits, out),
+        Command::Worker(serve) => serve.run(out),
+        Command::WorkerTest(test) => test.run(limits, out),
+        Command::Reduce(reduce) => reduce.run(limits, out, complain),
+        Command::Check(check) => check.run(arguments, limits, out),
+        Command::Run(run) => run.run(limits, out),
+        Command::Simulate(show) => show.run(limits, out),
+        Command::Smoke(smoke) => smoke.run(limits, out),
+        Command::Trace(trace) => trace.run(limits, out),
+        Command::Watch(watch) => watch.run(limits, out),
+        Command::Lifecycle(lifecycle) => lifecycle.run(limits, out),
+        Command::Show(show) => show.run(limits, out),
+        Command::Convert(convert) => convert.run(limits, out),
+        Command::Rules(rules) => rules.run(out),
+        Command::Completions(completions) => completions.run(out),
+        Command::Man(man) => man.run(out),
+        Command::Serve(serve) => serve.run(limits, out),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `graph-oracle score`: how soon the mutants are convicted, and how small and how fast their cases are reduced.
 
+use super::html::Html;
 use super::numbers::{count, within};
 use super::{CouldNotRun, Status, print};
 use crate::campaign::{Reduction, reductions, score};
@@ -27,6 +28,8 @@ pub(super) struct Score {
     reductions: bool,
     #[command(flatten)]
     sweep: super::sweep::Sweep,
+    #[command(flatten)]
+    html: Html,
 }
 
 impl Score {
@@ -55,9 +58,11 @@ impl Score {
             let chosen: Vec<&dyn Candidate> = chosen.chain(others.iter().map(|other| &**other)).collect();
             return self.reduce(&chosen, &options, out);
         }
-        let (mut convicted, mut idle) = (true, Vec::new());
+        let (mut convicted, mut idle, mut scored) = (true, Vec::new(), Vec::new());
+        let mut nowhere = std::io::sink();
+        let table = self.html.beside(out, &mut nowhere);
         print(
-            out,
+            table,
             "| mutant | what is wrong | after | median | most | convicted by |\n|---|---|---|--:|--:|---|\n",
         )?;
         for Planted { about, origin, candidate } in &planted {
@@ -65,7 +70,8 @@ impl Score {
             let score = score(candidate, self.seeds, self.cases, &options);
             convicted &= score.worst().is_some();
             idle.extend(Some(name.to_string()).filter(|_| did_nothing(&score)));
-            print(out, &row(name, about, origin, &score))?;
+            print(table, &row(name, about, origin, &score))?;
+            scored.push(page_row(name, about, origin, &score));
         }
         for candidate in others {
             let score = score(candidate.as_ref(), self.seeds, self.cases, &options);
@@ -73,11 +79,14 @@ impl Score {
             idle.extend(Some(candidate.name().to_string()).filter(|_| did_nothing(&score)));
             let passes = candidate.capabilities().passes;
             let passes: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
-            print(out, &row(candidate.name(), &passes.join(", "), "", &score))?;
+            print(table, &row(candidate.name(), &passes.join(", "), "", &score))?;
+            scored.push(page_row(candidate.name(), &passes.join(", "), "", &score));
         }
+        self.html.write(out, || pages::score::page(&scored, self.seeds))?;
         if !idle.is_empty() {
             let who = idle.join(", ");
-            print(out, &format!("\nnothing was judged of {who}: nothing was done in any case\n"))?;
+            self.html
+                .print(out, &format!("\nnothing was judged of {who}: nothing was done in any case\n"))?;
             return Ok(Status::Undecided);
         }
         Ok(if convicted { Status::Sound } else { Status::Violated })
@@ -143,11 +152,25 @@ fn did_nothing(score: &crate::campaign::Score) -> bool {
     score.rules.is_empty() && score.acted == 0
 }
 
+/// The rules that convict, those of most seeds first.
+fn convicting(score: &crate::campaign::Score) -> Vec<(&'static str, u64)> {
+    let mut rules: Vec<(&'static str, u64)> =
+        score.rules.iter().map(|(&rule, &count)| (rule, count)).collect();
+    rules.sort_by_key(|&(rule, count)| (std::cmp::Reverse(count), rule));
+    rules.truncate(3);
+    rules
+}
+
+fn page_row(name: &str, about: &str, origin: &str, score: &crate::campaign::Score) -> pages::score::Row {
+    let rules = convicting(score).into_iter().map(|(rule, seeds)| (rule.to_string(), seeds)).collect();
+    let (name, about, origin) = (name.to_string(), about.to_string(), origin.to_string());
+    pages::score::Row { name, about, origin, median: score.median(), most: score.worst(), rules }
+}
+
 fn row(name: &str, about: &str, origin: &str, score: &crate::campaign::Score) -> String {
     let number = |n: Option<u64>| n.map_or("none".to_string(), |n| n.to_string());
-    let mut rules: Vec<(&str, u64)> = score.rules.iter().map(|(&rule, &count)| (rule, count)).collect();
-    rules.sort_by_key(|&(rule, count)| (std::cmp::Reverse(count), rule));
-    let rules: Vec<String> = rules.iter().take(3).map(|(rule, count)| format!("{rule} ({count})")).collect();
+    let rules: Vec<String> =
+        convicting(score).iter().map(|(rule, count)| format!("{rule} ({count})")).collect();
     format!(
         "| {name} | {about} | {origin} | {} | {} | {} |\n",
         number(score.median()),

@@ -1,6 +1,7 @@
 //! `graph-oracle show` and `graph-oracle convert`.
 
 use super::files::{self, Input};
+use super::html::Html;
 use super::numbers::within;
 use super::{CouldNotRun, Status, print};
 use crate::graph::Graph;
@@ -32,6 +33,8 @@ pub(super) struct Show {
     /// How many edges away is near.
     #[arg(long, default_value_t = 3, requires = "around", value_parser = within::<usize>(0, u64::MAX))]
     radius: usize,
+    #[command(flatten)]
+    html: Html,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -49,19 +52,16 @@ enum ShowFormat {
 impl Show {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let input = files::read_with(&self.graph, &self.missing, limits)?;
+        if self.html.is_wanted() {
+            return self.page(input.into_graph(&self.graph)?, out);
+        }
         let text = match (&self.around, self.format, input) {
             (_, format, input) if self.timeline => timeline(&input.into_graph(&self.graph)?, format)
                 .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?,
             // A case is shown whole, with its pass, expectations and recorded outcome.
             (None, ShowFormat::Text, Input::Case(case)) => case.to_string(),
             (around, format, input) => {
-                let mut graph = input.into_graph(&self.graph)?;
-                if let Some(name) = around {
-                    let node = graph.find(name).ok_or_else(|| {
-                        CouldNotRun::new(format_args!("{}: there is no node {name:?}", self.graph.display()))
-                    })?;
-                    graph = crate::format::window(&graph, node, self.radius);
-                }
+                let graph = self.near(input.into_graph(&self.graph)?, around.as_deref())?;
                 render(&graph, format)?
             }
         };
@@ -72,15 +72,42 @@ impl Show {
         }
         Ok(Status::Sound)
     }
+
+    /// What is near a node, where one is named.
+    fn near(&self, graph: Graph, around: Option<&str>) -> Result<Graph, CouldNotRun> {
+        let Some(name) = around else { return Ok(graph) };
+        let node = graph.find(name).ok_or_else(|| {
+            CouldNotRun::new(format_args!("{}: there is no node {name:?}", self.graph.display()))
+        })?;
+        Ok(crate::format::window(&graph, node, self.radius))
+    }
+
+    /// Writes the page: of memory over the steps, or of the graph.
+    fn page(&self, graph: Graph, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+        if self.timeline {
+            let report = memory_of(&graph)
+                .map_err(|why| CouldNotRun::new(format_args!("{}: {why}", self.graph.display())))?;
+            self.html.write(out, || pages::memory::page(&report))?;
+        } else {
+            let graph = self.near(graph, self.around.as_deref())?;
+            self.html.write(out, || pages::show::page(&graph))?;
+        }
+        Ok(Status::Sound)
+    }
+}
+
+/// Both counts of memory of a graph that can be executed.
+fn memory_of(graph: &Graph) -> Result<MemoryReport<'_>, String> {
+    let faults = crate::judge::input_faults(graph, PassKind::Memory);
+    match faults.first() {
+        Some(fault) => Err(fault.to_string()),
+        None => MemoryReport::new(graph).map_err(|fault| fault.to_string()),
+    }
 }
 
 /// Live memory over the steps.
 fn timeline(graph: &Graph, format: ShowFormat) -> Result<String, String> {
-    let faults = crate::judge::input_faults(graph, PassKind::Memory);
-    if let Some(fault) = faults.first() {
-        return Err(fault.to_string());
-    }
-    let report = MemoryReport::new(graph).map_err(|fault| fault.to_string())?;
+    let report = memory_of(graph)?;
     match format {
         ShowFormat::Svg => Ok(memory::svg(&report)),
         ShowFormat::Json => Ok(memory::trace(&report)),

@@ -2,6 +2,7 @@
 
 use super::files::{self, Input};
 use super::flight;
+use super::html::Html;
 use super::{CouldNotRun, Format, Status, formats};
 use crate::case::Case;
 use crate::graph::Graph;
@@ -36,6 +37,8 @@ pub(super) struct Simulate {
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    html: Html,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -124,14 +127,19 @@ impl Simulate {
             std::fs::write(path, trace)
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
         }
+        self.html.write(out, || {
+            let names: Vec<String> = self.graphs.iter().map(|path| path.display().to_string()).collect();
+            pages::simulate::page(&programs, &report, &names.join(", "))
+        })?;
         let status = match report.finishes() {
             Some(true) => Status::Sound,
             Some(false) => Status::Violated,
             None => Status::Undecided,
         };
         let path = self.graphs.first().map(|path| &**path);
+        let mut nowhere = std::io::sink();
         self.format.print(
-            out,
+            self.html.beside(out, &mut nowhere),
             || format!("{report}{}", times(&report.timeline)),
             || {
                 let lines = report.to_string();

@@ -1,6 +1,7 @@
 //! `graph-oracle trace` and `graph-oracle watch`: judge what PyTorch wrote with TORCH_TRACE or TORCH_LOGS, or is still
 //! writing.
 
+use super::html::Html;
 use super::numbers::within;
 use super::{CouldNotRun, Format, Status, files, formats, print, signals};
 use crate::candidates::judging;
@@ -14,7 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub(super) struct Trace {
     format: Format,
     #[command(flatten)]
     listing: Listing,
+    #[command(flatten)]
+    html: Html,
 }
 
 #[derive(Args, Debug)]
@@ -124,8 +127,48 @@ impl Trace {
             let headline = said.lines().next().unwrap_or("").to_string();
             formats::trace::trace(&report, &self.folder, headline, notes.collect())
         };
-        self.format.print(out, table, || json(&report), results)?;
+        self.html.write(out, || page(&report, &self.folder))?;
+        let mut nowhere = std::io::sink();
+        self.format.print(self.html.beside(out, &mut nowhere), table, || json(&report), results)?;
         Ok(status(&report))
+    }
+}
+
+/// The report as a page.
+fn page(report: &TraceReport, folder: &Path) -> String {
+    let rows = report.rows.iter().map(|row| pages::trace::Row {
+        pass: row.pass.clone(),
+        frame: row.id.to_string(),
+        rank: row.rank,
+        place: place(row),
+        verdict: verdict(&row.outcome),
+        why: why(row),
+        judgement: match &row.outcome {
+            Outcome::Judged(judgement) => Some(judgement),
+            _ => None,
+        },
+        allowed: row.allowed.as_deref(),
+        cost: row.cost,
+        notes: &row.notes,
+    });
+    let notes: Vec<String> =
+        report.notes.iter().cloned().chain(assumed(report).map(str::to_string)).collect();
+    let summary = summary(report);
+    pages::trace::Trace {
+        subject: &folder.display().to_string(),
+        summary: summary.lines().next().unwrap_or(""),
+        rows: rows.collect(),
+        rank_findings: &report.rank_findings,
+        notes: &notes,
+    }
+    .page()
+}
+
+/// Where the graphs of a row stand.
+fn place(row: &Row) -> String {
+    match row.lines {
+        (before, Some(after)) => format!("{}:{before} and :{after}", row.file),
+        (before, None) => format!("{}:{before}", row.file),
     }
 }
 
@@ -227,10 +270,6 @@ impl Listing {
 
     /// What is to be said below a row.
     fn details(&self, row: &Row, text: &mut String) {
-        let place = match row.lines {
-            (before, Some(after)) => format!("{}:{before} and :{after}", row.file),
-            (before, None) => format!("{}:{before}", row.file),
-        };
         let mut lines = why(row);
         if let (Some(allowed), Outcome::Judged(judgement)) = (&row.allowed, &row.outcome) {
             lines.push(format!("with --allow {allowed}, which passes of this name do:"));
@@ -240,7 +279,7 @@ impl Listing {
             lines.extend(row.notes.iter().cloned());
         }
         if !lines.is_empty() {
-            lines.insert(0, place);
+            lines.insert(0, place(row));
         }
         for line in lines {
             let _ = writeln!(text, "    {line}");

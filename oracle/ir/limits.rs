@@ -86,6 +86,14 @@ limits! {
         "Entries of the clocks of a case of smoke: every stream, and every event, knows how far each stream is. A rank has a stream, and one more for each group that it uses.";
     Dependences "dependences" 1 << 22, 1 << 22, "pairs",
         "Pairs of a node and a buffer in the memory model of Inductor's scheduler, where who writes memory depends on everybody who used it before. With more the reference gives no estimates.";
+    Shown "shown" 1 << 18, 1 << 18, "nodes",
+        "Nodes of all graphs on one page of --html. Thirty graphs of 8,000; a browser holds more, and nobody reads them.";
+    Request "request" 64 * MIB, 512 * MIB, "bytes",
+        "The form that a browser sends to serve: two graphs. One of ten thousand nodes has 5 MB, and half as much again as a form.";
+    RequestHead "request-head" 1 << 16, 1 << 16, "bytes",
+        "The head of a request to serve, in whose address a small case may stand.";
+    Listed "listed" 2000, 2000, "entries",
+        "Entries of a folder on one page of serve.";
     Seeds "seeds" 1_000_000, 1_000_000, "seeds",
         "Seeds of one score. What each of them came to is kept for the median.";
     Answer "answer" 64 * MIB, 3072 * MIB, "bytes",

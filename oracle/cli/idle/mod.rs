@@ -75,6 +75,36 @@ const ROWS: &[Row] = &[
         why: "it is a limit of a worker, and none is asked for: give --worker CMD",
     },
     Row {
+        commands: &["score"],
+        flags: &["html"],
+        idle: |given| given.has("edits") || given.has("reductions"),
+        why: "there is a page of how soon mutants are convicted, and of nothing else: leave it out",
+    },
+    Row {
+        commands: &["fuzz"],
+        flags: &["html"],
+        idle: |given| given.has("against"),
+        why: "there is a page of campaigns, and none of two that are compared: leave it out",
+    },
+    Row {
+        commands: &["simulate"],
+        flags: &["html"],
+        idle: |given| given.has("flight"),
+        why: "with --flight nothing is simulated, so that there is nothing to draw: leave it out",
+    },
+    Row {
+        commands: &["check", "simulate", "trace", "fuzz", "results"],
+        flags: &["format"],
+        idle: |given| given.word("html") == "-",
+        why: "--html - prints the page in the place of the report: leave it out",
+    },
+    Row {
+        commands: &["show"],
+        flags: &["format", "output"],
+        idle: |given| given.has("html"),
+        why: "--html writes a page and prints nothing: leave it out",
+    },
+    Row {
         commands: &["check"],
         flags: &["worker"],
         idle: |given| given.has("after") && !given.has("replay"),
@@ -240,13 +270,26 @@ pub(super) const NO_VALUES: &str =
 const LIMITS: &[(Limit, &[&str])] = &[
     (
         Limit::Text,
-        &["check", "run", "reduce", "fuzz", "score", "simulate", "smoke", "lifecycle", "show", "convert"],
+        &[
+            "check",
+            "run",
+            "reduce",
+            "fuzz",
+            "score",
+            "simulate",
+            "smoke",
+            "lifecycle",
+            "show",
+            "convert",
+            "serve",
+        ],
     ),
-    (Limit::Objects, &["check", "simulate", "lifecycle"]),
-    (Limit::Elements, &["check", "reduce", "fuzz", "score"]),
+    (Limit::Objects, &["check", "simulate", "lifecycle", "serve"]),
+    (Limit::Elements, &["check", "reduce", "fuzz", "score", "serve"]),
     (Limit::Smoke, &["smoke"]),
     (Limit::SmokeRanks, &["smoke"]),
     (Limit::SmokeClocks, &["smoke"]),
+    (Limit::Request, &["serve"]),
     (Limit::Answer, &["check", "run", "reduce", "fuzz", "worker-test"]),
 ];
 

@@ -295,22 +295,26 @@ impl Batch {
 }
 
 impl Summary {
+    /// How many cases came to what; zeros too.
+    pub fn outcomes(&self) -> [(&'static str, u64); 6] {
+        let t = &self.total;
+        [
+            ("sound", t.cases - t.violated - t.refused - t.undecided - t.invalid - t.crashed),
+            ("violated", t.violated),
+            ("refused", t.refused),
+            ("undecided", t.undecided),
+            ("not judged", t.invalid),
+            ("crashed", t.crashed),
+        ]
+    }
+
     /// The summary for people: one paragraph.
     pub fn text(&self) -> String {
         let t = &self.total;
         let percent = if t.cases == 0 { 0.0 } else { 100.0 * t.useful as f64 / t.cases as f64 };
         let mut text = format!("{}\n  {} cases, {percent:.1}% of them useful: ", self.title, t.cases);
-        let sound = t.cases - t.violated - t.refused - t.undecided - t.invalid - t.crashed;
-        let counts = [
-            (sound, "sound"),
-            (t.violated, "violated"),
-            (t.refused, "refused"),
-            (t.undecided, "undecided"),
-            (t.invalid, "not judged"),
-            (t.crashed, "crashed"),
-        ];
         let mut counted: Vec<String> = Vec::new();
-        for (count, word) in counts {
+        for (word, count) in self.outcomes() {
             if count > 0 {
                 counted.push(format!("{count} {word}"));
             }

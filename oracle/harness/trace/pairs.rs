@@ -23,7 +23,6 @@ use super::verdict::verdict;
 use crate::analysis::collectives::Collectives;
 use crate::graph::{Graph, Group, Op, Symbol, World};
 use crate::ops::Ops;
-use crate::simulate::{Buffers, Estimates, Programs, simulate};
 use ir::format::fx;
 use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
@@ -582,7 +581,7 @@ fn symbol(record: &Record) -> Option<Symbol> {
 /// An outcome with the figures of both graphs.
 fn with_figures(before: &Graph, after: &Graph, outcome: Outcome, notes: Vec<String>) -> Judged {
     let launches = (launches(before), launches(after));
-    Judged { outcome, cost: (cost(before), cost(after)), launches, allowed: None, notes }
+    Judged { outcome, cost: (Cost::of(before), Cost::of(after)), launches, allowed: None, notes }
 }
 
 fn fill(row: &mut Row, judged: Judged) {
@@ -591,17 +590,6 @@ fn fill(row: &mut Row, judged: Judged) {
     row.launches = Some(judged.launches);
     row.allowed = judged.allowed;
     row.notes = judged.notes;
-}
-
-fn cost(graph: &Graph) -> Cost {
-    let order: Vec<_> = graph.ids().collect();
-    let peak = Buffers::of(graph).peak_of_order(&order).bytes;
-    let programs = Programs::spmd(graph, &Estimates::default());
-    let report = simulate(&programs, crate::simulate::Options::default());
-    let finishes = report.finishes() == Some(true);
-    let exposed = report.timeline.tracks.iter().map(|track| track.exposed()).max().unwrap_or(0);
-    let collectives = Collectives::new(graph, &Ops::of(graph)).calls.len();
-    Cost { nodes: graph.len(), collectives, peak: Some(peak), exposed: finishes.then_some(exposed) }
 }
 
 /// What a graph launches, in order: the operator, the reduction, the size of the group, what is sent.

@@ -1,6 +1,7 @@
 //! One row of the report: a pass on one graph of one rank, and what became of it.
 
 use crate::judge::Judgement;
+pub use crate::report::cost::Cost;
 use ir::format::torch_trace::CompileId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +15,6 @@ pub enum Outcome {
     Judged(Arc<Judgement>),
     /// It was not judged; why.
     NotJudged(String),
-}
-
-/// Figures of a graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Cost {
-    /// Nodes.
-    pub nodes: usize,
-    /// Launches of collectives.
-    pub collectives: usize,
-    /// The most bytes that live at one time, without those of the caller; `None` where sizes are not known.
-    pub peak: Option<i64>,
-    /// Nanoseconds of communication that no computation hides, by the default estimates; `None` where that is not
-    /// known.
-    pub exposed: Option<u64>,
 }
 
 /// A row.

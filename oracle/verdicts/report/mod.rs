@@ -1,5 +1,6 @@
 //! Verdicts for people and for machines, from one value: the [`Judgement`](crate::judge::Judgement).
 
+pub mod cost;
 mod described;
 mod github;
 mod json;

@@ -5,7 +5,7 @@ mod svg;
 mod trace;
 
 pub use measured::Measured;
-pub use svg::svg;
+pub use svg::{BYTES_AT, STEPS_AT, svg};
 pub use trace::trace;
 
 use crate::graph::{Graph, NodeId};

@@ -12,6 +12,12 @@ const HEIGHT: f64 = 380.0;
 const LIST: f64 = 400.0;
 const ROW: f64 = 19.0;
 
+/// Where the steps are drawn, for whoever puts something over the picture: x of the first, and the width of all.
+pub const STEPS_AT: (f64, f64) = (LEFT, WIDTH);
+
+/// Where the bytes are drawn: y of the most, and the height of all.
+pub const BYTES_AT: (f64, f64) = (TOP, HEIGHT);
+
 const AREA: &str = "#dcecfb";
 const CALLER: &str = "#c9dcf0";
 const REPLAY: &str = "#1f5f9e";

@@ -1,0 +1,42 @@
+//! A small table of what the graphs cost, a column for each.
+
+use crate::judge::input_faults;
+use crate::report::cost::Cost;
+use crate::rules::PassKind;
+use crate::simulation::Estimates;
+use crate::view::Shown;
+use crate::words::{bytes, duration, line};
+use maud::{Markup, html};
+
+/// A column: what it is of, and its figures; `None` where the graph is at fault, so that they would mean nothing.
+pub(crate) type Column = (String, Option<Cost>);
+
+/// The column of a graph.
+pub(crate) fn column(shown: &Shown, estimates: &Estimates) -> Column {
+    let is_whole = input_faults(shown.graph, PassKind::Schedule).is_empty();
+    (shown.title.clone(), is_whole.then(|| Cost::by(shown.graph, estimates)))
+}
+
+/// The table; empty without columns.
+pub(crate) fn table(columns: &[Column]) -> Markup {
+    let row = |what: &str, of: &dyn Fn(&Cost) -> Option<String>| {
+        let figure = |cost: &Option<Cost>| cost.as_ref().and_then(of).unwrap_or("not known".to_string());
+        html! { tr { th scope="row" { (what) } @for (_, cost) in columns { td.number { (figure(cost)) } } } }
+    };
+    html! {
+        @if !columns.is_empty() {
+            section #figures {
+                div.scroll { table.figures {
+                    thead { tr { td {} @for (title, _) in columns { th scope="col" { (line(title)) } } } }
+                    tbody {
+                        (row("nodes", &|cost| Some(cost.nodes.to_string())))
+                        (row("collectives", &|cost| Some(cost.collectives.to_string())))
+                        (row("peak memory", &|cost| cost.peak.map(bytes)))
+                        (row("exposed communication", &|cost| cost.exposed.map(duration)))
+                    }
+                } }
+                p.quiet { "Peak without what the caller holds; exposed by estimates (docs/schedule.md)." }
+            }
+        }
+    }
+}

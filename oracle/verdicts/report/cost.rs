@@ -1,0 +1,41 @@
+//! Figures of a graph, for a table of before and after: nodes, launches, the peak of memory, exposed communication.
+//!
+//! Figures, no judgement. Memory is the scheduler's model ([`Buffers`]), a node a step; time is simulated by the default
+//! estimates or those of a case, one graph on all ranks.
+
+use crate::analysis::Collectives;
+use crate::graph::Graph;
+use crate::ops::Ops;
+use crate::simulate::{Buffers, Estimates, Options, Programs, simulate};
+
+/// Figures of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Nodes.
+    pub nodes: usize,
+    /// Launches of collectives.
+    pub collectives: usize,
+    /// The most bytes that live at one time, without those of the caller; `None` where sizes are not known.
+    pub peak: Option<i64>,
+    /// Nanoseconds of communication that no computation hides, by the estimates; `None` where that is not known.
+    pub exposed: Option<u64>,
+}
+
+impl Cost {
+    /// Of a graph that all ranks run, by the default estimates. Near linear.
+    pub fn of(graph: &Graph) -> Cost {
+        Cost::by(graph, &Estimates::default())
+    }
+
+    /// The same by other estimates.
+    pub fn by(graph: &Graph, estimates: &Estimates) -> Cost {
+        let order: Vec<_> = graph.ids().collect();
+        let peak = Buffers::of(graph).peak_of_order(&order).bytes;
+        let programs = Programs::spmd(graph, estimates);
+        let report = simulate(&programs, Options::default());
+        let finishes = report.finishes() == Some(true);
+        let exposed = report.timeline.tracks.iter().map(|track| track.exposed()).max().unwrap_or(0);
+        let collectives = Collectives::new(graph, &Ops::of(graph)).calls.len();
+        Cost { nodes: graph.len(), collectives, peak: Some(peak), exposed: finishes.then_some(exposed) }
+    }
+}
