@@ -193,7 +193,7 @@ fn pages_of_other_commands_hold() {
         (vec!["simulate", &one, &other], "RANKS DO NOT FINISH"),
         (vec!["score", "pr158663", "--seeds", "1"], "ALL CONVICTED"),
         (
-            vec!["fuzz", "bucketing", "--candidate", "bucket-no-key", "--cases", "20"],
+            vec!["fuzz", "bucketing", "--candidate", "bucket-no-key", "--cases", "6"],
             "class=\"picture paper\"",
         ),
         (vec!["trace", "corpus/printed_graphs"], "data-filter="),

@@ -97,8 +97,7 @@ impl Found<'_> {
         // Pictures and cases of others: a case that cannot be read is shown as text alone.
         let graph = text::parse(self.case).ok().map(|case| case.graph);
         let picture = graph.and_then(|graph| svg::svg(&graph).ok());
-        let picture =
-            picture.map(|svg| visible(&svg).replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1));
+        let picture = picture.map(|svg| placed(&svg, id));
         html! {
             article.finding id=(id) {
                 h3 { span.index { (at) } " " code { (line(self.rule)) }
