@@ -1,11 +1,14 @@
-//! What a campaign found, for people: by cause, the summary last, and what to type next.
+//! What a campaign found, for people, in a terminal or on a page: by cause, the summary last, and what to type next.
 //!
 //! Terminals scroll: what is printed last is what is read first. So the explanations come first, a few lines for each
 //! cause, and the counts after them.
 
 use crate::campaign::{Cause, Distinct, Summary};
+use crate::candidates;
+use crate::case::{Expectation, Expected, Subject};
 use crate::words;
 use clap::ValueEnum;
+use std::path::{Path, PathBuf};
 
 /// Lines of examples in a report that is to be read at once.
 const LINES: usize = 8;
@@ -61,7 +64,7 @@ fn causes(summary: &Summary, examples: bool, left: &mut usize) -> String {
             *left = left.saturating_sub(lines.len());
             lines.iter().for_each(|line| text += &format!("      {line}\n"));
         }
-        text += &counted(cause, smallest, summary.total.cases);
+        text += &format!("   {}\n", counted(cause, smallest, summary.total.cases));
         if examples {
             for (way, count) in cause.ways.iter().filter(|_| cause.ways.len() > 1) {
                 text += &format!("   {count:>4} x {way}\n");
@@ -100,7 +103,7 @@ fn counted(cause: &Cause, smallest: &Distinct, cases: u64) -> String {
         others => format!(" (also {})", others.join(", ")),
     };
     format!(
-        "   {} of {cases} cases{also}: case {}, reduced to {}{more}\n",
+        "{} of {cases} cases{also}: case {}, reduced to {}{more}",
         cause.cases,
         smallest.number,
         words::count(smallest.nodes, "node"),
@@ -120,6 +123,57 @@ fn in_full(number: usize, finding: &Distinct) -> String {
         }
     }
     text + "\n"
+}
+
+/// The summaries as a page; cases are in this folder, where they are kept.
+pub(super) fn page(summaries: &[Summary], folder: Option<&Path>) -> String {
+    let campaigns: Vec<pages::campaign::Campaign> = summaries
+        .iter()
+        .map(|summary| pages::campaign::Campaign {
+            title: &summary.title,
+            summary: summary.text(),
+            outcomes: summary.outcomes().into_iter().filter(|(_, count)| *count > 0).collect(),
+            rules: summary.total.rules.iter().map(|(rule, count)| (&**rule, *count)).collect(),
+            found: summary.causes().iter().filter_map(|cause| on_page(cause, summary, folder)).collect(),
+        })
+        .collect();
+    pages::campaign::page(&campaigns)
+}
+
+fn on_page<'s>(
+    cause: &Cause<'s>,
+    summary: &Summary,
+    folder: Option<&Path>,
+) -> Option<pages::campaign::Found<'s>> {
+    let (smallest, others) = cause.findings.split_first()?;
+    let file = folder.map_or(PathBuf::new(), Path::to_path_buf).join(smallest.file_name());
+    Some(pages::campaign::Found {
+        rule: &smallest.rule,
+        kind: smallest.kind.as_deref(),
+        counted: counted(cause, smallest, summary.total.cases),
+        why: &smallest.why,
+        command: again(&file, &smallest.case),
+        file: file.display().to_string(),
+        case: &smallest.case,
+        report: &smallest.report,
+        others: others.iter().map(|other| (other.file_name(), &*other.case)).collect(),
+    })
+}
+
+/// The command that judges a case of a finding again: of whom it expects a violation, and in what pass.
+fn again(file: &Path, text: &str) -> String {
+    let Ok(case) = crate::format::text::parse(text) else { return String::new() };
+    let pass = case.pass.as_ref().map_or("rewrite", |pass| &pass.name);
+    let who = case.expectations.iter().find_map(|expectation| match expectation {
+        Expectation::Verdict { of: Subject::Candidate(name), is: Expected::Violates(_) } => Some(name),
+        _ => None,
+    });
+    let who = match who {
+        None => String::new(),
+        Some(name) if candidates::find(name).is_ok() => format!(" --candidate {name}"),
+        Some(_) => " --worker CMD".to_string(),
+    };
+    format!("graph-oracle check {pass} {}{who} --html finding.html", file.display())
 }
 
 /// The causes as JSON.

@@ -6,9 +6,9 @@ use super::html::Html;
 use super::numbers::{count, within};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, Format, PassOptions, Status, files, formats, print, signals};
-use crate::campaign::{BATCH, Campaign, Diff, Distinct, Ending, KnownList, Limit, RankPlan, Summary, merge};
+use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
-use crate::case::{Expectation, Expected, PassConfig, Subject};
+use crate::case::PassConfig;
 use crate::family::{Gives, row};
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
@@ -18,7 +18,7 @@ use crate::report::results::Place;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Threads at most. Each has a stack and a case of its own, and more of them than cores make nothing faster.
@@ -237,7 +237,7 @@ impl Fuzz {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        self.html.write(out, || page(&summaries, self.out.as_deref()))?;
+        self.html.write(out, || found::page(&summaries, self.out.as_deref()))?;
         let status = status?;
         if self.format == Format::Text && !self.html.is_printed() {
             let notes: Vec<String> = candidates.iter().chain(&old).flat_map(|one| one.notes()).collect();
@@ -298,7 +298,7 @@ impl Results {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         let summary = merge(&self.folders).map_err(CouldNotRun::new)?;
         self.html.write(out, || {
-            page(std::slice::from_ref(&summary), self.folders.first().map(PathBuf::as_path))
+            found::page(std::slice::from_ref(&summary), self.folders.first().map(PathBuf::as_path))
         })?;
         let mut nowhere = std::io::sink();
         let to = self.html.beside(out, &mut nowhere);
@@ -362,53 +362,6 @@ fn report(
         true => Ok(Status::Undecided),
         false => Ok(Status::Sound),
     }
-}
-
-/// The command that judges a case of a finding again: of whom it expects a violation, and in what pass.
-fn again(file: &Path, text: &str) -> String {
-    let Ok(case) = crate::format::text::parse(text) else { return String::new() };
-    let pass = case.pass.as_ref().map_or("rewrite", |pass| &pass.name);
-    let who = case.expectations.iter().find_map(|expectation| match expectation {
-        Expectation::Verdict { of: Subject::Candidate(name), is: Expected::Violates(_) } => Some(name),
-        _ => None,
-    });
-    let who = match who {
-        None => String::new(),
-        Some(name) if candidates::find(name).is_ok() => format!(" --candidate {name}"),
-        Some(_) => " --worker CMD".to_string(),
-    };
-    format!("graph-oracle check {pass} {}{who} --html finding.html", file.display())
-}
-
-/// The summaries as a page.
-fn page(summaries: &[Summary], folder: Option<&Path>) -> String {
-    let file = |finding: &Distinct| match folder {
-        Some(folder) => folder.join(finding.file_name()),
-        None => PathBuf::from(finding.file_name()),
-    };
-    let campaigns: Vec<pages::campaign::Campaign> = summaries
-        .iter()
-        .map(|summary| {
-            let found = summary.total.found.iter().map(|finding| pages::campaign::Found {
-                rule: &finding.rule,
-                kind: finding.kind.as_deref(),
-                number: finding.number,
-                file: file(finding).display().to_string(),
-                command: again(&file(finding), &finding.case),
-                case: &finding.case,
-                report: &finding.report,
-            });
-            let found: Vec<pages::campaign::Found> = found.collect();
-            pages::campaign::Campaign {
-                title: &summary.title,
-                summary: summary.text(),
-                outcomes: summary.outcomes().into_iter().filter(|(_, count)| *count > 0).collect(),
-                rules: summary.total.rules.iter().map(|(rule, count)| (&**rule, *count)).collect(),
-                found,
-            }
-        })
-        .collect();
-    pages::campaign::page(&campaigns)
 }
 
 fn json(summary: &Summary) -> serde_json::Value {

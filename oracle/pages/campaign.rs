@@ -1,4 +1,4 @@
-//! The page of campaigns: what was tried, what came of it, and each distinct finding with its smallest case.
+//! The page of campaigns: what was tried, what came of it, and each cause of findings with its smallest case.
 
 use crate::page::{Page, bar};
 use crate::words::{line, visible};
@@ -6,14 +6,16 @@ use ir::format::{svg, text};
 use ir::words::count;
 use maud::{Markup, PreEscaped, html};
 
-/// A distinct finding.
+/// Findings of one cause, told by the smallest.
 pub struct Found<'a> {
     /// The rule.
     pub rule: &'a str,
     /// The rule's kind, where it has one.
     pub kind: Option<&'a str>,
-    /// The case of the campaign that showed it first.
-    pub number: u64,
+    /// In how many cases it shows, in words.
+    pub counted: String,
+    /// Why the smallest is wrong.
+    pub why: &'a str,
     /// The file of the case: in the folder of the campaign, where that is kept.
     pub file: String,
     /// The smallest case, as text.
@@ -22,6 +24,8 @@ pub struct Found<'a> {
     pub report: &'a str,
     /// The command that judges the case again, once it is in that file.
     pub command: String,
+    /// The other findings: their files, and their cases.
+    pub others: Vec<(String, &'a str)>,
 }
 
 /// A campaign.
@@ -43,7 +47,7 @@ pub fn page(campaigns: &[Campaign]) -> String {
     let found: usize = campaigns.iter().map(|campaign| campaign.found.len()).sum();
     let (class, word) = match found {
         0 => ("sound", "NOTHING FOUND".to_string()),
-        n => ("violated", count(n, "FINDING").to_uppercase()),
+        n => ("violated", count(n, "CAUSE").to_uppercase()),
     };
     let title = match campaigns {
         [one] => one.title.to_string(),
@@ -69,7 +73,7 @@ impl Campaign<'_> {
             }
             @if !self.found.is_empty() {
                 section {
-                    h2 { (count(self.found.len(), "distinct finding")) }
+                    h2 { (count(self.found.len(), "cause")) }
                     @for (at, found) in (1..).zip(&self.found) {
                         (found.article(&format!("finding-{number}-{at}"), at))
                     }
@@ -102,14 +106,21 @@ impl Found<'_> {
             article.finding id=(id) {
                 h3 { span.index { (at) } " " code { (line(self.rule)) }
                     @if let Some(kind) = self.kind { ": " (visible(kind)) }
-                    span.tag { "case " (self.number) }
                 }
+                p.quiet { (line(&self.counted)) }
+                @if !self.why.is_empty() { pre.report { (visible(self.why)) } }
                 div.case-and-picture {
                     div { pre.case tabindex="0" { (visible(self.case)) } p.quiet { (line(&self.file)) } }
                     @if let Some(picture) = picture { div.picture.paper tabindex="0" { (PreEscaped(picture)) } }
                 }
                 pre.command { code { (line(&self.command)) } }
-                details { summary { "explanation" } pre.report { (visible(self.report)) } }
+                details { summary { "the whole report" } pre.report { (visible(self.report)) } }
+                @if !self.others.is_empty() {
+                    details {
+                        summary { (self.others.len()) " more like it" }
+                        @for (file, case) in &self.others { p.quiet { (line(file)) } pre.case { (visible(case)) } }
+                    }
+                }
             }
         }
     }
