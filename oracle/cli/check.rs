@@ -34,6 +34,9 @@ use std::sync::Arc;
 /// What came after, per rank.
 pub(super) type Outcomes = Vec<(Option<u32>, Outcome)>;
 
+/// Nodes of a graph whose figures are told beside a verdict: those of a larger one would take longer than the verdict.
+const FIGURES: usize = 20_000;
+
 #[derive(Args, Debug)]
 pub(super) struct Check {
     /// The pass: rewrite, bucketing, repair, partition, schedule or memory.
@@ -195,7 +198,8 @@ impl Check {
         };
         let remarks = judge::remarks(&case);
         let sources = self.sources(&case, outcomes.as_ref());
-        let mut seen = self.seen(&case, outcomes.as_ref());
+        let is_told = schedule.is_none() && counts.is_none() && case.graph.len() <= FIGURES;
+        let mut seen = self.seen(&case, outcomes.as_ref(), is_told);
         let tables = Estimates::of_ranks(&config.estimates).and_then(|tables| Estimates::agreed(&tables));
         let estimates = tables.unwrap_or_default();
         let answers = Answers::default();
@@ -211,7 +215,13 @@ impl Check {
         }
         if let Some(seen) = &mut seen {
             seen.answered(answers);
-            self.write_page(&judgement, &subject, seen.views(&judgement), estimates, arguments, out)?;
+            let views = seen.views(&judgement);
+            if let Some(change) = views.first().and_then(|view| pages::change(view, &estimates)) {
+                judgement.notes.push(change);
+            }
+            if self.html.is_wanted() {
+                self.write_page(&judgement, &subject, views, estimates, arguments, out)?;
+            }
         }
         let counts = match schedule {
             Some(report) if !order_is_broken(&judgement) => Some((report.text(), report.json())),
@@ -350,9 +360,14 @@ impl Check {
         })
     }
 
-    /// What the page shows, where one is wanted.
-    fn seen(&self, case: &Case, outcomes: Option<&Result<Outcomes, CouldNotRun>>) -> Option<Seen> {
-        let mut seen = self.html.is_wanted().then(|| Seen::new(case))?;
+    /// The graphs before and after, where a page is wanted or their figures are told.
+    fn seen(
+        &self,
+        case: &Case,
+        outcomes: Option<&Result<Outcomes, CouldNotRun>>,
+        is_told: bool,
+    ) -> Option<Seen> {
+        let mut seen = (is_told || self.html.is_wanted()).then(|| Seen::new(case))?;
         let is_partition = PassKind::parse(&self.pass).is_some_and(|pass| pass.row().gives == Gives::Parts);
         match outcomes {
             Some(outcomes) => seen.given(outcomes.as_ref().ok()?, is_partition),

@@ -45,6 +45,29 @@ pub fn choices(given: &str, names: &[&str]) -> String {
     }
 }
 
+/// Bytes in the largest unit of which there is one: `1.57 GiB`.
+pub fn bytes(count: i64) -> String {
+    const UNITS: [(f64, &str); 4] =
+        [(1099511627776.0, "TiB"), (1073741824.0, "GiB"), (1048576.0, "MiB"), (1024.0, "KiB")];
+    let size = count as f64;
+    match UNITS.iter().find(|(unit, _)| size.abs() >= *unit) {
+        Some((unit, name)) => format!("{:.2} {name}", size / unit),
+        None => format!("{count} B"),
+    }
+}
+
+/// Nanoseconds in a unit that fits: `1.250 ms`.
+pub fn duration(nanoseconds: u64) -> String {
+    let time = nanoseconds as f64;
+    match nanoseconds {
+        0 => "0".to_string(),
+        n if n < 1_000 => format!("{n} ns"),
+        n if n < 1_000_000 => format!("{:.1} µs", time / 1e3),
+        n if n < 1_000_000_000 => format!("{:.2} ms", time / 1e6),
+        _ => format!("{:.3} s", time / 1e9),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{choices, count, counts, near};
@@ -81,5 +104,12 @@ mod tests {
         let of = [(1, "output"), (2, "input"), (0, "effect")];
         let words = [1, 2, 3].map(|n| counts(&of[..n]));
         assert_eq!(words, ["1 output", "1 output and 2 inputs", "1 output, 2 inputs and 0 effects"]);
+    }
+
+    #[test]
+    fn figures_have_units() {
+        assert_eq!([0, 1023, 1536, -1 << 31].map(super::bytes), ["0 B", "1023 B", "1.50 KiB", "-2.00 GiB"]);
+        let times = [0, 12, 1_500, 2_500_000, 3_000_000_000].map(super::duration);
+        assert_eq!(times, ["0", "12 ns", "1.5 µs", "2.50 ms", "3.000 s"]);
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::graph::{Dim, DimsId, Graph, NodeId, Op, Out, Span, Tensor, Value};
 use crate::ops::Ops;
-use crate::words::{bytes, line};
+use crate::words::line;
+use ir::words::bytes;
 use std::fmt::Write;
 
 /// Stands in a call for an operand, in order. No word of others holds it: they are made visible.

@@ -4,8 +4,9 @@ use crate::judge::input_faults;
 use crate::report::cost::Cost;
 use crate::rules::PassKind;
 use crate::simulation::Estimates;
-use crate::view::Shown;
-use crate::words::{bytes, duration, line};
+use crate::view::{Shown, View};
+use crate::words::line;
+use ir::words::{bytes, duration};
 use maud::{Markup, html};
 
 /// A column: what it is of, and its figures; `None` where the graph is at fault, so that they would mean nothing.
@@ -15,6 +16,14 @@ pub(crate) type Column = (String, Option<Cost>);
 pub(crate) fn column(shown: &Shown, estimates: &Estimates) -> Column {
     let is_whole = input_faults(shown.graph, PassKind::Schedule).is_empty();
     (shown.title.clone(), is_whole.then(|| Cost::by(shown.graph, estimates)))
+}
+
+/// What a pass made of the figures, in one line; `None` where nothing is after, or a graph is at fault.
+pub fn change(view: &View, estimates: &Estimates) -> Option<String> {
+    let [before] = &view.before[..] else { return None };
+    let after = view.after.iter().map(|shown| column(shown, estimates).1).collect::<Option<Vec<Cost>>>()?;
+    let before = column(before, estimates).1?;
+    (!after.is_empty()).then(|| before.change(&after))
 }
 
 /// The table; empty without columns.

@@ -4,7 +4,8 @@
 //! larger than one of a small one. Ranks that do the same are drawn once.
 
 use crate::simulation::{Programs, Step, Timeline, Track};
-use crate::words::{duration, line};
+use crate::words::line;
+use ir::words::duration;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

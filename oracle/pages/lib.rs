@@ -33,6 +33,7 @@ mod verdict;
 mod view;
 pub mod words;
 
+pub use figures::change;
 pub use view::{Shown, View};
 
 use ir::{analysis, graph, ops};

@@ -2,7 +2,8 @@
 
 use crate::page::Page;
 use crate::report::memory::{BYTES_AT, MemoryReport, STEPS_AT, svg};
-use crate::words::{bytes, line, visible};
+use crate::words::{line, visible};
+use ir::words::bytes;
 use maud::{Markup, PreEscaped, html};
 use models::memory::Life;
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 use crate::lanes::lanes;
 use crate::page::{Page, bar};
 use crate::simulation::{Flight, Programs, Report, Track};
-use crate::words::{duration, line, visible};
+use crate::words::{line, visible};
+use ir::words::duration;
 use maud::{Markup, html};
 
 /// Flights that are listed, those that are exposed for longest.

@@ -6,7 +6,8 @@ use crate::page::Page;
 use crate::report::cost::Cost;
 use crate::verdict;
 use crate::view::Table;
-use crate::words::{bytes, duration, line, visible};
+use crate::words::{line, visible};
+use ir::words::{bytes, duration};
 use maud::{Markup, html};
 
 /// A pass on one graph of one rank.

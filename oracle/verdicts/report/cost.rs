@@ -7,6 +7,7 @@ use crate::analysis::Collectives;
 use crate::graph::Graph;
 use crate::ops::Ops;
 use crate::simulate::{Buffers, Estimates, Options, Programs, simulate};
+use ir::words;
 
 /// Figures of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,6 +26,21 @@ impl Cost {
     /// Of a graph that all ranks run, by the default estimates. Near linear.
     pub fn of(graph: &Graph) -> Cost {
         Cost::by(graph, &Estimates::default())
+    }
+
+    /// What a pass made of it, in one line.
+    pub fn change(&self, after: &[Cost]) -> String {
+        let list = |of: &dyn Fn(&Cost) -> Option<String>| {
+            let known = |cost: &Cost| of(cost).unwrap_or("not known".to_string());
+            let after: Vec<String> = after.iter().map(known).collect();
+            format!("{} before, {} after", known(self), after.join(" and "))
+        };
+        format!(
+            "collectives: {}; peak memory without what the caller holds: {}; exposed communication by estimates: {}",
+            list(&|cost| Some(cost.collectives.to_string())),
+            list(&|cost| cost.peak.map(words::bytes)),
+            list(&|cost| cost.exposed.map(words::duration)),
+        )
     }
 
     /// The same by other estimates.
