@@ -209,7 +209,7 @@ fn small_inputs_need_little_memory() {
 
     let writes = list(8000, &|i| format!("v{i} = view(x, [2, 2])\nw{i} = add_(v{i}, 1)\n"));
     let path = folder.write("writes.graph", format!("x = input : f32[4]\n{writes}output x\n"));
-    let (status, text) = said(&[&"check", &"memory", &path]);
+    let (status, text) = said(&[&"check", &"memory", &path, &"--verbose"]);
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("memory/estimators-agree: several estimates are not claimed"), "{text}");
 

@@ -133,10 +133,11 @@ fn each_limit_that_can_be_set_is_read_by_some_command() {
         }
         for command in all.get_subcommands().filter(|_| !limit.is_fixed()) {
             let line = match command.get_name() {
-                "rules" | "score" | "smoke" | "worker" => command.get_name().to_string(),
+                "man" | "rules" | "score" | "smoke" | "worker" => command.get_name().to_string(),
                 "fuzz" => "fuzz repair".to_string(),
                 "run" => "run repair B -o A".to_string(),
                 "check" => "check repair B".to_string(),
+                "completions" => "completions bash".to_string(),
                 "convert" => "convert A B".to_string(),
                 "lifecycle" => "lifecycle E".to_string(),
                 name => format!("{name} X"),

@@ -13,8 +13,8 @@ pub(super) mod style;
 use super::picture::Picture;
 use crate::graph::{Graph, NodeId};
 
-/// The most nodes that a picture shows: beyond it nobody can read it.
-pub const NODE_LIMIT: usize = 220;
+/// The most nodes that a picture shows, some pages high: beyond it nobody can read it, and a page of HTML serves better.
+pub const NODE_LIMIT: usize = 80;
 /// The most edges that a picture shows.
 pub const EDGE_LIMIT: usize = 2000;
 
@@ -22,7 +22,7 @@ pub const EDGE_LIMIT: usize = 2000;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a picture of {nodes} nodes and {edges} edges cannot be read (the limit is {NODE_LIMIT} nodes and {EDGE_LIMIT} \
-     edges): choose a part of it with --around NODE, for example --around {example}"
+     edges): --html FILE shows all of it as a page, --around NODE a part, for example --around {example}"
 )]
 pub struct TooLarge {
     /// Nodes of the graph.

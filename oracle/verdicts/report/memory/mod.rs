@@ -1,9 +1,11 @@
 //! What there is to tell about the memory of a graph: PyTorch's count, the truth, and where and why they part.
 
+mod grouped;
 mod measured;
 mod svg;
 mod trace;
 
+pub use grouped::Group;
 pub use measured::Measured;
 pub use svg::{BYTES_AT, STEPS_AT, svg};
 pub use trace::trace;
@@ -13,6 +15,7 @@ use crate::memory::difference::{Difference, first_difference};
 use crate::memory::profile::{Profile, Releasable, not_placeholder, profile_of, recorded_ledger};
 use crate::memory::replay::{Facts, Options, contents, replay_facts};
 use crate::memory::{Devices, Ledger, Life, MemoryFault, PYTORCH_UNBACKED, Replay, Steps};
+use ir::words;
 use std::fmt::Write;
 
 /// Both counts of one graph.
@@ -184,6 +187,20 @@ impl<'a> MemoryReport<'a> {
         for (bytes, what) in self.listed() {
             let _ = writeln!(text, "  {bytes:>16}  {what}");
         }
+        for (what, groups) in [("kind", self.by_kind()), ("module", self.by_module())] {
+            if !groups.is_empty() {
+                let _ = writeln!(text, "  by {what}:");
+            }
+            for group in groups.iter().take(LISTED) {
+                let _ = writeln!(
+                    text,
+                    "  {:>16}  {} ({})",
+                    group.bytes,
+                    group.name,
+                    words::count(group.storages, "storage")
+                );
+            }
+        }
         text
     }
 
@@ -222,6 +239,7 @@ impl<'a> MemoryReport<'a> {
                 "why": difference.why,
             })
         });
+        let group = |group: &Group| serde_json::json!({ "what": group.name, "storages": group.storages, "bytes": group.bytes });
         let contents: Vec<_> = self
             .listed()
             .into_iter()
@@ -235,6 +253,8 @@ impl<'a> MemoryReport<'a> {
             "first_difference": difference,
             "peak_causes": self.peak_causes(),
             "peak_contents": contents,
+            "peak_by_kind": self.by_kind().iter().map(group).collect::<Vec<_>>(),
+            "peak_by_module": self.by_module().iter().map(group).collect::<Vec<_>>(),
             "notes": self.notes(),
         })
     }
