@@ -22,6 +22,7 @@ const HARMLESS: &[&str] = &[
     "serde",
     "serde_json",
     "sha1",
+    "smallvec",
     "string-interner",
     "thiserror",
 ];

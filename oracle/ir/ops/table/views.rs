@@ -2,6 +2,8 @@
 
 use super::Row;
 use crate::ops::kind::Kind;
+use crate::ops::shape::{Shown, dimension, misfit};
+use smallvec::SmallVec;
 
 /// Windows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,32 +42,31 @@ pub enum View {
     Conj,
 }
 
+/// Dimensions in another order.
+pub type Order = SmallVec<[usize; 6]>;
+
 impl View {
-    /// Whether it shows the dimensions in another order, and does nothing else.
-    pub fn is_permutation(self) -> bool {
-        matches!(self, View::Permute | View::Transpose | View::T)
+    /// Whether it shows a list of windows.
+    pub fn is_list(self) -> bool {
+        matches!(self, View::Split | View::SplitWithSizes | View::Chunk | View::Unbind)
     }
 
-    /// The order of a [permutation](View::is_permutation) of `rank` dimensions; `given` are the numbers after the
-    /// tensor.
+    /// The order in which a permutation shows `rank` dimensions; `given` are the numbers after the tensor.
     ///
     /// # Errors
-    /// There is none, in words.
-    pub fn order(self, rank: usize, given: &[i64]) -> Result<Vec<usize>, String> {
-        let count = rank.max(1) as i64;
-        let wrapped = |&dim: &i64| match (-count..count).contains(&dim) {
-            true => Ok(dim.rem_euclid(count) as usize),
-            false => Err(format!("dimension {dim} of a tensor of {rank} dimensions")),
-        };
-        let dims: Vec<usize> = given.iter().map(wrapped).collect::<Result<_, _>>()?;
-        let mut order: Vec<usize> = (0..rank).collect();
+    /// There is none.
+    pub fn order(self, rank: usize, given: &[i64]) -> Shown<Order> {
+        let dims = given.iter().map(|&dim| dimension(dim, rank)).collect::<Shown<Order>>()?;
+        let mut order: Order = (0..rank).collect();
         match (self, &dims[..]) {
-            (View::T, _) if rank > 2 => return Err(format!("t takes at most 2 dimensions, got {rank}")),
+            (View::T, _) if rank > 2 => {
+                return misfit(format!("t takes at most 2 dimensions, got {rank}"), &[]);
+            }
             (View::T, _) => order.reverse(),
             (View::Transpose, &[a, b]) if rank > 0 => order.swap(a, b),
             (View::Transpose, _) => {}
             _ if dims.len() != rank || order.iter().any(|dim| !dims.contains(dim)) => {
-                return Err(format!("{given:?} does not permute {rank} dimensions"));
+                return misfit(format!("{given:?} does not permute {rank} dimensions"), &[]);
             }
             _ => order = dims,
         }
