@@ -7,6 +7,9 @@
 //! strides are stated where PyTorch fixes them (views, elementwise results, fresh contiguous results). [`check`]
 //! compares the rule with what the graph records about the node itself.
 //!
+//! What views show is computed here for everybody: [`windows`] decodes the arguments of a call, and [`Window`] has the
+//! arithmetic. The evaluators hand in the numbers that they hold.
+//!
 //! A graph as written down may be inconsistent; each node is judged by itself, so one fault is reported once
 //! and not again at every later node.
 //!

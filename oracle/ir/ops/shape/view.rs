@@ -110,6 +110,7 @@ pub fn window<G: Given>(view: View, of: Window, given: &G, first: usize) -> Resu
         View::Select => of.selected(args.int(0)?, args.size(1)?),
         View::AsStrided => of.restrided(args.sizes(0)?, args.sizes(1)?, args.optional(2)?),
         View::Diagonal => of.diagonal(args.int(0)?, args.int(1)?, args.int(2)?),
+        View::Unfold => of.unfolded(args.int(0)?, args.int(1)?, args.int(2)?),
         View::Alias | View::Conj => Ok(of),
         _ => Err(NoWindow::Undecided),
     };
@@ -158,5 +159,87 @@ fn sizes(call: &Call, of: &Window, dtype: Option<Dtype>) -> Rule<TensorMeta> {
             call.text(&shape)
         )),
         Viewed::Undecided(shape) => Ok(TensorMeta::loose(shape, dtype)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists of numbers, by parameter.
+    struct Lists(Vec<Vec<Size>>);
+
+    impl Given for Lists {
+        type Stop = NoWindow;
+
+        fn number(&self, index: usize) -> Result<Option<Size>, NoWindow> {
+            Ok(self.0.get(index).and_then(|list| list.first().copied()))
+        }
+
+        fn numbers(&self, index: usize) -> Result<Option<Sizes>, NoWindow> {
+            Ok(self.0.get(index).map(|list| Sizes::from_slice(list)))
+        }
+
+        fn stop(&self, why: NoWindow) -> NoWindow {
+            why
+        }
+    }
+
+    fn of(sizes: &[Size]) -> Window {
+        Window::contiguous(Sizes::from_slice(sizes))
+    }
+
+    const N: fn(i64) -> Size = Size::Known;
+
+    #[test]
+    fn what_is_not_known_stays_unknown() {
+        let (rows, all) = (of(&[Size::Unknown, N(4)]), [Size::Unknown]);
+        let at = |view, numbers: &[Size]| {
+            window(view, rows.clone(), &Lists(numbers.iter().map(|&n| vec![n]).collect()), 0).unwrap()
+        };
+        let kept = |shape: &[Size], strides: &[i64], offset| {
+            let strides = strides.iter().map(|&n| N(n)).collect();
+            Window { shape: Sizes::from_slice(shape), strides, offset }
+        };
+        assert_eq!(at(View::Narrow, &[N(0), N(2), N(3)]), kept(&[N(3), N(4)], &[4, 1], N(8)));
+        assert_eq!(at(View::Narrow, &[N(0), N(-2), N(1)]), kept(&[N(1), N(4)], &[4, 1], Size::Unknown));
+        assert_eq!(at(View::Select, &[N(0), N(-1)]), kept(&[N(4)], &[1], Size::Unknown));
+        assert_eq!(at(View::Select, &[N(1), N(3)]), kept(&all, &[4], N(3)));
+        assert_eq!(at(View::Slice, &[N(0), N(0), N(9), N(2)]), kept(&[Size::Unknown, N(4)], &[8, 1], N(0)));
+        assert_eq!(
+            at(View::Unfold, &[N(0), N(2), N(2)]),
+            kept(&[Size::Unknown, N(4), N(2)], &[8, 1, 4], N(0))
+        );
+        let squeezed = window(View::Squeeze, rows.clone(), &Lists(Vec::new()), 0);
+        assert_eq!(squeezed, Err(NoWindow::Undecided));
+        let undecided = windows(View::Unbind, rows.clone(), &Lists(vec![vec![N(0)]]), 0);
+        assert_eq!(undecided, Err(NoWindow::Undecided));
+    }
+
+    #[test]
+    fn a_number_past_64_bits_is_not_known() {
+        let wide = of(&[N(2), N(1 << 40)]);
+        let numbers = Lists(vec![vec![N(0)], vec![N(1)], vec![N(2)], vec![N(1 << 40)]]);
+        let shown = window(View::Slice, wide, &numbers, 0).unwrap();
+        assert_eq!(shown.strides[..], [Size::Unknown, N(1)]);
+        assert_eq!(shown.offset, N(1 << 40));
+    }
+
+    #[test]
+    fn arguments_begin_where_they_are_said_to() {
+        let numbers = Lists(vec![vec![], vec![], vec![N(1)], vec![N(-1)]]);
+        let shown = window(View::Select, of(&[N(3), N(4)]), &numbers, 2).unwrap();
+        assert_eq!((&shown.shape[..], shown.offset), (&[N(3)][..], N(3)));
+        let absent = window(View::Select, of(&[N(3), N(4)]), &numbers, 3).unwrap_err();
+        assert_eq!(absent.to_string(), "argument 4 is not given");
+    }
+
+    #[test]
+    fn a_misfit_names_the_sizes() {
+        let numbers = Lists(vec![vec![N(2), Size::Unknown]]);
+        let why = window(View::Expand, of(&[N(3), N(4)]), &numbers, 0).unwrap_err();
+        assert_eq!(why.to_string(), "cannot expand [3, 4] to [2, ?]");
+        let many = windows(View::Split, of(&[N(i64::MAX)]), &Lists(vec![vec![N(1)], vec![N(0)]]), 0);
+        assert_eq!(many, Err(NoWindow::Pieces(i64::MAX)));
     }
 }

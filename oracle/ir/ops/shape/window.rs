@@ -298,6 +298,24 @@ impl Window {
         Ok(window)
     }
 
+    /// Pieces of `size` elements of a dimension, each `step` after the one before, in a new last dimension.
+    pub fn unfolded(mut self, dim: i64, size: i64, step: i64) -> Shown<Window> {
+        let dim = dimension(dim, self.shape.len())?;
+        // A tensor without dimensions has one element.
+        let one = Size::Known(1);
+        let (of, stride) = self.shape.get(dim).map_or((one, one), |&of| (of, self.strides[dim]));
+        if size < 0 || step <= 0 || of.known().is_some_and(|n| n < size) {
+            return misfit(format!("cannot unfold dimension {dim} of $ to {size} by {step}"), &[&self.shape]);
+        }
+        if let (Some(count), Some(apart)) = (self.shape.get_mut(dim), self.strides.get_mut(dim)) {
+            *count = of.known().map(|n| (n - size) / step + 1).into();
+            *apart = stride.scaled(step);
+        }
+        self.shape.push(Size::Known(size));
+        self.strides.push(stride);
+        Ok(self)
+    }
+
     /// The same elements in row-major order under other sizes, one of which may be -1.
     pub fn viewed(&self, sizes: &[Size]) -> Shown<Viewed> {
         let shape = self.resolved(sizes)?;

@@ -32,6 +32,8 @@ pub enum View {
     Unbind,
     AsStrided,
     Diagonal,
+    /// `unfold(x, dimension, size, step)`: pieces that may overlap, each in a new last dimension.
+    Unfold,
     /// `alias`, `detach`, `lift_fresh`: the same window.
     Alias,
     /// Pairs of floats as complex numbers.
@@ -49,6 +51,11 @@ impl View {
     /// Whether it shows a list of windows.
     pub fn is_list(self) -> bool {
         matches!(self, View::Split | View::SplitWithSizes | View::Chunk | View::Unbind)
+    }
+
+    /// Whether it may show an element several times.
+    pub fn repeats(self) -> bool {
+        matches!(self, View::Expand | View::AsStrided | View::Unfold)
     }
 
     /// The order in which a permutation shows `rank` dimensions; `given` are the numbers after the tensor.
@@ -103,6 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     ("unbind",               Kind::View(View::Unbind),         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"),
     ("as_strided",           Kind::View(View::AsStrided),      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"),
     ("diagonal",             Kind::View(View::Diagonal),       "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"),
+    ("unfold",               Kind::View(View::Unfold),         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"),
     ("alias",                Kind::View(View::Alias),          "aten::alias(Tensor(a) self) -> Tensor(a)"),
     ("detach",               Kind::View(View::Alias),          "aten::detach(Tensor(a) self) -> Tensor(a)"),
     ("lift_fresh",           Kind::View(View::Alias),          "aten::lift_fresh(Tensor(a) self) -> Tensor(a)"),
@@ -127,12 +135,12 @@ pub(super) const ROWS: &[Row] = &[
     ("unbind_copy",          Kind::View(View::Unbind),         "aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]"),
     ("as_strided_copy",      Kind::View(View::AsStrided),      "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor"),
     ("diagonal_copy",        Kind::View(View::Diagonal),       "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor"),
+    ("unfold_copy",          Kind::View(View::Unfold),         "aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor"),
     ("alias_copy",           Kind::View(View::Alias),          "aten::alias_copy(Tensor self) -> Tensor"),
     ("detach_copy",          Kind::View(View::Alias),          "aten::detach_copy(Tensor self) -> Tensor"),
     ("view_as_complex_copy", Kind::View(View::AsComplex),      "aten::view_as_complex_copy(Tensor self) -> Tensor"),
     ("view_as_real_copy",    Kind::View(View::AsReal),         "aten::view_as_real_copy(Tensor self) -> Tensor"),
     // Views that the oracle does not compute.
-    ("unfold",               Kind::Opaque,                     "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"),
     ("real",                 Kind::Opaque,                     "aten::real(Tensor(a) self) -> Tensor(a)"),
     ("imag",                 Kind::Opaque,                     "aten::imag(Tensor(a) self) -> Tensor(a)"),
     ("movedim",              Kind::Opaque,                     "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"),

@@ -91,7 +91,7 @@ impl<D: Domain> Rank<'_, D> {
         let schema = step.info.and_then(|info| info.schema.as_ref());
         let copies =
             schema.is_some_and(|s| s.name != "_unsafe_view" && s.returns.iter().all(|r| r.alias.is_none()));
-        let mut items = Vec::with_capacity(windows.len());
+        let mut items: SmallVec<[Item; 1]> = SmallVec::with_capacity(windows.len());
         for (i, window) in windows.into_iter().enumerate() {
             let window = match view {
                 View::Conj => conjugated(window)?,
@@ -104,7 +104,7 @@ impl<D: Domain> Rank<'_, D> {
             Some(item) if !view.is_list() => Ok(item),
             last => {
                 items.extend(last);
-                Ok(Item::List(items))
+                Ok(Item::List(items.into_vec()))
             }
         }
     }

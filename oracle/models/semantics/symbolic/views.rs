@@ -14,7 +14,7 @@ use super::source::Traits;
 use crate::graph::Value;
 use crate::ops::View;
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 /// A dimension number from `-rank` to `rank - 1`, as an index. A tensor without dimensions counts as having one.
 pub(super) fn dimension(dim: i64, rank: usize) -> Result<usize, Reason> {
@@ -111,7 +111,7 @@ impl Machine<'_, '_> {
             }
             _ => (shape::windows(view, window, &Numbers { machine: self, call }, 1)?, base.dtype),
         };
-        let mut items = Vec::with_capacity(windows.len());
+        let mut items: SmallVec<[Produced; 1]> = SmallVec::with_capacity(windows.len());
         for (index, window) in windows.iter().enumerate() {
             let mut shown = self.on(Tensor { dtype, ..base }, window)?;
             if fresh {
