@@ -10,17 +10,17 @@ impl Window {
     /// What a view that changes the dtype shows, and the new dtype. `to` is what it is given as such.
     pub fn retyped(self, view: View, from: Dtype, to: Option<Dtype>) -> Shown<(Window, Dtype)> {
         match view {
-            View::AsComplex => self.as_complex(from),
-            View::AsReal => self.as_real(from),
+            View::AsComplex => self.paired(from),
+            View::AsReal => self.unpaired(from),
             _ => {
                 let to = to.ok_or(NoWindow::Undecided)?;
-                Ok((self.as_dtype(from, to)?, to))
+                Ok((self.resized(from, to)?, to))
             }
         }
     }
 
     /// `view.dtype`: the last dimension takes up the change of size.
-    fn as_dtype(mut self, from: Dtype, to: Dtype) -> Shown<Window> {
+    fn resized(mut self, from: Dtype, to: Dtype) -> Shown<Window> {
         let (old, new) = (i64::from(from.itemsize()), i64::from(to.itemsize()));
         if old == new {
             return Ok(self);
@@ -53,7 +53,7 @@ impl Window {
     }
 
     /// Pairs of floats, adjacent in the last dimension, as complex numbers.
-    fn as_complex(mut self, from: Dtype) -> Shown<(Window, Dtype)> {
+    fn paired(mut self, from: Dtype) -> Shown<(Window, Dtype)> {
         let to = match from {
             Dtype::F64 => Dtype::C128,
             Dtype::F32 => Dtype::C64,
@@ -81,7 +81,7 @@ impl Window {
     }
 
     /// Complex numbers as pairs of floats, in a new last dimension.
-    fn as_real(mut self, from: Dtype) -> Shown<(Window, Dtype)> {
+    fn unpaired(mut self, from: Dtype) -> Shown<(Window, Dtype)> {
         let to = match from {
             Dtype::C128 => Dtype::F64,
             Dtype::C64 => Dtype::F32,
