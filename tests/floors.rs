@@ -29,6 +29,7 @@ const HARMLESS: &[&str] = &[
     "serde",
     "serde_json",
     "sha1",
+    "smallvec",
     "string-interner",
     "strsim",
     "thiserror",

@@ -197,6 +197,12 @@ fn rules_refuse_what_pytorch_refuses() {
     answers_agree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ops/slip_cases.json.gz"));
 }
 
+/// Windows at and past every edge.
+#[test]
+fn windows_are_those_of_pytorch() {
+    answers_agree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ops/view_cases.json.gz"));
+}
+
 fn answers_agree(path: &Path) {
     let graph = read(path);
     let ops = Ops::of(&graph);

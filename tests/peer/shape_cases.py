@@ -2,6 +2,7 @@
 
     python tests/peer/shape_cases.py tests/ops/shape_cases.json.gz [CALLS PER OPERATOR]
     python tests/peer/shape_cases.py tests/ops/slip_cases.json.gz 6 slips
+    python tests/peer/shape_cases.py tests/ops/view_cases.json.gz 0 views
 
 Each call is run on real CPU tensors and on fake ones. The graph holds a node per answer: `eager_*` and, where it
 differs, `fake_*`; a call that eager PyTorch refuses has no result and the module path `refused`. `tests/ops` holds
@@ -9,9 +10,13 @@ the shape rules against the file, so that no test needs PyTorch. The script is d
 
 With `slips`, arguments are spoilt: another dtype, rank, size or number, one too few or too many. What only the kernels
 of a CPU refuse is no statement about the operator and left out, and so is what `UNJUDGED` names.
+
+With `views`, nothing is random: each operator that shows a window, on windows of every kind (offset, empty, repeated,
+without dimensions), with arguments at and past every edge.
 """
 
 import gzip
+import itertools
 import json
 import logging
 import random
@@ -29,6 +34,7 @@ import torch._inductor.inductor_prims  # noqa: E402,F401
 RNG = random.Random(0)
 PER_TARGET = int(sys.argv[2]) if len(sys.argv) > 2 else 12
 SLIPS = sys.argv[3:] == ["slips"]
+VIEWS = sys.argv[3:] == ["views"]
 # The rules do not ask all that networks do, nor after the values of numbers.
 UNJUDGED = [
     "convolution", "native_layer_norm", "nll_loss", "attention", "gelu_backward", "logsumexp", "expects p",
@@ -927,49 +933,115 @@ def slip(args, kwargs):
     return args, kwargs
 
 
+EDGES = [-9, -1, 0, 1, 9]
+SHAPES = [
+    ([], "plain"), ([3], "sliced"), ([1], "plain"), ([0], "plain"), ([2, 0], "plain"), ([3, 4], "plain"),
+    ([4, 3], "permuted"), ([2, 4], "sliced"), ([1, 3], "sliced"), ([3, 2], "expanded"), ([2, 1, 4], "sliced"),
+    ([0, 3, 2], "sliced"), ([2, 3, 4], "permuted"),
+]
+COPIES = ["permute", "transpose", "unsqueeze", "squeeze", "expand", "slice", "select", "split", "unbind", "diagonal"]
+
+
+def dims_of(rank):
+    return sorted({-rank - 1, -rank, -1, 0, rank - 1, rank})
+
+
+def view_arguments(s):
+    """What follows the tensor, for each operator that shows a window of one of these sizes."""
+    rank = len(s)
+    every, one = list(range(rank)), dims_of(rank)
+    nested = [[d] for d in one] + [[], every, every[::-1], [d - rank for d in every], every[:1] * 2]
+    sizes = [s, [-1] * rank, [2, *s], [-1, *s], s[1:], [5 if n == 1 else -1 for n in s], [5] * rank, [3, 0, *s]]
+    count = 1
+    for n in s:
+        count *= n
+    shapes = [[-1], [count], [1, count, 1], [-1, 2], [2, -1], [0, -1], [-1, -1], s[::-1], [*s, 1], [0, 3]]
+    lengths = [[1, 2], [0, 3], [3], [2, 2], [1, 1, 1, 1], [-1, 4], []]
+    windows = [([2], [1]), ([2, 2], [1, 0]), ([], []), ([0, 9], [1, 1]), ([2], [1, 1]), ([-1], [1]), ([1], [-1])]
+    yield "aten.view.default", ([n] for n in shapes)
+    yield "aten.reshape.default", ([n] for n in shapes)
+    yield "aten.permute.default", ([n] for n in nested)
+    yield "aten.transpose.int", itertools.product(one, one)
+    yield "aten.t.default", [[]]
+    yield "aten.unsqueeze.default", ([d] for d in dims_of(rank + 1))
+    yield "aten.squeeze.default", [[]]
+    yield "aten.squeeze.dim", ([d] for d in one)
+    yield "aten.squeeze.dims", ([n] for n in nested)
+    yield "aten.expand.default", ([n] for n in sizes)
+    yield "aten.slice.Tensor", ([d, *cut, 1] for d in one for cut in itertools.product([None, *EDGES], [None, *EDGES]))
+    yield "aten.slice.Tensor", ([0, *cut] for cut in itertools.product([None, 1], [None, 9], [-1, 0, 2, 7]))
+    yield "aten.narrow.default", itertools.product([-1, 0], EDGES, [-1, 0, 1, 3])
+    yield "aten.select.int", itertools.product(one, EDGES)
+    yield "aten.split.Tensor", itertools.product([-1, 0, 1, 2, 9], [-1, 0])
+    yield "aten.split_with_sizes.default", itertools.product(lengths, [-1, 0])
+    yield "aten.chunk.default", itertools.product([-1, 0, 1, 2, 3, 9], [-1, 0])
+    yield "aten.unbind.int", ([d] for d in one)
+    yield "aten.as_strided.default", ([*window, offset] for window in windows for offset in [None, 0, 1, -1])
+    yield "aten.diagonal.default", ([shift, *two] for shift in EDGES for two in [(0, 1), (-1, 0), (1, -1), (0, 0)])
+    yield "aten.unfold.default", itertools.product(one, [-1, 0, 1, 2, 9], [0, 1, 2, 3])
+
+
+def view_calls():
+    for sizes, layout in SHAPES:
+        for target, given in view_arguments(sizes):
+            for arguments in given:
+                yield target, [T(sizes, torch.float32, layout), *arguments], {}
+                name, rest = target.removeprefix("aten.").split(".")
+                if name in COPIES and RNG.random() < 0.1:
+                    yield f"aten.{name}_copy.{rest}", [T(sizes, torch.float32, layout), *arguments], {}
+        for dtype in [torch.int8, torch.float16, torch.float32, torch.float64, torch.complex64]:
+            yield "aten.view.dtype", [T(sizes, torch.float32, layout), dtype], {}
+        for dtype in [torch.float32, torch.float64, torch.int32, torch.complex64]:
+            yield "aten.view_as_complex.default", [T([*sizes, 2], dtype, layout)], {}
+            yield "aten.view_as_real.default", [T(sizes, dtype, layout)], {}
+
+
+def random_calls():
+    for target, make in CASES.items():
+        for _ in range(PER_TARGET):
+            args, kwargs = make()
+            yield target.strip(), *(slip(args, kwargs) if SLIPS else (args, kwargs))
+
+
 def main():
     recorder = Recorder()
     counts = {"eager": 0, "fake": 0, "refused": 0, "unsupported": 0}
-    for target, make in CASES.items():
-        target = target.strip()
+    for target, args, kwargs in view_calls() if VIEWS else random_calls():
         namespace, name, overload = target.split(".")
         op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-        for i in range(PER_TARGET):
-            args, kwargs = make()
-            if SLIPS:
-                args, kwargs = slip(args, kwargs)
-            label = f"{name}_{overload}_{len(recorder.nodes)}"
-            eager = fake = None
-            tensors = {}
-            try:
-                [materialise(a, tensors, lambda t: t) for a in list(args) + list(kwargs.values())]
-            except (RuntimeError, TypeError):
+        label = f"{name}_{overload}_{len(recorder.nodes)}"
+        eager = fake = None
+        tensors = {}
+        try:
+            [materialise(a, tensors, lambda t: t) for a in list(args) + list(kwargs.values())]
+        except (RuntimeError, TypeError):
+            continue
+        try:
+            eager, tensors = run(op, args, kwargs, lambda t: t)
+        except (AssertionError, RuntimeError, IndexError, ValueError, TypeError) as error:
+            reason = f"{target}: {error}"
+            beyond = VIEWS and "out of bounds for storage" in reason
+            if "not implemented for" in reason or beyond or (SLIPS and any(w in reason for w in ["CPU", *UNJUDGED])):
+                # No kernel on this device, or how large a storage is: no statement about shapes.
+                counts["unsupported"] += 1
                 continue
-            try:
-                eager, tensors = run(op, args, kwargs, lambda t: t)
-            except (AssertionError, RuntimeError, IndexError, ValueError, TypeError) as error:
-                reason = f"{target}: {error}"
-                if "not implemented for" in reason or (SLIPS and any(w in reason for w in ["CPU", *UNJUDGED])):
-                    # No kernel on this device: no statement about shapes.
-                    counts["unsupported"] += 1
-                    continue
-            mode = FakeTensorMode()
-            try:
-                with mode:
-                    fake, _ = run(op, args, kwargs, mode.from_tensor)
-            except Exception:
-                pass
-            if "complex32" in str(eager):
-                continue
-            if eager is None:
-                recorder.call(f"refused_{label}", target, args, kwargs, tensors, None)
-                counts["refused"] += 1
-                continue
-            recorder.call(f"eager_{label}", target, args, kwargs, tensors, eager)
-            counts["eager"] += 1
-            if fake is not None and not SLIPS and recorder.out(fake) != recorder.out(eager):
-                recorder.call(f"fake_{label}", target, args, kwargs, tensors, fake)
-                counts["fake"] += 1
+        mode = FakeTensorMode()
+        try:
+            with mode:
+                fake, _ = run(op, args, kwargs, mode.from_tensor)
+        except Exception:
+            pass
+        if "complex32" in str(eager):
+            continue
+        if eager is None:
+            recorder.call(f"refused_{label}", target, args, kwargs, tensors, None)
+            counts["refused"] += 1
+            continue
+        recorder.call(f"eager_{label}", target, args, kwargs, tensors, eager)
+        counts["eager"] += 1
+        if fake is not None and not SLIPS and recorder.out(fake) != recorder.out(eager):
+            recorder.call(f"fake_{label}", target, args, kwargs, tensors, fake)
+            counts["fake"] += 1
     graph = {
         "schema_version": "fxjson/1", "name": "shape_cases", "source": "tests/peer/shape_cases.py",
         "torch": torch.__version__, "kind": "inference", "groups": {}, "symbols": {},

@@ -169,7 +169,7 @@ impl<'a> Reading<'a> {
     /// Whether the elements of a value are different from one another: it comes from an input or a product by moves and
     /// communication that repeat nothing.
     pub(super) fn is_varied(&self, id: NodeId) -> bool {
-        use crate::ops::{Move, View};
+        use crate::ops::Move;
         let mut at = id;
         loop {
             if self.graph.node(at).op == Op::Placeholder {
@@ -178,7 +178,7 @@ impl<'a> Reading<'a> {
             let Some(info) = self.call(at) else { return false };
             match info.kind {
                 Kind::Matmul(_) => return true,
-                Kind::View(View::Expand | View::AsStrided) => return false,
+                Kind::View(view) if view.repeats() => return false,
                 Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem | Kind::Wait => {}
                 // Not where several tensors are sent together: they may be equal.
                 Kind::Collective(

@@ -4,6 +4,7 @@
 //! against [`ops::shape`](crate::ops) by the tests.
 
 use crate::graph::Dtype;
+use crate::graph::layout::write_contiguous;
 
 /// Dimensions at most.
 pub(super) const MAX_RANK: usize = 4;
@@ -190,9 +191,7 @@ impl Type {
 
 fn row_major(shape: &[i64; MAX_RANK], rank: usize) -> [i64; MAX_RANK] {
     let mut stride = [1; MAX_RANK];
-    for d in (1..rank).rev() {
-        stride[d - 1] = stride[d] * shape[d].max(1);
-    }
+    write_contiguous(&shape[..rank], &mut stride[..rank]);
     stride
 }
 

@@ -23,6 +23,7 @@
 mod append;
 mod compare;
 mod edit;
+pub mod layout;
 mod strings;
 mod tensor;
 mod transcribe;
@@ -31,6 +32,7 @@ mod value;
 mod world;
 
 pub use edit::Editor;
+pub use layout::contiguous_strides;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
 pub use transcribe::Transcriber;
@@ -743,13 +745,4 @@ impl Graph {
         self.target_of.shrink_to_fit();
         self.strings.shrink_to_fit();
     }
-}
-
-/// Row-major strides of a shape, in elements. A size of 0 counts as 1, as in PyTorch.
-pub fn contiguous_strides(sizes: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1i64; sizes.len()];
-    for i in (1..sizes.len()).rev() {
-        strides[i - 1] = strides[i].saturating_mul(sizes[i].max(1));
-    }
-    strides
 }

@@ -148,6 +148,17 @@ pub enum Move {
 }
 
 impl Move {
+    /// The view that shows the part of its first argument which it overwrites, in a copy, by the second one.
+    pub fn scatters(self) -> Option<View> {
+        match self {
+            Move::SliceScatter => Some(View::Slice),
+            Move::SelectScatter => Some(View::Select),
+            Move::AsStridedScatter => Some(View::AsStrided),
+            Move::DiagonalScatter => Some(View::Diagonal),
+            _ => None,
+        }
+    }
+
     /// Whether what is in a tensor says which elements are moved.
     fn selects_by_data(self) -> bool {
         use Move::*;

@@ -54,6 +54,17 @@ pub enum Default {
     Text(String),
 }
 
+impl Default {
+    /// The integer, if it is one (bools count as integers).
+    fn int(&self) -> Option<i64> {
+        match self {
+            Default::Int(n) => Some(*n),
+            Default::Bool(b) => Some(i64::from(*b)),
+            _ => None,
+        }
+    }
+}
+
 /// A result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Return {
@@ -383,6 +394,11 @@ impl<'a> Bound<'a> {
         self.schema.params.iter().find(|p| p.name == name)?.default.as_ref()
     }
 
+    /// The default of parameter `index`, if it is an integer.
+    pub fn default_int(&self, index: usize) -> Option<i64> {
+        self.schema.params.get(index)?.default.as_ref()?.int()
+    }
+
     /// The parameter as a node.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         match self.named(name)? {
@@ -397,11 +413,7 @@ impl<'a> Bound<'a> {
             Some(Value::Int(n)) => Some(n),
             Some(Value::Bool(b)) => Some(i64::from(b)),
             Some(_) => None,
-            None => match self.default(name)? {
-                Default::Int(n) => Some(*n),
-                Default::Bool(b) => Some(i64::from(*b)),
-                _ => None,
-            },
+            None => self.default(name)?.int(),
         }
     }
 

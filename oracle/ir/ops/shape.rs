@@ -7,6 +7,9 @@
 //! strides are stated where PyTorch fixes them (views, elementwise results, fresh contiguous results). [`check`]
 //! compares the rule with what the graph records about the node itself.
 //!
+//! What views show is computed here for everybody: [`windows`] decodes the arguments of a call, and [`Window`] has the
+//! arithmetic. The evaluators hand in the numbers that they hold.
+//!
 //! A graph as written down may be inconsistent; each node is judged by itself, so one fault is reported once
 //! and not again at every later node.
 //!
@@ -24,24 +27,29 @@ mod moves;
 mod number;
 mod opaque;
 mod packing;
+mod pieces;
 mod pointwise;
 mod promote;
 mod record;
 mod reduce;
+mod retype;
 mod size;
 mod view;
+mod window;
 
 pub use check::{ShapeFault, check};
 pub use layout::{is_contiguous, view as strides_of_view};
 pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
 pub use record::{complete, guessed_strides, record, row_major_strides};
-pub use size::Size;
+pub use size::{Size, Sizes, known};
+pub use view::{Given, window, windows};
+pub use window::{NoWindow, Shown, Viewed, Window, Windows, dimension};
 
 use super::{ArityError, Kind, OpInfo, Ops, Random};
 use crate::graph::{Dtype, Graph, NodeId, Op};
-use crate::limits::Limit;
 use call::{Call, Rule, Stop, fault};
+pub(super) use window::misfit;
 
 /// What a rule says of a node's results.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,10 +81,10 @@ pub enum Output {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorMeta {
     /// Sizes.
-    pub shape: Vec<Size>,
+    pub shape: Sizes,
     /// Strides in elements, one per dimension, where the rule fixes them. Those of dimensions of size 1 mean
     /// nothing, nor do any if the tensor has no elements.
-    pub stride: Option<Vec<Size>>,
+    pub stride: Option<Sizes>,
     /// Offset in its storage, in elements.
     pub offset: Size,
     /// Element type, where decided.
@@ -93,9 +101,6 @@ pub enum ShapeError {
     #[error("{0}")]
     Statement(String),
 }
-
-/// Pieces of one tensor that a rule lists at most; more, and it does not decide.
-const MAX_PIECES: i64 = Limit::Pieces.standard() as i64;
 
 /// What the rule of `node`'s operator says of its results. Nodes other than calls are undecided.
 pub fn infer(graph: &Graph, ops: &Ops, node: NodeId) -> Result<Inferred, ShapeError> {

@@ -6,6 +6,7 @@ use super::layout::{Dims, Window};
 use super::number::Number;
 use super::rank::{Item, Rank, too_many};
 use crate::graph::{Dtype, Op, Value};
+use crate::ops::shape::{Size, Sizes};
 
 impl<'a, D: Domain> Rank<'a, D> {
     /// The value of an argument.
@@ -132,6 +133,17 @@ impl<'a, D: Domain> Rank<'a, D> {
                     .collect(),
                 _ => Ok(vec![self.int(value)?]),
             },
+        }
+    }
+
+    /// The same, for the arithmetic of views.
+    pub fn sizes(&self, value: Value) -> Outcome<Sizes> {
+        let known = |n: i64| Size::Known(n);
+        match value {
+            Value::List(span) => {
+                self.program.graph.values(span).iter().map(|&v| self.int(v).map(known)).collect()
+            }
+            _ => Ok(self.ints(value)?.into_iter().map(known).collect()),
         }
     }
 

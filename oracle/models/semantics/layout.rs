@@ -1,10 +1,11 @@
 //! Shapes and strides: the geometry of a window on a storage.
 //!
-//! PyTorch decides two things by strides that a graph can observe: whether a `view` is possible
-//! ([`view_strides`], after `at::detail::computeStride`), and in which order a fresh result lies in memory
-//! ([`pointwise_strides`], after `at::TensorIterator::reorder_dimensions`).
+//! What needs nothing but numbers stands in [`graph::layout`](crate::graph::layout). Here are lists held in place, in
+//! which order a fresh result lies in memory ([`pointwise_strides`], after `at::TensorIterator::reorder_dimensions`),
+//! and the walk over the rows of a window.
 
 use crate::graph::Dtype;
+use crate::graph::layout::{self as numbers, is_contiguous};
 use std::fmt;
 use std::ops::Deref;
 
@@ -88,55 +89,21 @@ impl fmt::Debug for Dims {
 
 /// The number of elements of a shape, if no size is negative and it fits.
 pub fn numel(shape: &[i64]) -> Option<usize> {
-    if shape.contains(&0) {
-        return shape.iter().all(|&n| n >= 0).then_some(0);
-    }
-    shape.iter().try_fold(1usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?))
+    usize::try_from(numbers::numel(shape)?).ok()
 }
 
 /// Row-major strides. A size of 0 counts as 1.
 pub fn contiguous(shape: Dims) -> Dims {
     let mut strides = shape;
-    let mut step = 1i64;
-    for (stride, &size) in strides.at[..shape.len()].iter_mut().zip(&shape[..]).rev() {
-        *stride = step;
-        step = step.saturating_mul(size.max(1));
-    }
+    numbers::write_contiguous(&shape, &mut strides.at[..shape.len()]);
     strides
-}
-
-/// Whether the elements lie in row-major order without gaps. Dimensions of size 1 do not count.
-pub fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
-    if shape.contains(&0) {
-        return true;
-    }
-    let mut expected = 1i64;
-    for (&size, &stride) in shape.iter().zip(strides).rev() {
-        if size != 1 {
-            if stride != expected {
-                return false;
-            }
-            expected = expected.saturating_mul(size);
-        }
-    }
-    true
 }
 
 /// Whether the elements lie in some order without gaps and without overlap.
 pub fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
-    if shape.contains(&0) {
-        return true;
-    }
-    let mut order: Vec<usize> = (0..shape.len()).filter(|&i| shape[i] != 1).collect();
+    let mut order: Vec<usize> = (0..shape.len()).collect();
     order.sort_by_key(|&i| strides[i]);
-    let mut expected = 1i64;
-    for i in order {
-        if strides[i] != expected {
-            return false;
-        }
-        expected = expected.saturating_mul(shape[i]);
-    }
-    true
+    shape.contains(&0) || numbers::is_dense_in(shape, strides, order)
 }
 
 /// Whether no two elements can lie in one place. Errs on the side of yes they can.
@@ -149,44 +116,6 @@ pub fn is_injective(shape: &[i64], strides: &[i64]) -> bool {
         reach = reach.saturating_add(strides[i].saturating_mul(shape[i] - 1));
         apart
     })
-}
-
-/// The strides under which the elements of a window appear, in row-major order, in another shape of as many
-/// elements; `None` if the window would have to be copied.
-pub fn view_strides(shape: &[i64], strides: &[i64], into: Dims) -> Option<Dims> {
-    if numel(shape)? == 0 {
-        return Some(if *into == *shape { Dims::new(strides)? } else { contiguous(into) });
-    }
-    let mut result = into;
-    let mut at = into.len();
-    // Runs of dimensions that a single stride steps through, from the innermost outwards.
-    let mut inner = 1i64;
-    let mut base = *strides.last().unwrap_or(&1);
-    for i in (0..shape.len()).rev() {
-        inner = inner.checked_mul(shape[i])?;
-        let ends = i == 0 || (shape[i - 1] != 1 && strides[i - 1] != inner.checked_mul(base)?);
-        if !ends {
-            continue;
-        }
-        let mut taken = 1i64;
-        while at > 0 && (taken < inner || into[at - 1] == 1) {
-            at -= 1;
-            result.at[at] = taken.checked_mul(base)?;
-            taken = taken.checked_mul(into[at])?;
-        }
-        if taken != inner {
-            return None;
-        }
-        if i > 0 {
-            inner = 1;
-            base = strides[i - 1];
-        }
-    }
-    while at > 0 {
-        at -= 1;
-        result.at[at] = 1;
-    }
-    Some(result)
 }
 
 /// The strides of a window when it is shown under a larger shape: 0 where a dimension is repeated. `None` if the
@@ -397,28 +326,6 @@ mod tests {
             prop_assert_eq!(seen, positions(&shape, &strides, 5));
         }
 
-        /// A view shows the same positions in the same order, and is found whenever there is one.
-        #[test]
-        fn views_keep_positions((shape, strides) in windows(), cut in prop::collection::vec(1i64..5, 0..4)) {
-            let n: i64 = shape.iter().product();
-            let rest: i64 = cut.iter().product();
-            prop_assume!(n > 0 && n % rest == 0);
-            let into: Vec<i64> = cut.iter().copied().chain([n / rest]).collect();
-            let wanted = positions(&shape, &strides, 0);
-            match view_strides(&shape, &strides, dims(&into)) {
-                Some(found) => prop_assert_eq!(positions(&into, &found, 0), wanted),
-                None => {
-                    // Strides that show `wanted` in this shape would have to be these.
-                    let mut forced = vec![0; into.len()];
-                    for i in 0..into.len() {
-                        let step: i64 = into[i + 1..].iter().product();
-                        forced[i] = if into[i] > 1 { wanted[step as usize] - wanted[0] } else { 1 };
-                    }
-                    prop_assert_ne!(positions(&into, &forced, wanted[0]), wanted);
-                }
-            }
-        }
-
         #[test]
         fn fresh_results_are_dense((shape, strides) in windows()) {
             let (shape, strides) = (dims(&shape), dims(&strides));
@@ -431,10 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn contiguity_ignores_ones_and_emptiness() {
-        assert!(is_contiguous(&[2, 1, 3], &[3, 99, 1]));
-        assert!(!is_contiguous(&[2, 3], &[1, 2]));
-        assert!(is_contiguous(&[0, 3], &[1, 2]));
+    fn density_ignores_order_and_emptiness() {
         assert!(is_dense(&[2, 3], &[1, 2]));
         assert!(!is_dense(&[2, 3], &[0, 1]));
         assert_eq!(*contiguous(dims(&[2, 0, 3])), [3, 3, 1]);

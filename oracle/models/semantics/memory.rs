@@ -143,7 +143,7 @@ impl Memory {
     /// A fresh tensor of these sizes, dense in memory in the order that `strides` gives.
     pub fn fresh(&mut self, shape: Dims, strides: Dims, dtype: Dtype, block: Block) -> Window {
         let mut window = Window { storage: StorageRef(0), dtype, conj: false, offset: 0, shape, strides };
-        if layout::is_contiguous(&shape, &strides) {
+        if window.is_contiguous() {
             window.storage = self.allocate(block);
             self.saw(Touch::Write, &window);
             return window;
@@ -642,6 +642,9 @@ fn scatter(from: &[u64], window: &Window, per: usize, into: &mut [u64]) {
 /// Whether two windows may share bytes, judged by their extents.
 pub fn overlap(a: &Window, b: &Window) -> bool {
     let bytes = |w: &Window| {
+        if w.numel() == 0 {
+            return Some((0, 0));
+        }
         let size = i64::from(w.dtype.itemsize());
         w.extent().map(|(from, to)| (from * size, to * size))
     };

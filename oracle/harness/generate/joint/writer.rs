@@ -1,7 +1,10 @@
 //! Writing the nodes of a joint graph. Results are stated by whoever writes; tests check them against the operators'
 //! shape rules.
 
-use crate::graph::{Dim, Dtype, Expr, Graph, Node, NodeId, Op, Out, Str, Tags, TagsId, Tensor, Value, World};
+use crate::graph::{
+    Dim, Dtype, Expr, Graph, Node, NodeId, Op, Out, Str, Tags, TagsId, Tensor, Value, World,
+    contiguous_strides,
+};
 
 /// A tensor that steps work with: two-dimensional and contiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,12 +38,8 @@ pub(super) struct Writer {
 
 /// The text of a dtype constant's tensor meta: strides of a contiguous shape whose sizes but the first are known.
 fn contiguous(dims: &[Dim]) -> Vec<Dim> {
-    let mut strides = vec![Dim::Static(1); dims.len()];
-    for i in (1..dims.len()).rev() {
-        let (size, stride) = (dims[i].known().unwrap_or(1), strides[i].known().unwrap_or(1));
-        strides[i - 1] = Dim::Static(size.max(1) * stride);
-    }
-    strides
+    let sizes: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+    contiguous_strides(&sizes).into_iter().map(Dim::Static).collect()
 }
 
 impl Writer {

@@ -1,9 +1,12 @@
 //! One call as a rule sees it: operands with shape, strides and dtype, and the other arguments by name.
 
-use super::size::{Size, contiguous, text};
+use super::size::{Size, Sizes, contiguous, text};
+use super::view::Given;
+use super::window::{NoWindow, Shown, Window, dimension, distinct_dimensions};
 use super::{Output, ShapeError, TensorMeta};
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Out, Span, Tensor, Value};
 use crate::ops::{Bound, Kind, OpInfo, Param, Schema};
+use smallvec::smallvec;
 
 /// Why a rule ends early.
 pub(super) enum Stop {
@@ -248,11 +251,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An integer that may be symbolic or absent.
-    pub fn optional_size(&self, name: &str) -> Rule<Option<Size>> {
-        if self.has(name) { self.size(name).map(Some) } else { Ok(None) }
-    }
-
     fn size_of(&self, name: &str, value: Value) -> Rule<Size> {
         Ok(match value {
             Value::Int(n) => Size::Known(n),
@@ -269,12 +267,12 @@ impl<'a> Call<'a> {
     }
 
     /// A list of sizes; a single integer counts as a list of one, a default counts.
-    pub fn sizes(&self, name: &str) -> Rule<Vec<Size>> {
+    pub fn sizes(&self, name: &str) -> Rule<Sizes> {
         match self.value(name) {
             Some(Value::List(span)) => {
                 self.graph.values(span).iter().map(|&v| self.size_of(name, v)).collect()
             }
-            Some(value) => Ok(vec![self.size_of(name, value)?]),
+            Some(value) => Ok(smallvec![self.size_of(name, value)?]),
             None => match self.bound.ints(name) {
                 Some(ints) => Ok(ints.into_iter().map(Size::Known).collect()),
                 None => fault(format!("{name} is not given")),
@@ -300,38 +298,25 @@ impl<'a> Call<'a> {
         self.bound.dtype(name)
     }
 
-    /// A dimension of a tensor of `rank` dimensions, counted from the front. A tensor without dimensions is
-    /// spoken of as if it had one.
-    pub fn wrap(&self, dim: i64, rank: usize) -> Rule<usize> {
-        let n = rank.max(1) as i64;
-        if dim < -n || dim >= n {
-            return fault(format!("dimension {dim} of a tensor of {rank} dimensions"));
-        }
-        Ok(if dim < 0 { dim + n } else { dim } as usize)
+    /// A window or a dimension, or the statement why there is none.
+    pub fn shown<T>(&self, shown: Shown<T>) -> Rule<T> {
+        shown.map_err(|why| self.stop(why))
     }
 
     /// Dimensions of a tensor of `rank` dimensions, none of them twice.
     pub fn distinct_dims(&self, given: &[i64], rank: usize) -> Rule<Vec<usize>> {
-        let mut dims = Vec::with_capacity(given.len());
-        for &dim in given {
-            let dim = self.wrap(dim, rank)?;
-            if dims.contains(&dim) {
-                return fault(format!("dimension {dim} appears twice in {given:?}"));
-            }
-            dims.push(dim);
-        }
-        Ok(dims)
+        self.shown(distinct_dimensions(given, rank))
     }
 
     /// The argument `name` as a dimension.
     pub fn dim(&self, name: &str, rank: usize) -> Rule<usize> {
-        self.wrap(self.int(name)?, rank)
+        self.shown(dimension(self.int(name)?, rank))
     }
 
     /// `shapes` broadcast together.
-    pub fn broadcast(&self, shapes: &[&[Size]]) -> Rule<Vec<Size>> {
+    pub fn broadcast(&self, shapes: &[&[Size]]) -> Rule<Sizes> {
         let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
-        let mut result = vec![Size::Known(1); rank];
+        let mut result = Sizes::from_elem(Size::Known(1), rank);
         for shape in shapes {
             let missing = rank - shape.len();
             for (slot, &size) in result[missing..].iter_mut().zip(*shape) {
@@ -355,10 +340,39 @@ impl<'a> Call<'a> {
     }
 }
 
+impl Given for Call<'_> {
+    type Stop = Stop;
+
+    fn number(&self, index: usize) -> Rule<Option<Size>> {
+        match self.bound.given(index) {
+            Some(Value::None) => Ok(None),
+            Some(value) => self.size_of(self.param(index), value).map(Some),
+            None => Ok(self.bound.default_int(index).map(Size::Known)),
+        }
+    }
+
+    fn numbers(&self, index: usize) -> Rule<Option<Sizes>> {
+        match self.bound.given(index) {
+            Some(Value::List(span)) => {
+                let one = |&value: &Value| self.size_of(self.param(index), value);
+                self.graph.values(span).iter().map(one).collect::<Rule<Sizes>>().map(Some)
+            }
+            _ => Ok(self.number(index)?.map(|size| smallvec![size])),
+        }
+    }
+
+    fn stop(&self, why: NoWindow) -> Stop {
+        match why {
+            NoWindow::Undecided | NoWindow::Pieces(_) => Stop::Undecided,
+            why => Stop::Fault(ShapeError::Statement(why.statement(|sizes| self.text(sizes)))),
+        }
+    }
+}
+
 impl TensorMeta {
     /// What a graph records about a tensor.
     pub(super) fn recorded(graph: &Graph, tensor: &Tensor) -> TensorMeta {
-        let sizes = |id| graph.dims(id).iter().map(|&d| Size::from(d)).collect::<Vec<_>>();
+        let sizes = |id| graph.dims(id).iter().map(|&d| Size::from(d)).collect::<Sizes>();
         TensorMeta {
             shape: sizes(tensor.shape),
             stride: Some(sizes(tensor.stride)),
@@ -368,14 +382,27 @@ impl TensorMeta {
     }
 
     /// A fresh tensor in row-major order.
-    pub(super) fn fresh(shape: Vec<Size>, dtype: Option<Dtype>) -> TensorMeta {
+    pub(super) fn fresh(shape: impl Into<Sizes>, dtype: Option<Dtype>) -> TensorMeta {
+        let shape = shape.into();
         let stride = Some(contiguous(&shape));
         TensorMeta { shape, stride, offset: Size::Known(0), dtype }
     }
 
     /// A fresh tensor whose strides the rule does not fix.
-    pub(super) fn loose(shape: Vec<Size>, dtype: Option<Dtype>) -> TensorMeta {
-        TensorMeta { shape, stride: None, offset: Size::Unknown, dtype }
+    pub(super) fn loose(shape: impl Into<Sizes>, dtype: Option<Dtype>) -> TensorMeta {
+        TensorMeta { shape: shape.into(), stride: None, offset: Size::Unknown, dtype }
+    }
+
+    /// What a window shows.
+    pub(super) fn shown(window: Window, dtype: Option<Dtype>) -> TensorMeta {
+        TensorMeta { shape: window.shape, stride: Some(window.strides), offset: window.offset, dtype }
+    }
+
+    /// The window; undecided where the strides are not known.
+    pub(super) fn window(self) -> Rule<Window> {
+        self.strides()?;
+        let TensorMeta { shape, stride, offset, .. } = self;
+        Ok(Window { shape, strides: stride.ok_or(Stop::Undecided)?, offset })
     }
 
     /// The strides; undecided where they are not known.

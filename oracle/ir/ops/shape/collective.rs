@@ -3,7 +3,7 @@
 
 use super::call::{Call, Rule, Stop, fault};
 use super::moves::packed;
-use super::size::Size;
+use super::size::{Size, Sizes};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::Value;
 use crate::ops::Collective;
@@ -94,7 +94,7 @@ fn all_to_all(call: &Call) -> Rule<Inferred> {
         return fault("all_to_all of a tensor without dimensions".to_string());
     };
     let total = |sizes: &[Size]| sizes.iter().fold(Size::Known(0), |sum, &s| sum.plus(s));
-    let splits = |name: &str| if call.has(name) { call.sizes(name) } else { Ok(Vec::new()) };
+    let splits = |name: &str| if call.has(name) { call.sizes(name) } else { Ok(Sizes::new()) };
     let (output, input) = (splits("output_split_sizes")?, splits("input_split_sizes")?);
     // No sizes: even ones.
     if !input.is_empty() && total(&input).differs(rows) {

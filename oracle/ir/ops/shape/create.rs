@@ -4,7 +4,7 @@ use super::call::{Call, Operand, Rule, Stop, fault};
 use super::moves::packed;
 use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
-use super::size::{Size, numel};
+use super::size::{Size, Sizes, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Out, Value};
 use crate::ops::{Fill, Kind, Random};
@@ -12,7 +12,7 @@ use crate::ops::{Fill, Kind, Random};
 pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
     let name = call.name();
     if name == "scalar_tensor" {
-        return one(TensorMeta::fresh(Vec::new(), Some(call.dtype("dtype").unwrap_or(DEFAULT_FLOAT))));
+        return one(TensorMeta::fresh(Sizes::new(), Some(call.dtype("dtype").unwrap_or(DEFAULT_FLOAT))));
     }
     if name.trim_end_matches('_') == "fill" || name.trim_end_matches('_') == "zero" {
         if let Operand::Tensor(value) = call.operand("value")?

@@ -1,13 +1,14 @@
-//! Strides of results. Sources: `aten/src/ATen/TensorIterator.cpp` (`reorder_dimensions`), `aten/src/ATen/
-//! TensorUtils.cpp` (`computeStride`), `c10/core/Contiguity.h`.
+//! Strides of results, as far as they are known. Sources: `aten/src/ATen/TensorIterator.cpp` (`reorder_dimensions`),
+//! `c10/core/Contiguity.h`.
 
-use super::size::{Size, contiguous, known, numel};
+use super::size::{Size, Sizes, contiguous, known, numel};
+use crate::graph::layout::{is_dense_in, view_strides};
 
 /// The strides of a fresh result of an elementwise operator, or of a copy that preserves its format: dense, with
 /// the dimensions in the order that the operands' strides have. `operands` are (shape, strides) before
 /// broadcasting to `shape`. `None` where eager and traced PyTorch differ (operands that disagree, or of several
 /// dimensions that are broadcast into another order), and where it depends on a stride that is not known.
-pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Vec<Size>> {
+pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Sizes> {
     let all =
         |test: fn(&[Size], &[Size]) -> Option<bool>| operands.iter().all(|(of, s)| test(of, s) == Some(true));
     if all(is_contiguous) {
@@ -19,18 +20,19 @@ pub fn elementwise(shape: &[Size], operands: &[(&[Size], &[Size])]) -> Option<Ve
     let orders =
         full.iter().map(|(_, strides)| order(&sizes, &known(strides)?)).collect::<Option<Vec<_>>>()?;
     let first = orders.first()?;
-    let dense = |strides: &[Size]| known(strides).is_some_and(|s| is_dense(&sizes, &s, first));
+    let dense =
+        |strides: &[Size]| known(strides).is_some_and(|s| is_dense_in(&sizes, &s, first.iter().copied()));
     let agree = full.len() == 1 || (orders.iter().all(|o| o == first) && full.iter().all(|(_, s)| dense(s)));
     if !agree || !others.iter().all(|(of, _)| of.is_empty()) || (!others.is_empty() && !dense(full[0].1)) {
         return None;
     }
-    let mut result = vec![0i64; sizes.len()];
+    let mut result = Sizes::from_elem(Size::Unknown, sizes.len());
     let mut next = 1i64;
     for &dim in first {
-        result[dim] = next;
+        result[dim] = Size::Known(next);
         next = next.checked_mul(sizes[dim].max(1))?;
     }
-    Some(result.into_iter().map(Size::Known).collect())
+    Some(result)
 }
 
 /// The dimensions from fast to slow, as `TensorIterator` sorts them for one operand: an insertion sort, since
@@ -62,57 +64,18 @@ fn order(sizes: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// Whether the elements lie without gaps in this order of dimensions.
-fn is_dense(sizes: &[i64], strides: &[i64], order: &[usize]) -> bool {
-    let mut next = Some(1i64);
-    order.iter().all(|&dim| {
-        let fits = sizes[dim] == 1 || Some(strides[dim]) == next;
-        next = next.and_then(|n| n.checked_mul(sizes[dim].max(1)));
-        fits
-    })
-}
-
 /// The strides under which `new` shows the elements of a tensor in row-major order without moving them:
 /// `Some(None)` where there are none, `None` where that is not decided.
-pub fn view(shape: &[Size], strides: &[Size], new: &[Size]) -> Option<Option<Vec<Size>>> {
+pub fn view(shape: &[Size], strides: &[Size], new: &[Size]) -> Option<Option<Sizes>> {
     let (Some(old), Some(of), Some(new_known)) = (known(shape), known(strides), known(new)) else {
-        let is_contiguous = strides == contiguous(shape) && !strides.contains(&Size::Unknown);
+        let is_contiguous = strides == &contiguous(shape)[..] && !strides.contains(&Size::Unknown);
         let result = contiguous(new);
         return (is_contiguous && !result.contains(&Size::Unknown)).then_some(Some(result));
     };
-    Some(view_known(&old, &of, &new_known).map(|s| s.into_iter().map(Size::Known).collect()))
-}
-
-fn view_known(shape: &[i64], strides: &[i64], new: &[i64]) -> Option<Vec<i64>> {
-    if shape.contains(&0) {
-        if shape == new {
-            return Some(strides.to_vec());
-        }
-        return Some(crate::graph::contiguous_strides(new));
+    if old.len() != of.len() {
+        return None;
     }
-    let mut result = vec![1i64; new.len()];
-    let Some(&last) = strides.last() else { return Some(result) };
-    // Runs of dimensions that one stride spans, from the last to the first; each must be a run of new dimensions.
-    let (mut base, mut run, mut taken, mut at) = (last, 1i64, 1i64, new.len());
-    for i in (0..shape.len()).rev() {
-        run = run.checked_mul(shape[i])?;
-        let ends = i == 0 || (shape[i - 1] != 1 && Some(strides[i - 1]) != run.checked_mul(base));
-        if !ends {
-            continue;
-        }
-        while at > 0 && (taken < run || new[at - 1] == 1) {
-            at -= 1;
-            result[at] = taken.checked_mul(base)?;
-            taken = taken.checked_mul(new[at])?;
-        }
-        if taken != run {
-            return None;
-        }
-        if i > 0 {
-            (base, run, taken) = (strides[i - 1], 1, 1);
-        }
-    }
-    (at == 0).then_some(result)
+    Some(view_strides(&old, &of, &new_known).map(|strides| strides.into_iter().map(Size::Known).collect()))
 }
 
 /// Whether the elements lie row-major without gaps; `None` where that is not decided.

@@ -6,11 +6,13 @@ use super::layout::is_contiguous;
 use super::packing::Packing;
 use super::pointwise::like;
 use super::promote::ResultType;
-use super::size::{Size, numel};
-use super::view::{narrow, slice_extent, split_with_sizes, window};
+use super::size::{Size, Sizes, numel};
+use super::view::{window, windows};
+use super::window::{Window, dimension};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::Dtype;
 use crate::ops::{Move, View};
+use smallvec::smallvec;
 
 pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
     match kind {
@@ -19,10 +21,9 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         Move::Stack => stack(call),
         Move::Copy => copy(call),
         Move::ForeachCopy => foreach_copy(call),
-        Move::SliceScatter => slice_scatter(call),
-        Move::SelectScatter => select_scatter(call),
-        Move::AsStridedScatter => window_scatter(call, View::AsStrided),
-        Move::DiagonalScatter => window_scatter(call, View::Diagonal),
+        Move::SliceScatter | Move::SelectScatter | Move::AsStridedScatter | Move::DiagonalScatter => {
+            scatter(call, kind)
+        }
         Move::Pad => pad(call),
         Move::Repeat => repeat(call),
         Move::Flip => {
@@ -41,7 +42,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
                 return one(packed(&tensor));
             }
             for &dim in &dims {
-                call.wrap(dim, tensor.shape.len())?;
+                call.shown(dimension(dim, tensor.shape.len()))?;
             }
             // Without dimensions, all elements are rolled as one row.
             if shifts.len() != dims.len().max(1) {
@@ -98,8 +99,8 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         Move::AllGatherCopyIn => {
             let buffer = call.tensor("all_gather_output")?;
             let (length, rank) = (call.size("all_gather_input_numel")?, call.size("rank")?);
-            let slot = narrow(call, &buffer, 0, length.times(rank), length)?;
-            many([slot, buffer])
+            let slot = buffer.clone().window()?.narrowed(0, length.times(rank), length);
+            many([TensorMeta::shown(call.shown(slot)?, buffer.dtype), buffer])
         }
     }
 }
@@ -179,7 +180,7 @@ fn cat(call: &Call) -> Rule<Inferred> {
     let tensors = call.tensors(call.param(0))?;
     let dtype = common_dtype(call, &tensors)?;
     // A tensor of shape [0] joins any others, by tradition.
-    let mut parts = tensors.iter().filter(|t| t.shape != [Size::Known(0)]);
+    let mut parts = tensors.iter().filter(|t| t.shape[..] != [Size::Known(0)]);
     let Some(first) = parts.next() else { return one(TensorMeta::fresh(vec![Size::Known(0)], dtype)) };
     let rank = first.shape.len();
     if rank == 0 || tensors.iter().any(|t| t.shape.is_empty()) {
@@ -250,41 +251,18 @@ fn replaces(call: &Call, part: &[Size]) -> Rule<()> {
     Ok(())
 }
 
-fn slice_scatter(call: &Call) -> Rule<Inferred> {
+/// A copy of a tensor with what one of its views shows overwritten.
+fn scatter(call: &Call, kind: Move) -> Rule<Inferred> {
     let tensor = call.tensor("self")?;
-    let dim = call.dim("dim", tensor.shape.len())?;
-    let (start, end, step) = (call.optional_size("start")?, call.optional_size("end")?, call.int("step")?);
-    if step <= 0 || tensor.shape.is_empty() {
-        return fault(format!("slice_scatter of {} with step {step}", call.text(&tensor.shape)));
-    }
-    let mut part = tensor.shape.clone();
-    let (start, end) = (start.unwrap_or(Size::Known(0)), end.unwrap_or(Size::Known(i64::MAX)));
-    part[dim] = slice_extent(part[dim], start, end, step).0;
-    replaces(call, &part)?;
-    one(packed(&tensor))
-}
-
-fn select_scatter(call: &Call) -> Rule<Inferred> {
-    let tensor = call.tensor("self")?;
-    let dim = call.dim("dim", tensor.shape.len())?;
-    let mut part = tensor.shape.clone();
-    if part.is_empty() {
-        return fault("select_scatter of a tensor without dimensions".to_string());
-    }
-    if let (Size::Known(size), Size::Known(index)) = (part.remove(dim), call.size("index")?)
-        && (index >= size || index < size.saturating_neg())
-    {
-        return fault(format!("index {index} of dimension {dim} of {}", call.text(&tensor.shape)));
-    }
-    replaces(call, &part)?;
-    one(packed(&tensor))
-}
-
-/// A copy of a tensor with what one of its views shows overwritten. It lies where the tensor lies in its storage.
-fn window_scatter(call: &Call, view: View) -> Rule<Inferred> {
-    let tensor = call.tensor("self")?;
-    replaces(call, &window(call, view, &tensor)?.shape)?;
-    one(TensorMeta { offset: Size::Unknown, ..packed(&tensor) })
+    let view = kind.scatters().ok_or(Stop::Undecided)?;
+    let part = window(view, Window::contiguous(tensor.shape.clone()), call, 2)?;
+    replaces(call, &part.shape)?;
+    let copy = packed(&tensor);
+    one(match view {
+        // It lies where the tensor lies in its storage.
+        View::AsStrided | View::Diagonal => TensorMeta { offset: Size::Unknown, ..copy },
+        _ => copy,
+    })
 }
 
 fn pad(call: &Call) -> Rule<Inferred> {
@@ -321,15 +299,15 @@ fn repeat(call: &Call) -> Rule<Inferred> {
         return fault(format!("cannot repeat {} by {}", call.text(&tensor.shape), call.text(&repeats)));
     }
     let old = std::iter::repeat_n(Size::Known(1), added).chain(tensor.shape.iter().copied());
-    let shape = old.zip(&repeats).map(|(size, &by)| size.times(by)).collect();
+    let shape: Sizes = old.zip(&repeats).map(|(size, &by)| size.times(by)).collect();
     one(TensorMeta::fresh(shape, tensor.dtype))
 }
 
 /// The shape that `tensor[indices]` has. Tensors of indices are broadcast together; their dimensions stand where
 /// the indexed ones stood, or in front where these are not adjacent. A mask stands for the indices of its true
 /// elements, whose number is not known.
-fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
-    let mut taken: Vec<(usize, Vec<Size>)> = Vec::new();
+fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Sizes> {
+    let mut taken: Vec<(usize, Sizes)> = Vec::new();
     let mut dim = 0;
     let indices = call.optional_tensors("indices")?;
     if indices.iter().all(Option::is_none) {
@@ -347,7 +325,7 @@ fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
                         let (a, b) = (call.text(&index.shape), call.text(&tensor.shape));
                         return fault(format!("a mask of {a} does not fit {b} at dimension {dim}"));
                     }
-                    taken.push((dim, vec![Size::Unknown]));
+                    taken.push((dim, smallvec![Size::Unknown]));
                     dim += 1;
                 }
                 if index.shape.is_empty() {
@@ -370,10 +348,10 @@ fn indexed(call: &Call, tensor: &TensorMeta) -> Rule<Vec<Size>> {
     let broadcast = call.broadcast(&shapes)?;
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Ok(tensor.shape.clone()) };
     let adjacent = last.0 - first.0 + 1 == taken.len();
-    let mut shape: Vec<Size> =
+    let mut shape: Sizes =
         (0..rank).filter(|d| !taken.iter().any(|(t, _)| t == d)).map(|d| tensor.shape[d]).collect();
     let at = if adjacent { first.0 } else { 0 };
-    shape.splice(at..at, broadcast);
+    shape.insert_many(at, broadcast);
     Ok(shape)
 }
 
@@ -495,8 +473,8 @@ fn chunk_cat(call: &Call) -> Rule<Inferred> {
 
 fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {
     let tensor = call.tensor(call.param(0))?;
-    let dim = call.dim("dim", tensor.shape.len())?;
-    let pieces = split_with_sizes(call, &tensor, dim, &call.sizes(call.param(1))?)?;
+    let dtype = tensor.dtype;
+    let pieces = windows(View::SplitWithSizes, tensor.window()?, call, 1)?;
     if call.has("out") {
         let out = call.tensors("out")?;
         if out.len() != pieces.len() {
@@ -510,7 +488,7 @@ fn split_with_sizes_copy(call: &Call) -> Rule<Inferred> {
             }
         }
     }
-    many(pieces.into_iter().map(|p| TensorMeta::fresh(p.shape, p.dtype)))
+    many(pieces.into_iter().map(|piece| TensorMeta::fresh(piece.shape, dtype)))
 }
 
 /// A flat buffer of `group_size` times the inputs, each in the dtype that it is converted to, in units of `dtype`.

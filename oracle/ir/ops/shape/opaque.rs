@@ -7,7 +7,7 @@ use super::moves::{fits, packed};
 use super::pointwise::{like, to_float};
 use super::promote::part_of;
 use super::reduce::{dims, without};
-use super::size::{Size, numel};
+use super::size::{Size, Sizes, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 
@@ -284,7 +284,7 @@ fn nll_loss(call: &Call) -> Rule<Inferred> {
         let (a, b) = (call.text(&input.shape), call.text(&target.shape));
         return fault(format!("nll_loss_forward of {a} with a target of {b}"));
     }
-    let shape = if call.int("reduction")? == 0 { target.shape } else { Vec::new() };
+    let shape = if call.int("reduction")? == 0 { target.shape } else { Sizes::new() };
     many([TensorMeta::loose(shape, input.dtype), TensorMeta::loose(Vec::new(), input.dtype)])
 }
 

@@ -4,7 +4,7 @@ use super::call::{Call, Operand, Rule, Stop, fault};
 use super::layout::elementwise;
 use super::moves::packed;
 use super::promote::{DEFAULT_FLOAT, ResultType, part_of};
-use super::size::Size;
+use super::size::{Size, Sizes};
 use super::{Inferred, Output, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Binary, Kind, Unary};
@@ -67,7 +67,7 @@ impl Operands {
 }
 
 /// A fresh tensor whose strides follow those of `operands`.
-pub(super) fn like(operands: &[TensorMeta], shape: Vec<Size>, dtype: Option<Dtype>) -> TensorMeta {
+pub(super) fn like(operands: &[TensorMeta], shape: Sizes, dtype: Option<Dtype>) -> TensorMeta {
     let parts: Option<Vec<(&[Size], &[Size])>> =
         operands.iter().map(|t| Some((t.shape.as_slice(), t.strides().ok()?))).collect();
     let stride = parts.and_then(|parts| elementwise(&shape, &parts));

@@ -1,7 +1,7 @@
 //! What a rule says of a node's results, as the record that a graph keeps of them.
 
 use super::{Inferred, Output, ShapeError, Size, infer};
-use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Tensor, Value};
+use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
 use crate::limits::Limit;
 use crate::ops::Ops;
 
@@ -132,13 +132,10 @@ fn dims(sizes: &[Size]) -> Option<Vec<Dim>> {
 
 /// The strides of a contiguous tensor. `None` where they depend on a symbol.
 pub fn row_major_strides(shape: &[Dim]) -> Option<Vec<Dim>> {
-    let mut strides = vec![Dim::Static(1); shape.len()];
-    let mut stride = 1i64;
-    for i in (1..shape.len()).rev() {
-        stride = stride.saturating_mul(shape[i].known()?.max(1));
-        strides[i - 1] = Dim::Static(stride);
-    }
-    Some(strides)
+    // The first size does not count.
+    let known = |(i, dim): (usize, &Dim)| if i == 0 { Some(1) } else { dim.known() };
+    let sizes: Vec<i64> = shape.iter().enumerate().map(known).collect::<Option<_>>()?;
+    Some(contiguous_strides(&sizes).into_iter().map(Dim::Static).collect())
 }
 
 /// The device that a call names, else that of its first tensor.

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Rule, fault};
 use super::moves::packed;
-use super::size::Size;
+use super::size::{Size, Sizes};
 use super::{Inferred, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::Reduce;
@@ -37,7 +37,7 @@ pub(super) fn infer(call: &Call, kind: Reduce) -> Rule<Inferred> {
 }
 
 /// `shape` without the dimensions `reduced`, or with size 1 there.
-pub(super) fn without(shape: &[Size], reduced: &[usize], keepdim: bool) -> Vec<Size> {
+pub(super) fn without(shape: &[Size], reduced: &[usize], keepdim: bool) -> Sizes {
     let keep = |(i, &size): (usize, &Size)| match (reduced.contains(&i), keepdim) {
         (false, _) => Some(size),
         (true, true) => Some(Size::Known(1)),

@@ -3,7 +3,12 @@
 //! A rule never guesses: arithmetic on a symbol, or past 64 bits, gives [`Size::Unknown`], and a comparison with
 //! it gives no answer.
 
+use crate::graph::layout::Numbers;
 use crate::graph::{Dim, ExprId, Graph};
+use smallvec::SmallVec;
+
+/// A short list of sizes, strides or other numbers.
+pub type Sizes = SmallVec<[Size; 4]>;
 
 /// A size, stride or offset in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -79,7 +84,7 @@ impl Size {
 }
 
 /// All of them as numbers, if they are.
-pub fn known(sizes: &[Size]) -> Option<Vec<i64>> {
+pub fn known(sizes: &[Size]) -> Option<Numbers> {
     sizes.iter().map(|s| s.known()).collect()
 }
 
@@ -93,8 +98,8 @@ pub fn numel(sizes: &[Size]) -> Size {
 }
 
 /// Row-major strides.
-pub fn contiguous(sizes: &[Size]) -> Vec<Size> {
-    let mut strides = vec![Size::Known(1); sizes.len()];
+pub fn contiguous(sizes: &[Size]) -> Sizes {
+    let mut strides = Sizes::from_elem(Size::Known(1), sizes.len());
     for i in (1..sizes.len()).rev() {
         let at_least_one = match sizes[i] {
             Size::Known(n) => Size::Known(n.max(1)),
@@ -107,9 +112,14 @@ pub fn contiguous(sizes: &[Size]) -> Vec<Size> {
 
 /// `[4, u0, 3]`; `?` where not decided.
 pub fn text(graph: &Graph, sizes: &[Size]) -> String {
+    text_by(sizes, |expr| graph.text(graph.expr(expr).text).to_string())
+}
+
+/// The same; `symbol` says how an expression is written.
+pub fn text_by(sizes: &[Size], symbol: impl Fn(ExprId) -> String) -> String {
     let one = |s: &Size| match *s {
         Size::Known(n) => n.to_string(),
-        Size::Symbol(expr) => graph.text(graph.expr(expr).text).to_string(),
+        Size::Symbol(expr) => symbol(expr),
         Size::Unknown => "?".to_string(),
     };
     format!("[{}]", sizes.iter().map(one).collect::<Vec<_>>().join(", "))

@@ -2,6 +2,8 @@
 
 use super::Row;
 use crate::ops::kind::Kind;
+use crate::ops::shape::{Shown, dimension, misfit};
+use smallvec::SmallVec;
 
 /// Windows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +32,8 @@ pub enum View {
     Unbind,
     AsStrided,
     Diagonal,
+    /// `unfold(x, dimension, size, step)`: pieces that may overlap, each in a new last dimension.
+    Unfold,
     /// `alias`, `detach`, `lift_fresh`: the same window.
     Alias,
     /// Pairs of floats as complex numbers.
@@ -40,32 +44,36 @@ pub enum View {
     Conj,
 }
 
+/// Dimensions in another order.
+pub type Order = SmallVec<[usize; 6]>;
+
 impl View {
-    /// Whether it shows the dimensions in another order, and does nothing else.
-    pub fn is_permutation(self) -> bool {
-        matches!(self, View::Permute | View::Transpose | View::T)
+    /// Whether it shows a list of windows.
+    pub fn is_list(self) -> bool {
+        matches!(self, View::Split | View::SplitWithSizes | View::Chunk | View::Unbind)
     }
 
-    /// The order of a [permutation](View::is_permutation) of `rank` dimensions; `given` are the numbers after the
-    /// tensor.
+    /// Whether it may show an element several times.
+    pub fn repeats(self) -> bool {
+        matches!(self, View::Expand | View::AsStrided | View::Unfold)
+    }
+
+    /// The order in which a permutation shows `rank` dimensions; `given` are the numbers after the tensor.
     ///
     /// # Errors
-    /// There is none, in words.
-    pub fn order(self, rank: usize, given: &[i64]) -> Result<Vec<usize>, String> {
-        let count = rank.max(1) as i64;
-        let wrapped = |&dim: &i64| match (-count..count).contains(&dim) {
-            true => Ok(dim.rem_euclid(count) as usize),
-            false => Err(format!("dimension {dim} of a tensor of {rank} dimensions")),
-        };
-        let dims: Vec<usize> = given.iter().map(wrapped).collect::<Result<_, _>>()?;
-        let mut order: Vec<usize> = (0..rank).collect();
+    /// There is none.
+    pub fn order(self, rank: usize, given: &[i64]) -> Shown<Order> {
+        let dims = given.iter().map(|&dim| dimension(dim, rank)).collect::<Shown<Order>>()?;
+        let mut order: Order = (0..rank).collect();
         match (self, &dims[..]) {
-            (View::T, _) if rank > 2 => return Err(format!("t takes at most 2 dimensions, got {rank}")),
+            (View::T, _) if rank > 2 => {
+                return misfit(format!("t takes at most 2 dimensions, got {rank}"), &[]);
+            }
             (View::T, _) => order.reverse(),
             (View::Transpose, &[a, b]) if rank > 0 => order.swap(a, b),
             (View::Transpose, _) => {}
             _ if dims.len() != rank || order.iter().any(|dim| !dims.contains(dim)) => {
-                return Err(format!("{given:?} does not permute {rank} dimensions"));
+                return misfit(format!("{given:?} does not permute {rank} dimensions"), &[]);
             }
             _ => order = dims,
         }
@@ -102,6 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     ("unbind",               Kind::View(View::Unbind),         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"),
     ("as_strided",           Kind::View(View::AsStrided),      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"),
     ("diagonal",             Kind::View(View::Diagonal),       "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"),
+    ("unfold",               Kind::View(View::Unfold),         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"),
     ("alias",                Kind::View(View::Alias),          "aten::alias(Tensor(a) self) -> Tensor(a)"),
     ("detach",               Kind::View(View::Alias),          "aten::detach(Tensor(a) self) -> Tensor(a)"),
     ("lift_fresh",           Kind::View(View::Alias),          "aten::lift_fresh(Tensor(a) self) -> Tensor(a)"),
@@ -126,12 +135,12 @@ pub(super) const ROWS: &[Row] = &[
     ("unbind_copy",          Kind::View(View::Unbind),         "aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]"),
     ("as_strided_copy",      Kind::View(View::AsStrided),      "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor"),
     ("diagonal_copy",        Kind::View(View::Diagonal),       "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor"),
+    ("unfold_copy",          Kind::View(View::Unfold),         "aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor"),
     ("alias_copy",           Kind::View(View::Alias),          "aten::alias_copy(Tensor self) -> Tensor"),
     ("detach_copy",          Kind::View(View::Alias),          "aten::detach_copy(Tensor self) -> Tensor"),
     ("view_as_complex_copy", Kind::View(View::AsComplex),      "aten::view_as_complex_copy(Tensor self) -> Tensor"),
     ("view_as_real_copy",    Kind::View(View::AsReal),         "aten::view_as_real_copy(Tensor self) -> Tensor"),
     // Views that the oracle does not compute.
-    ("unfold",               Kind::Opaque,                     "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"),
     ("real",                 Kind::Opaque,                     "aten::real(Tensor(a) self) -> Tensor(a)"),
     ("imag",                 Kind::Opaque,                     "aten::imag(Tensor(a) self) -> Tensor(a)"),
     ("movedim",              Kind::Opaque,                     "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"),

@@ -14,13 +14,13 @@ mod pack;
 mod pointwise;
 mod python;
 mod reduce;
-mod retype;
 mod views;
 
 use super::domain::{Domain, Outcome, raise};
 use super::program::Step;
 use super::rank::{Item, Rank};
 use crate::graph::NodeId;
+use crate::ops::shape::dimension;
 use crate::ops::{Kind, Move, Random};
 
 impl<'a, D: Domain> Rank<'a, D> {
@@ -71,10 +71,5 @@ impl<'a, D: Domain> Rank<'a, D> {
 
 /// A dimension, counted from the end where it is negative.
 pub(crate) fn dim(dim: i64, dims: usize) -> Outcome<usize> {
-    let count = dims.max(1) as i64;
-    let wrapped = if dim < 0 { dim.saturating_add(count) } else { dim };
-    usize::try_from(wrapped)
-        .ok()
-        .filter(|&d| d < count as usize)
-        .ok_or_else(|| raise!("dimension {dim} of a tensor with {dims} dimensions"))
+    Ok(dimension(dim, dims)?)
 }

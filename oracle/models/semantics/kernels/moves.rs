@@ -7,9 +7,11 @@ use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, too_many};
-use super::{dim, views};
+use super::dim;
+use super::views::Numbers;
 use crate::graph::{Dtype, NodeId, Value};
-use crate::ops::Move;
+use crate::ops::shape::{self, Size};
+use crate::ops::{Move, View};
 
 impl<D: Domain> Rank<'_, D> {
     pub(super) fn movement(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
@@ -154,32 +156,17 @@ impl<D: Domain> Rank<'_, D> {
     /// `slice_scatter`, `select_scatter`, `as_strided_scatter`, `diagonal_scatter`: a copy of the first argument with a
     /// part of it overwritten.
     fn scatter_window(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
-        let [base, source, a, b, c, d, ..] = step.args;
-        let (base, source) = (self.tensor(base)?, self.tensor(source)?);
+        let (base, source) = (self.tensor(step.args[0])?, self.tensor(step.args[1])?);
         let copy = self.duplicate(&base)?;
-        let dims = base.shape.len();
-        let part = match movement {
-            Move::SelectScatter => views::select(&copy, dim(self.int(a)?, dims)?, self.int(b)?)?,
-            Move::DiagonalScatter => {
-                views::diagonal(&copy, self.int(a)?, dim(self.int(b)?, dims)?, dim(self.int(c)?, dims)?)?
-            }
-            Move::AsStridedScatter => {
-                // The copy begins where the tensor does, and has its layout if its elements lie apart.
-                if copy.strides != base.strides {
-                    return Err(refuse!("as_strided_scatter of elements that overlap"));
-                }
-                let (shape, strides) = (self.dims(a)?, self.dims(b)?);
-                let offset = self.maybe_int(c)?.map_or(0, |offset| offset.saturating_sub(base.offset));
-                self.restrided(Window { shape, strides, offset, ..copy })?
-            }
-            _ => views::slice(
-                &copy,
-                dim(self.int(a)?, dims)?,
-                self.maybe_int(b)?,
-                self.maybe_int(c)?,
-                self.maybe_int(d)?.unwrap_or(1),
-            )?,
-        };
+        let view = movement.scatters().ok_or_else(|| refuse!("{movement:?} has no kernel"))?;
+        if view == View::AsStrided && copy.strides != base.strides {
+            return Err(refuse!("as_strided_scatter of elements that overlap"));
+        }
+        // Offsets are those of the tensor's storage; the copy begins where the tensor does.
+        let all = Window { offset: base.offset, ..copy }.shown();
+        let part = copy.showing(&shape::window(view, all, &Numbers { rank: self, step }, 2)?)?;
+        let offset = part.offset.saturating_sub(base.offset).saturating_add(copy.offset);
+        let part = self.within(Window { offset, ..part })?;
         if part.shape != source.shape {
             return Err(raise!("the part has shape {:?}, the source {:?}", part.shape, source.shape));
         }
@@ -213,7 +200,9 @@ impl<D: Domain> Rank<'_, D> {
             let total = size.checked_add(before).and_then(|n| n.checked_add(after)).filter(|&n| n >= 0);
             shape = shape.with(at, total.ok_or_else(|| raise!("padding {pair:?} of size {size}"))?);
             let (cut, end) = (before.saturating_neg().max(0), size.saturating_add(after.min(0)));
-            source = views::slice(&source, at, Some(cut.min(size)), Some(end.max(0)), 1)?;
+            let cut = Size::Known(cut.min(size));
+            let kept = source.shown().sliced(at as i64, Some(cut), Some(Size::Known(end.max(0))), 1)?;
+            source = source.showing(&kept)?;
             start[at] = before.max(0);
         }
         let count = self.room(&shape)?;

@@ -10,9 +10,9 @@ use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
-use super::{dim, views};
+use super::dim;
 use crate::graph::{Dtype, NodeId};
-use crate::ops::shape::Packing;
+use crate::ops::shape::{Packing, Size};
 use crate::ops::{Move, dtype_of_bucketing_id};
 
 impl<D: Domain> Rank<'_, D> {
@@ -94,9 +94,7 @@ impl<D: Domain> Rank<'_, D> {
 
     fn split_copy(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let x = self.tensor(step.args[0])?;
-        let sizes = self.ints(step.args[1])?;
-        let at = dim(self.int(step.args[2])?, x.shape.len())?;
-        let pieces = views::split(&x, at, &sizes)?;
+        let pieces = pieces(&x, self.int(step.args[2])?, &self.sizes(step.args[1])?)?;
         let Some(into) = step.into else {
             let copies = pieces.iter().enumerate().map(|(i, p)| Ok(Item::Tensor(self.copied(node, i, p)?)));
             return Ok(Item::List(copies.collect::<Outcome<_>>()?));
@@ -168,8 +166,9 @@ impl<D: Domain> Rank<'_, D> {
         let (inputs, buffer) = (self.tensors(inputs)?, self.tensor(buffer)?);
         let (count, rank) = (self.int(count)?, self.int(rank)?);
         let start = count.saturating_mul(rank);
-        let slot = views::slice(&buffer, 0, Some(start), Some(start.saturating_add(count)), 1)?;
-        let pieces = views::split(&slot, 0, &self.ints(sizes)?)?;
+        let slot = buffer.shown().narrowed(0, Size::Known(start), Size::Known(count))?;
+        let slot = buffer.showing(&slot)?;
+        let pieces = pieces(&slot, 0, &self.sizes(sizes)?)?;
         if pieces.len() != inputs.len() || start < 0 {
             return Err(raise!("{} sizes for {} inputs", pieces.len(), inputs.len()));
         }
@@ -179,4 +178,9 @@ impl<D: Domain> Rank<'_, D> {
         }
         Ok(Item::List(vec![Item::Tensor(slot), Item::Tensor(buffer)]))
     }
+}
+
+/// Pieces of a dimension side by side.
+fn pieces(x: &Window, dim: i64, sizes: &[Size]) -> Outcome<Vec<Window>> {
+    x.shown().split_with_sizes(dim, sizes)?.iter().map(|piece| x.showing(piece)).collect()
 }

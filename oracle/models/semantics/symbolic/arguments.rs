@@ -33,15 +33,6 @@ impl<'c> Call<'c> {
     }
 }
 
-/// The value of a default that is a plain integer.
-fn default_int(default: Option<&Default>) -> Option<i64> {
-    match default? {
-        Default::Int(n) => Some(*n),
-        Default::Bool(b) => Some(i64::from(*b)),
-        _ => None,
-    }
-}
-
 impl<'g> Machine<'_, 'g> {
     /// A value as a known integer. A node that computes one counts.
     pub(super) fn int_value(&self, value: Value) -> Result<i64, Stop> {
@@ -63,7 +54,7 @@ impl<'g> Machine<'_, 'g> {
         match call.bound.given(index) {
             Some(Value::None) => Ok(None),
             Some(value) => self.int_value(value).map(Some),
-            None => Ok(default_int(call.param(index).and_then(|p| p.default.as_ref()))),
+            None => Ok(call.bound.default_int(index)),
         }
     }
 
@@ -88,12 +79,14 @@ impl<'g> Machine<'_, 'g> {
                 self.graph.values(span).iter().map(|&value| self.int_value(value)).collect()
             }
             Some(value) => Ok(vec![self.int_value(value)?]),
-            None => match call.param(index).and_then(|p| p.default.as_ref()) {
-                Some(Default::Ints(ints)) => Ok(ints.clone()),
-                default => default_int(default)
-                    .map(|n| vec![n])
-                    .ok_or_else(|| Stop::Unknown(Reason::arguments(format!("argument {index} is no list")))),
-            },
+            None => {
+                match call.param(index).and_then(|p| p.default.as_ref()) {
+                    Some(Default::Ints(ints)) => Ok(ints.clone()),
+                    _ => call.bound.default_int(index).map(|n| vec![n]).ok_or_else(|| {
+                        Stop::Unknown(Reason::arguments(format!("argument {index} is no list")))
+                    }),
+                }
+            }
         }
     }
 

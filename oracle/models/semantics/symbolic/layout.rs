@@ -6,16 +6,10 @@
 //! different routes to the same order (a transpose of a transpose, a view of a view) give the same layout. Strides
 //! are never negative: PyTorch has no such tensors.
 
+pub(super) use crate::graph::layout::{is_contiguous, numel};
+
 /// (size, stride), outermost first.
 pub(super) type Dims = Vec<(i64, i64)>;
-
-/// The number of elements of a shape; `None` if it is negative anywhere or does not fit 64 bits.
-pub(super) fn numel(sizes: &[i64]) -> Option<i64> {
-    if sizes.contains(&0) && sizes.iter().all(|&n| n >= 0) {
-        return Some(0);
-    }
-    sizes.iter().try_fold(1i64, |product, &n| if n < 0 { None } else { product.checked_mul(n) })
-}
 
 /// The normal form of a shape with strides. The shape holds at least one element.
 pub(super) fn normal(sizes: &[i64], strides: &[i64]) -> Dims {
@@ -37,21 +31,6 @@ fn push(dims: &mut Dims, size: i64, stride: i64) {
         }
         _ => dims.push((size, stride)),
     }
-}
-
-/// Whether a shape with strides shows consecutive elements.
-pub(super) fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut expected = 1i64;
-    for (&size, &stride) in sizes.iter().zip(strides).rev() {
-        if size == 1 {
-            continue;
-        }
-        if stride != expected {
-            return false;
-        }
-        expected = expected.saturating_mul(size);
-    }
-    true
 }
 
 /// The position of the last element, the first being at 0. `None` on a negative stride or overflow.
@@ -235,46 +214,6 @@ pub(super) fn packed(dims: &[(i64, i64)]) -> Option<(Dims, Dims)> {
     Some((in_memory, shown))
 }
 
-/// The strides under which a shape with strides shows the same elements in another shape of as many elements;
-/// `None` where no strides do. Sizes of at least one element.
-pub(super) fn view(sizes: &[i64], strides: &[i64], new: &[i64]) -> Option<Vec<i64>> {
-    let dims = normal(sizes, strides);
-    let mut chunks = dims.iter().rev();
-    let (mut left, mut stride) = (1i64, 1i64);
-    let mut result = vec![1i64; new.len()];
-    for (d, &size) in new.iter().enumerate().rev() {
-        if size == 1 {
-            result[d] = stride;
-            continue;
-        }
-        if left == 1 {
-            (left, stride) = *chunks.next()?;
-        }
-        if left % size != 0 {
-            return None;
-        }
-        result[d] = stride;
-        left /= size;
-        stride = stride.saturating_mul(size);
-    }
-    (left == 1 && chunks.next().is_none()).then_some(result)
-}
-
-/// A shape in which one size may be -1, as its sizes; `None` where it does not hold `numel` elements.
-pub(super) fn resolve(sizes: &[i64], count: i64) -> Option<Vec<i64>> {
-    let Some(open) = sizes.iter().position(|&n| n == -1) else {
-        return (numel(sizes)? == count).then(|| sizes.to_vec());
-    };
-    let mut resolved = sizes.to_vec();
-    resolved[open] = 1;
-    let rest = numel(&resolved)?;
-    if rest == 0 || count % rest != 0 {
-        return None;
-    }
-    resolved[open] = count / rest;
-    Some(resolved)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,33 +296,11 @@ mod tests {
             prop_assert_eq!(compose(&back, 0, &dims), Some((0, identity.clone())));
             prop_assert_eq!(compose(&dims, 0, &back), Some((0, identity)));
         }
-
-        #[test]
-        fn views_show_the_same((sizes, strides) in any_permuted(), new in prop::collection::vec(1i64..7, 0..4)) {
-            let count = numel(&sizes).unwrap();
-            let contiguous = is_contiguous(&sizes, &strides);
-            if let Some(new) = resolve(&new, count) {
-                match view(&sizes, &strides, &new) {
-                    Some(found) => {
-                        let zip = |a: &[i64], b: &[i64]| -> Dims { a.iter().copied().zip(b.iter().copied()).collect() };
-                        prop_assert_eq!(all(&zip(&new, &found)), all(&zip(&sizes, &strides)));
-                    }
-                    None => prop_assert!(!contiguous),
-                }
-            }
-            prop_assert!(view(&sizes, &strides, &sizes).is_some());
-        }
     }
 
     #[test]
-    fn sizes_that_do_not_fit_are_refused() {
-        assert_eq!(numel(&[1 << 40, 1 << 40]), None);
-        assert_eq!(numel(&[1 << 40, 0, 1 << 40]), Some(0));
-        assert_eq!(numel(&[2, -3]), None);
+    fn an_extent_that_does_not_fit_is_none() {
         assert_eq!(extent(&[(1 << 40, 1 << 40)]), None);
-        assert_eq!(resolve(&[-1, 0], 0), None);
-        assert_eq!(resolve(&[-1, 4], 12), Some(vec![3, 4]));
-        assert_eq!(resolve(&[5], 12), None);
     }
 
     #[test]

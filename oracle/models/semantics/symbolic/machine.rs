@@ -8,6 +8,7 @@ use super::key::Words;
 use super::layout;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use crate::graph::layout::write_contiguous;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
 use crate::ops::{Kind, OpInfo, Ops, by_target};
 
@@ -166,11 +167,7 @@ impl Machine<'_, '_> {
         let at = self.eval.pool.len();
         self.eval.pool.extend_from_slice(sizes);
         self.eval.pool.resize(at + 2 * sizes.len(), 1);
-        let mut stride = 1i64;
-        for (slot, &size) in self.eval.pool[at + sizes.len()..].iter_mut().zip(sizes).rev() {
-            *slot = stride;
-            stride = stride.saturating_mul(size.max(1));
-        }
+        write_contiguous(sizes, &mut self.eval.pool[at + sizes.len()..]);
         Tensor { storage, offset, at: at as u32, rank: sizes.len() as u16, dtype, path: None }
     }
 

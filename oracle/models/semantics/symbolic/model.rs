@@ -12,6 +12,7 @@ use super::run::pieces;
 use super::same::{Judge, Verdict};
 use super::source::{Source, SourceId, ValueId};
 use super::{Limits, OutputValue, evaluate};
+use crate::graph::layout::view_strides;
 use crate::graph::{Dtype, Graph, Group, NodeId, Op, Out, Span, Value, World, contiguous_strides};
 use crate::ops::{Ops, by_short_name, by_target};
 use indexmap::IndexSet;
@@ -235,13 +236,10 @@ impl Model {
                 // In two rows where the number is even, else flat.
                 let sizes = if count % 2 == 0 && b % 2 == 0 { vec![2, count / 2] } else { vec![count] };
                 let list = self.graph.int_list(&sizes);
-                let strides = if count == 0 {
-                    Some(contiguous_strides(&sizes))
-                } else {
-                    layout::view(&x.sizes, &x.strides, &sizes)
-                };
-                match strides {
-                    Some(strides) => self.alias("view", &[value, list], &x, x.offset, sizes, strides),
+                match view_strides(&x.sizes, &x.strides, &sizes) {
+                    Some(strides) => {
+                        self.alias("view", &[value, list], &x, x.offset, sizes, strides.into_vec());
+                    }
                     None => self.fresh("reshape", &[value, list], &sizes, x.dtype, elements),
                 }
             }

@@ -8,10 +8,10 @@ use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use super::run::RunList;
 use super::source::{Traits, ValueId};
-use super::views::{self, Window, dimension};
+use super::views::{Numbers, dimension};
 use crate::graph::{Dtype, Value, contiguous_strides};
-use crate::ops::shape::{Packing, promote};
-use crate::ops::{Move, Schema, dtype_of_bucketing_id};
+use crate::ops::shape::{self, Given, Packing, Size, Window, promote};
+use crate::ops::{Move, Schema, View, dtype_of_bucketing_id};
 
 /// A logical value with its shape.
 pub(super) struct Moved {
@@ -143,9 +143,8 @@ impl Machine<'_, '_> {
 
     /// The elements of `from`, broadcast and cast to the shape and dtype of `to`.
     fn broadcast(&mut self, from: Tensor, to: Tensor) -> Result<ValueId, Stop> {
-        let sizes = self.sizes(to)?;
-        let window = self.window_of(from)?.expanded(&sizes)?;
-        let expanded = self.on(from, &window);
+        let window = self.window_of(from)?.expanded(&self.window_of(to)?.shape)?;
+        let expanded = self.on(from, &window)?;
         let value = self.read(expanded, None, Reading::Moving)?;
         Ok(self.arena.cast(value, from.dtype, to.dtype))
     }
@@ -288,12 +287,12 @@ impl Machine<'_, '_> {
         Ok(Moved { value, sizes, dtype })
     }
 
-    /// `value`, of contiguous `sizes`, with `new` written through a window on it.
-    fn written_into(&mut self, value: ValueId, window: &Window, new: ValueId) -> Result<ValueId, Reason> {
+    /// `value` with `new` written through a window on it.
+    fn written_into(&mut self, value: ValueId, window: Tensor, new: ValueId) -> Result<ValueId, Reason> {
         if self.arena.len(new) == 0 {
             return Ok(value);
         }
-        let dims = layout::normal(&window.sizes, &window.strides);
+        let dims = layout::normal(self.eval.sizes(window), self.eval.strides(window));
         self.arena.write(value, window.offset, &dims, new)
     }
 
@@ -301,33 +300,22 @@ impl Machine<'_, '_> {
         let (base, source) = (self.tensor(call.node(0)?)?, self.tensor(call.node(1)?)?);
         let value = self.read(base, None, Reading::Moving)?;
         let sizes = self.sizes(base)?;
-        let strides = contiguous_strides(&sizes);
-        let all = Window { offset: 0, sizes: sizes.clone(), strides, dtype: base.dtype };
-        let window = match kind {
-            Move::SliceScatter => self.slice_window(call, &all, 2)?,
-            Move::AsStridedScatter => {
-                // Strides are those of the storage, which is the tensor itself if it is contiguous.
-                if layout::normal(&sizes, self.eval.strides(base)) != layout::normal(&sizes, &all.strides) {
-                    return Err(Stop::NotFollowed);
-                }
-                let start =
-                    self.optional_int(call, 4)?.map_or(0, |offset| offset.saturating_sub(base.offset));
-                views::restrided(self.ints(call, 2)?, self.ints(call, 3)?, start, base.dtype)?
-            }
-            Move::DiagonalScatter => {
-                let (a, b) = (all.dim(self.int(call, 3)?)?, all.dim(self.int(call, 4)?)?);
-                views::diagonal(&all, self.int(call, 2)?, a, b)?
-            }
-            _ => {
-                let dim = dimension(self.int(call, 2)?, sizes.len())?;
-                all.pick(dim, self.int(call, 3)?)?
-            }
-        };
-        let shown = self.window_of(source)?.expanded(&window.sizes)?;
-        let shown = self.on(source, &shown);
+        let view = kind.scatters().ok_or(Stop::NotFollowed)?;
+        // Strides are those of the storage, which is the tensor itself if it is contiguous.
+        if view == View::AsStrided && !layout::is_contiguous(&sizes, self.eval.strides(base)) {
+            return Err(Stop::NotFollowed);
+        }
+        // Offsets are those of the storage; the copy begins where the tensor does.
+        let mut all = Window::contiguous(self.window_of(base)?.shape);
+        all.offset = Size::Known(base.offset);
+        let part = shape::window(view, all, &Numbers { machine: self, call }, 2)?;
+        let shown = self.window_of(source)?.expanded(&part.shape)?;
+        let shown = self.on(source, &shown)?;
         let new = self.read(shown, None, Reading::Moving)?;
         let new = self.arena.cast(new, source.dtype, base.dtype);
-        let value = self.written_into(value, &window, new)?;
+        let part = self.on(base, &part)?;
+        let offset = part.offset.saturating_sub(base.offset);
+        let value = self.written_into(value, Tensor { offset, ..part }, new)?;
         Ok(Moved { value, sizes, dtype: base.dtype })
     }
 
@@ -335,18 +323,18 @@ impl Machine<'_, '_> {
         let tensor = self.tensor(call.node(0)?)?;
         let pad = self.ints(call, 1)?;
         let mut kept = self.window_of(tensor)?;
-        let rank = kept.sizes.len();
+        let rank = kept.shape.len();
         if pad.len() % 2 != 0 || pad.len() / 2 > rank {
             return Err(bad("a padding that does not fit the dimensions"));
         }
-        let mut sizes = kept.sizes.clone();
+        let mut sizes = self.sizes(tensor)?;
         let mut starts = vec![0i64; rank];
         // The pairs begin at the last dimension. A negative entry cuts.
         for (i, pair) in pad.chunks_exact(2).enumerate() {
             let (dim, low, high) = (rank - 1 - i, pair[0], pair[1]);
             let cut = |n: i64| if n < 0 { n.saturating_neg() } else { 0 };
             let len = sizes[dim].saturating_sub(cut(low)).saturating_sub(cut(high));
-            kept = kept.cut(dim, cut(low), len, 1)?;
+            kept = kept.narrowed(dim as i64, Size::Known(cut(low)), Size::Known(len))?;
             starts[dim] = low.max(0);
             let size = len.checked_add(low.max(0)).and_then(|n| n.checked_add(high.max(0)));
             sizes[dim] = size.ok_or(Reason::Overflow)?;
@@ -354,14 +342,14 @@ impl Machine<'_, '_> {
         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
         let number = call.bound.named("value").unwrap_or(Value::Int(0));
         let filled = self.constant(tensor.dtype, number, count)?;
-        let shown = self.on(tensor, &kept);
+        let shown = self.on(tensor, &kept)?;
         let value = self.read(shown, None, Reading::Moving)?;
-        let strides = contiguous_strides(&sizes);
-        let mut window = Window { offset: 0, sizes: sizes.clone(), strides, dtype: tensor.dtype };
+        let mut window = Window::contiguous(sizes.iter().map(|&size| Size::Known(size)).collect());
         for (dim, start) in starts.into_iter().enumerate() {
-            window = window.cut(dim, start, kept.sizes[dim], 1)?;
+            window = window.narrowed(dim as i64, Size::Known(start), kept.shape[dim])?;
         }
-        let value = self.written_into(filled, &window, value)?;
+        let window = self.on(tensor, &window)?;
+        let value = self.written_into(filled, window, value)?;
         Ok(Moved { value, sizes, dtype: tensor.dtype })
     }
 
@@ -544,32 +532,29 @@ impl Machine<'_, '_> {
 
     fn split_copy(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
         let base = self.tensor(call.node(0)?)?;
-        let (lens, dim) = (self.ints(call, 1)?, self.int(call, 2)?);
         let window = self.window_of(base)?;
-        let dim = dimension(dim, window.sizes.len())?;
+        let pieces = shape::windows(View::SplitWithSizes, window, &Numbers { machine: self, call }, 1)?;
         let targets = match call.index("out") {
             Some(index) => Some(self.tensors(call, index)?),
             None => None,
         };
-        if targets.as_ref().is_some_and(|t| t.len() != lens.len()) {
+        if targets.as_ref().is_some_and(|t| t.len() != pieces.len()) {
             return Err(bad("as many buffers as pieces are needed"));
         }
-        let (mut start, mut items) = (0i64, Vec::new());
-        for (index, len) in lens.into_iter().enumerate() {
-            let piece = window.cut(dim, start, len, 1)?;
-            start += len;
-            let shown = self.on(base, &piece);
-            let value = self.read(shown, None, Reading::Moving)?;
+        let mut items = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            let shown = self.on(base, piece)?;
             match targets.as_ref().and_then(|t| t.get(index)) {
                 Some(&target) => {
-                    if self.sizes(target)? != piece.sizes {
+                    let value = self.read(shown, None, Reading::Moving)?;
+                    if self.sizes(target)? != self.eval.sizes(shown) {
                         return Err(bad("a buffer of another shape than its piece"));
                     }
                     let value = self.arena.cast(value, base.dtype, target.dtype);
                     self.write(target, value)?;
                 }
                 None => {
-                    let fresh = self.fresh_result(index, value, &piece.sizes, base.dtype)?;
+                    let fresh = self.copied(index, shown)?;
                     items.push(self.done(fresh));
                 }
             }
@@ -582,22 +567,20 @@ impl Machine<'_, '_> {
     fn copy_in(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
         let tensors = self.tensors(call, 0)?;
         let buffer = self.tensor(call.node(1)?)?;
-        let lens = self.ints(call, 2)?;
+        let lens = Numbers { machine: self, call }.numbers(2)?.unwrap_or_default();
         let (count, rank) = (self.int(call, 3)?, self.int(call, 4)?);
         let start = count.checked_mul(rank).ok_or(Reason::Overflow)?;
-        let slot = self.window_of(buffer)?.cut(0, start, count, 1)?;
-        if lens.len() != tensors.len() {
+        let slot = self.window_of(buffer)?.narrowed(0, Size::Known(start), Size::Known(count))?;
+        let pieces = slot.split_with_sizes(0, &lens)?;
+        if pieces.len() != tensors.len() {
             return Err(bad("lists of different lengths"));
         }
-        let mut at = 0i64;
-        for (&from, &len) in tensors.iter().zip(&lens) {
-            let piece = slot.cut(0, at, len, 1)?;
-            at += len;
-            let to = self.on(buffer, &piece);
+        for (&from, piece) in tensors.iter().zip(&pieces) {
+            let to = self.on(buffer, piece)?;
             let value = self.broadcast(from, to)?;
             self.write(to, value)?;
         }
-        let slot = self.on(buffer, &slot);
+        let slot = self.on(buffer, &slot)?;
         let items = [self.done(slot), self.done(buffer)];
         Ok(self.list(&items))
     }

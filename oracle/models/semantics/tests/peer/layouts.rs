@@ -125,6 +125,9 @@ impl Cases {
                 call("as_strided", "default", list![flat, [2, 3], [7, 2], 1]);
                 call("diagonal", "default", list![m, -1]);
                 call("diagonal", "default", list![x, 1, 0, 2]);
+                call("unfold", "default", list![x, -1, 4, 1]);
+                call("unfold", "default", list![m, 0, 2, 3]);
+                call("unfold", "default", list![d, 0, 1, 1]);
                 call("alias", "default", list![x]);
                 call("detach", "default", list![x]);
             }

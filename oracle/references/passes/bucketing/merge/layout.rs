@@ -1,6 +1,9 @@
 //! The metadata of one tensor with known sizes, and what views make of it.
 
+use crate::graph::layout::{is_contiguous, view_strides};
 use crate::graph::{Dtype, Graph, NodeId, Out, Str, Tensor, contiguous_strides};
+use crate::ops::View;
+use crate::ops::shape::{Window, known};
 
 /// More elements than any tensor has.
 pub const MOST: i64 = 1 << 48;
@@ -63,52 +66,13 @@ impl Layout {
     /// Whether the elements lie in row-major order without gaps; dimensions of size 1 do not count, and a
     /// tensor without elements is contiguous.
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = 1;
-        self.numel() == 0
-            || self.shape.iter().zip(&self.stride).rev().all(|(&size, &stride)| {
-                let fits = size == 1 || stride == expected;
-                expected *= size;
-                fits
-            })
+        is_contiguous(&self.shape, &self.stride)
     }
 
-    /// This tensor seen with other sizes, of the same number of elements; `None` where only a copy can show it
-    /// so. Source: `computeStride` in `aten/src/ATen/TensorUtils.cpp`.
+    /// This tensor seen with other sizes, of the same number of elements; `None` where only a copy can show it so.
     pub fn viewed(&self, shape: &[i64]) -> Option<Layout> {
-        let view = |stride: Vec<i64>| Layout { shape: shape.to_vec(), stride, ..self.clone() };
-        if self.numel() == 0 {
-            return Some(view(if shape == self.shape {
-                self.stride.clone()
-            } else {
-                contiguous_strides(shape)
-            }));
-        }
-        if self.shape.is_empty() {
-            return Some(view(vec![1; shape.len()]));
-        }
-        let mut stride = vec![0; shape.len()];
-        let mut left = shape.len();
-        // Chunks of old dimensions, from the innermost, that are contiguous among themselves.
-        let (mut base, mut chunk, mut covered) = (self.stride[self.stride.len() - 1], 1, 1);
-        for old in (0..self.shape.len()).rev() {
-            chunk *= self.shape[old];
-            let ends = old == 0 || (self.shape[old - 1] != 1 && self.stride[old - 1] != chunk * base);
-            if !ends {
-                continue;
-            }
-            while left > 0 && (covered < chunk || shape[left - 1] == 1) {
-                left -= 1;
-                stride[left] = covered * base;
-                covered *= shape[left];
-            }
-            if covered != chunk {
-                return None;
-            }
-            if old > 0 {
-                (base, chunk, covered) = (self.stride[old - 1], 1, 1);
-            }
-        }
-        (left == 0).then(|| view(stride))
+        let stride = view_strides(&self.shape, &self.stride, shape)?.into_vec();
+        Some(Layout { shape: shape.to_vec(), stride, ..self.clone() })
     }
 
     /// The elements `start..start + size` along a dimension.
@@ -119,34 +83,17 @@ impl Layout {
         narrow
     }
 
-    /// The same bytes under another dtype; `None` where sizes, strides or offset do not divide. Source:
-    /// `aten::view.dtype`.
+    /// The same bytes under another dtype; `None` where sizes, strides or offset do not divide.
     pub fn retyped(&self, dtype: Dtype) -> Option<Layout> {
-        let (old, new) = (i64::from(self.dtype.itemsize()), i64::from(dtype.itemsize()));
-        let mut retyped = Layout { dtype, ..self.clone() };
-        if old == new {
-            return Some(retyped);
-        }
-        let inner = self.shape.len().checked_sub(1)?;
-        if self.stride[inner] != 1 {
-            return None;
-        }
-        if old > new {
-            let ratio = old / new;
-            retyped.shape[inner] *= ratio;
-            retyped.offset *= ratio;
-            retyped.stride[..inner].iter_mut().for_each(|s| *s *= ratio);
-        } else {
-            let ratio = new / old;
-            let whole = |n: i64| (n % ratio == 0).then_some(n / ratio);
-            retyped.shape[inner] = whole(self.shape[inner])?;
-            retyped.offset = whole(self.offset)?;
-            // Strides of dimensions of size 1 count too.
-            for stride in &mut retyped.stride[..inner] {
-                *stride = whole(*stride)?;
-            }
-        }
-        Some(retyped)
+        let window = Window::known(&self.shape, &self.stride, self.offset);
+        let (window, dtype) = window.retyped(View::Dtype, self.dtype, Some(dtype)).ok()?;
+        Some(Layout {
+            shape: known(&window.shape)?.into_vec(),
+            stride: known(&window.strides)?.into_vec(),
+            offset: window.offset.known()?,
+            dtype,
+            device: self.device,
+        })
     }
 }
 
