@@ -745,3 +745,46 @@ fn a_graph_in_the_place_of_another_rank_is_no_evidence() {
     assert_eq!(status, 2, "{message}");
     assert!(message.contains("for rank 2, and the world has 2 ranks"), "{message}");
 }
+
+/// A page is not written over a graph, and a name with a line break cannot pass for a line of ours.
+#[test]
+fn what_would_do_harm_is_refused() {
+    let scratch = Scratch::new("harm");
+    let (case, page) = (scratch.path("case.graph"), scratch.path("page.html"));
+    std::fs::copy("corpus/all_gather_pair.graph", &case).unwrap();
+    let over = program(&["check", "bucketing", &case, "--html", &case]);
+    assert_eq!(status(&over), 2, "{}", text(&over.stdout));
+    assert!(text(&over.stderr).contains("--html would overwrite it"), "{}", text(&over.stderr));
+    assert!(std::fs::read_to_string(&case).unwrap().starts_with("# Two gathers"), "the case is gone");
+    for _ in 0..2 {
+        let run = program(&["check", "bucketing", &case, "--html", &page]);
+        assert_eq!(status(&run), 0, "{}", text(&run.stderr));
+    }
+    let named = program(&["check", "bucketing", "a\n::error::b", "--format", "github"]);
+    assert_eq!(status(&named), 2);
+    assert_eq!(text(&named.stderr).lines().count(), 1, "{}", text(&named.stderr));
+}
+
+/// A campaign that judged nothing does not say that nothing is there.
+#[test]
+fn a_page_says_what_was_not_judged() {
+    let run = program(&["fuzz", "bucketing", "--cases", "0", "--html", "-"]);
+    assert!(text(&run.stdout).contains("UNDECIDED") && !text(&run.stdout).contains("NOTHING FOUND"));
+    let run = program(&["fuzz", "bucketing", "--cases", "30", "--jobs", "1", "--html", "-"]);
+    assert!(text(&run.stdout).contains("NOTHING FOUND"));
+}
+
+/// Who may communicate is not said to finish.
+#[test]
+fn unknown_communication_is_not_decided() {
+    let scratch = Scratch::new("unknown");
+    let path = scratch.path("unknown.graph");
+    for call in ["_c10d_functional.my_gather.default(x, 2, dp)", "my.unknown.default(x, 'dp')"] {
+        let words =
+            format!("world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = {call} : f32[8]\noutput g\n");
+        std::fs::write(&path, words).unwrap();
+        let run = program(&["simulate", &path]);
+        assert_eq!(status(&run), 3, "{}", text(&run.stdout));
+        assert!(text(&run.stdout).contains("not modelled: g may communicate"), "{}", text(&run.stdout));
+    }
+}

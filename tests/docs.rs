@@ -216,3 +216,29 @@ fn the_files_that_the_readme_names_exist() {
     }
     assert!(found >= 8, "found {found} names");
 }
+
+/// The book has every document, and what documents link to is there.
+#[test]
+fn the_book_is_whole() {
+    let folder = file("docs");
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
+    let summary = read(&folder.join("SUMMARY.md"));
+    let mut links = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".md") {
+            continue;
+        }
+        assert!(name == "SUMMARY.md" || summary.contains(&format!("({name})")), "SUMMARY.md lacks {name}");
+        for target in read(&path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = target.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{name} links to {target}");
+            links += 1;
+        }
+    }
+    assert!(links >= 40, "{links} links");
+}

@@ -216,8 +216,9 @@ impl Check {
         if let Some(seen) = &mut seen {
             seen.answered(answers);
             let views = seen.views(&judgement);
-            if let Some(change) = views.first().and_then(|view| pages::change(view, &estimates)) {
-                judgement.notes.push(change);
+            // Of a wrong result they would mean little, and of ranks that differ they are those of one.
+            if let ([view], false) = (&views[..], matches!(judgement.verdict, Verdict::Violated(_))) {
+                judgement.notes.extend(pages::change(view, &estimates));
             }
             if self.html.is_wanted() {
                 self.write_page(&judgement, &subject, views, estimates, arguments, out)?;

@@ -6,6 +6,7 @@
 use crate::campaign::{Cause, Distinct, Summary};
 use crate::candidates;
 use crate::case::{Expectation, Expected, Subject};
+use crate::rules::statement;
 use crate::words;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,11 @@ fn causes(summary: &Summary, examples: bool, left: &mut usize) -> String {
 fn reasons(smallest: &Distinct) -> String {
     let why = match (&smallest.why[..], &smallest.kind) {
         ("", Some(kind)) => format!("{}: {kind}\n", smallest.rule),
-        ("", None) => format!("{}\n", smallest.rule),
+        // Not reduced, since a stop was asked for: all that is known is the rule.
+        ("", None) => match statement(&smallest.rule) {
+            Some(rule) => format!("{}: not looked into further; the rule: {}\n", rule.id, rule.statement),
+            None => format!("{}\n", smallest.rule),
+        },
         (why, _) => why.to_string(),
     };
     let mut text = String::new();
@@ -132,6 +137,7 @@ pub(super) fn page(summaries: &[Summary], folder: Option<&Path>) -> String {
         .map(|summary| pages::campaign::Campaign {
             title: &summary.title,
             summary: summary.text(),
+            open: summary.open(),
             outcomes: summary.outcomes().into_iter().filter(|(_, count)| *count > 0).collect(),
             rules: summary.total.rules.iter().map(|(rule, count)| (&**rule, *count)).collect(),
             found: summary.causes().iter().filter_map(|cause| on_page(cause, summary, folder)).collect(),

@@ -2,8 +2,9 @@
 
 use super::{CouldNotRun, is_stdout, print};
 use clap::Args;
-use std::io::{Sink, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read, Sink, Write};
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Html {
@@ -33,8 +34,12 @@ impl Html {
         match &self.html {
             None => Ok(()),
             Some(path) if is_stdout(path) => print(out, &page()),
-            Some(path) => std::fs::write(path, page())
-                .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display()))),
+            Some(path) => {
+                let error =
+                    |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", path.display()));
+                refuse_other(path)?;
+                std::fs::write(path, page()).map_err(|why| error(&why))
+            }
         }
     }
 
@@ -46,5 +51,18 @@ impl Html {
     /// Prints the report, unless the page stands in its place.
     pub(super) fn print(&self, out: &mut dyn Write, text: &str) -> Result<(), CouldNotRun> {
         if self.is_printed() { Ok(()) } else { print(out, text) }
+    }
+}
+
+/// Refuses to overwrite a file that is no page: a graph that was meant to be judged, for example.
+pub(super) fn refuse_other(path: &Path) -> Result<(), CouldNotRun> {
+    const BEGIN: &[u8] = b"<!doctype html>";
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
+    match read {
+        Ok(length) if length > 0 && !begin.eq_ignore_ascii_case(BEGIN) => Err(CouldNotRun::new(
+            format_args!("{}: is there and is no page: --html would overwrite it", path.display()),
+        )),
+        _ => Ok(()),
     }
 }

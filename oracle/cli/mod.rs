@@ -219,6 +219,10 @@ pub fn run_in_colour(
         let _ = writeln!(complain, "graph-oracle: {why}");
         return Status::CouldNotRun;
     }
+    if let Err(why) = refuse_arguments(arguments, &matches) {
+        let _ = writeln!(complain, "graph-oracle: {}", why.0);
+        return Status::CouldNotRun;
+    }
     let limits = limits(&parsed.limits);
     match dispatch(&parsed.command, arguments, &limits, out, complain) {
         Ok(status) => status,
@@ -227,6 +231,24 @@ pub fn run_in_colour(
             Status::CouldNotRun
         }
     }
+}
+
+/// Refuses what would do harm: a name with a line break, which could pass for a line of ours in a log that is read by
+/// machines (a worker's command may have some), and a page over a file that is none.
+fn refuse_arguments(arguments: &[OsString], matches: &clap::ArgMatches) -> Result<(), CouldNotRun> {
+    let before = std::iter::once(None).chain(arguments.iter().map(Some));
+    for (before, argument) in before.zip(arguments).skip(1) {
+        let is_command = |word: &OsString| {
+            ["--worker", "--against"].iter().any(|flag| word.to_string_lossy().starts_with(flag))
+        };
+        let breaks = argument.to_string_lossy().contains(['\n', '\r']);
+        if breaks && !is_command(argument) && !before.is_some_and(is_command) {
+            return Err(CouldNotRun::new(format_args!("{argument:?}: holds a line break")));
+        }
+    }
+    let page =
+        matches.subcommand().and_then(|(_, given)| given.try_get_one::<std::path::PathBuf>("html").ok()?);
+    page.map_or(Ok(()), |path| html::refuse_other(path))
 }
 
 /// Runs a command.

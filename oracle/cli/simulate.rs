@@ -140,7 +140,12 @@ impl Simulate {
         let mut nowhere = std::io::sink();
         self.format.print(
             self.html.beside(out, &mut nowhere),
-            || format!("{report}{}", times(&report.timeline)),
+            || {
+                // Times of a run that does not end would be of a part of it.
+                let times =
+                    if report.finishes() == Some(true) { times(&report.timeline) } else { String::new() };
+                format!("{report}{times}")
+            },
             || {
                 let lines = report.to_string();
                 serde_json::json!({

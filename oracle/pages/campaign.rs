@@ -36,6 +36,8 @@ pub struct Campaign<'a> {
     pub summary: String,
     /// How many cases came to what: `sound`, `violated`, ...
     pub outcomes: Vec<(&'static str, u64)>,
+    /// Why nothing can be said of what was not found, where that is so.
+    pub open: Option<String>,
     /// Cases by rule.
     pub rules: Vec<(&'a str, u64)>,
     /// What was found.
@@ -45,16 +47,20 @@ pub struct Campaign<'a> {
 /// A page about some campaigns.
 pub fn page(campaigns: &[Campaign]) -> String {
     let found: usize = campaigns.iter().map(|campaign| campaign.found.len()).sum();
-    let (class, word) = match found {
-        0 => ("sound", "NOTHING FOUND".to_string()),
-        n => ("violated", count(n, "CAUSE").to_uppercase()),
+    let open = campaigns.iter().find_map(|campaign| campaign.open.as_ref());
+    let (class, word) = match (found, open) {
+        (0, None) if !campaigns.is_empty() => ("sound", "NOTHING FOUND".to_string()),
+        (0, _) => ("undecided", "UNDECIDED".to_string()),
+        (n, _) => ("violated", count(n, "CAUSE").to_uppercase()),
     };
     let title = match campaigns {
         [one] => one.title.to_string(),
         all => count(all.len(), "campaign"),
     };
     let body = html! {
-        header class={ "verdict " (class) } { h1 { span.word { (word) } " " span.subject { (line(&title)) } } }
+        header class={ "verdict " (class) } { h1 { span.word { (word) } " " span.subject { (line(&title)) } }
+            @if let Some(why) = open { p { (line(why)) } }
+        }
         main { @for (number, campaign) in (1..).zip(campaigns) { (campaign.section(number, campaigns.len() > 1)) } }
     };
     Page { title: format!("{word}: {title}"), body, data: Vec::new() }.render()

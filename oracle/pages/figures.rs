@@ -44,7 +44,7 @@ pub(crate) fn table(columns: &[Column]) -> Markup {
                         (row("exposed communication", &|cost| cost.exposed.map(duration)))
                     }
                 } }
-                p.quiet { "Peak without what the caller holds; exposed by estimates (docs/schedule.md)." }
+                p.quiet { "Peak memory in the scheduler's model: inputs that are named as the caller's do not count, others do until their last use. Exposed by estimates (docs/schedule.md)." }
             }
         }
     }

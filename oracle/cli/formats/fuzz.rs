@@ -56,6 +56,10 @@ fn of_summary(summary: &Summary, written: &dyn Fn(&Distinct) -> Option<Place>, t
         let notices = vec![notice("fuzz/judged", Level::Note, why, None)];
         tests.push(Test { notices, ..Test::new(title.as_str(), Outcome::Undecided) });
     }
+    if let Some(why) = stopped(&summary.ending) {
+        let notices = vec![notice("fuzz/judged", Level::Note, &format!("not done to its end: {why}"), None)];
+        tests.push(Test { notices, ..Test::new(format!("the whole campaign: {title}"), Outcome::Undecided) });
+    }
     for finding in left {
         let notices = vec![of_finding(finding, written(finding))];
         tests.push(Test { notices, ..Test::new(format!("{}: {title}", finding.rule), Outcome::Failed) });

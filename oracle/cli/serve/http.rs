@@ -72,6 +72,13 @@ impl Request {
         let head = std::str::from_utf8(&bytes[..end]).map_err(|_| fail(400, "The head is not UTF-8."))?;
         let mut request =
             Request::parsed(head).ok_or_else(|| fail(400, "This is no request of HTTP/1.1."))?;
+        // Which of two would count is somebody's guess.
+        if ["host", "content-length"]
+            .iter()
+            .any(|&key| request.headers.iter().filter(|(k, _)| k == key).count() > 1)
+        {
+            return Err(fail(400, "A header is given twice."));
+        }
         if request.header("transfer-encoding").is_some() {
             return Err(fail(411, "The length of the body is missing."));
         }

@@ -295,6 +295,24 @@ impl Batch {
 }
 
 impl Summary {
+    /// Why it cannot be said that nothing is there to be found: it was not done to its end, or judged nothing of a pass.
+    pub fn open(&self) -> Option<String> {
+        match &self.ending {
+            Ending::Stopped(signal) => return Some(format!("it was stopped by signal {signal}")),
+            Ending::Failed(why) => return Some(why.clone()),
+            Ending::Whole => {}
+        }
+        if let Some((of, _)) = self.missing_shards() {
+            return Some(format!("some of its {of} shards are missing"));
+        }
+        let idle: Vec<&str> = self.idle().into_iter().map(|(pass, _)| pass).collect();
+        match (self.judged_nothing(), &idle[..]) {
+            (true, []) => Some("nothing was judged".to_string()),
+            (false, []) => None,
+            (_, idle) => Some(format!("nothing was judged of {}", idle.join(", "))),
+        }
+    }
+
     /// How many cases came to what; zeros too.
     pub fn outcomes(&self) -> [(&'static str, u64); 6] {
         let t = &self.total;

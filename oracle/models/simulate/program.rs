@@ -4,7 +4,7 @@ use super::Estimates;
 use crate::analysis::sequences::Launch;
 use crate::analysis::{CollectiveCall, Collectives, Computed, GroupName, Sequences, computed};
 use crate::graph::{Dtype, Graph, NodeId, Op, Tensor, Value};
-use crate::ops::{Bound, Collective, Ops};
+use crate::ops::{Bound, Collective, Kind, Ops};
 use std::fmt;
 
 /// One end of a message.
@@ -223,6 +223,8 @@ impl Program {
                         }
                     }
                 }
+            } else if let Some(why) = unknown_communication(graph, ops, id) {
+                program.unmodelled.push(why);
             } else if duration > 0 {
                 program.steps.push(Step::Compute { name: name(), nanoseconds: duration });
             }
@@ -273,6 +275,29 @@ impl Launches {
     fn get(&self, launch: usize) -> Option<&Launch> {
         self.0.get(launch).and_then(Option::as_ref)
     }
+}
+
+/// Why a call that is no known communication may communicate all the same: nobody knows its operator, and it is of
+/// PyTorch's library of collectives, or is given a process group; or it waits for what such a call makes.
+fn unknown_communication(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
+    let is_unknown = |id: NodeId| graph.node(id).op == Op::Call && ops.get(graph, id).schema.is_none();
+    let target = graph.target(id);
+    let name = graph.name(id);
+    if matches!(ops.get(graph, id).kind, Kind::Wait) {
+        let started = graph.inputs(id).into_iter().find(|&input| is_unknown(input))?;
+        return Some(format!("{name} waits for {}, of an operator that is not known", graph.name(started)));
+    }
+    if !is_unknown(id) {
+        return None;
+    }
+    let is_group = |value: &Value| match value {
+        Value::Str(text) => graph.world.group(graph.text(*text)).is_some(),
+        _ => false,
+    };
+    let is_given_one =
+        graph.args(id).iter().any(is_group) || graph.kwargs(id).any(|(_, value)| is_group(&value));
+    let is_of_collectives = target.starts_with("_c10d_functional.") || target.starts_with("c10d");
+    (is_given_one || is_of_collectives).then(|| format!("{name} may communicate: {target} is not known"))
 }
 
 /// A launch as an operation; why it is not modelled, otherwise.

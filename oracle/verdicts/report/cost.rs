@@ -16,7 +16,8 @@ pub struct Cost {
     pub nodes: usize,
     /// Launches of collectives.
     pub collectives: usize,
-    /// The most bytes that live at one time, without those of the caller; `None` where sizes are not known.
+    /// The most bytes that live at one time in the scheduler's model ([`Buffers`]): inputs that the caller keeps do not
+    /// count, others do until their last use. `None` where sizes are not known.
     pub peak: Option<i64>,
     /// Nanoseconds of communication that no computation hides, by the estimates; `None` where that is not known.
     pub exposed: Option<u64>,
@@ -36,7 +37,7 @@ impl Cost {
             format!("{} before, {} after", known(self), after.join(" and "))
         };
         format!(
-            "collectives: {}; peak memory without what the caller holds: {}; exposed communication by estimates: {}",
+            "collectives: {}; peak memory in the scheduler's model: {}; exposed communication by estimates: {}",
             list(&|cost| Some(cost.collectives.to_string())),
             list(&|cost| cost.peak.map(words::bytes)),
             list(&|cost| cost.exposed.map(words::duration)),

@@ -165,14 +165,17 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
                 cause.observed = certain().next().map_or(Observed::Outputs, |first| observed(&first.what));
                 told.insert(0, cause);
             }
-            let follow = certain().count().saturating_sub(shown);
+            // One of them is the cause itself, seen at an output.
+            let follow = certain().count().saturating_sub(shown.max(1));
             if let (Some(cause), true) = (told.first_mut(), follow > 0) {
-                let results = if follow == 1 {
-                    "1 more result differs"
-                } else {
-                    &format!("{follow} more results differ")
-                };
-                cause.found += &format!("; {results} by that");
+                cause.found += &format!(
+                    "; {} too",
+                    if follow == 1 {
+                        "1 more result differs".to_string()
+                    } else {
+                        format!("{follow} more results differ")
+                    }
+                );
             }
             ValueResult::Different(told)
         }

@@ -117,8 +117,8 @@ impl Arena {
         if numbered.0 != numbered.1 {
             return numbered;
         }
-        // One node, computed from different inputs.
-        (plain.0 + " of other inputs", plain.1)
+        // One node, computed from different arguments.
+        (plain.0 + " of other arguments", plain.1)
     }
 
     /// A value in words: its first few stretches.
