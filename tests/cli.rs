@@ -788,3 +788,29 @@ fn unknown_communication_is_not_decided() {
         assert!(text(&run.stdout).contains("not modelled: g may communicate"), "{}", text(&run.stdout));
     }
 }
+
+/// What is proved of one rank supposes that collectives meet: a report that denies it does not claim more.
+#[test]
+fn a_proof_says_what_it_supposes() {
+    let scratch = Scratch::new("suppose");
+    let path = scratch.path("mixed.graph");
+    let launches = |first: &str, second: &str| {
+        let launch = |x: &str, name: &str| {
+            format!("{name} = all_reduce({x}, \"sum\", dp) : f32[4]\nw{name} = wait({name}) : f32[4]\n")
+        };
+        let of = |name: &str| launch(if name == "a" { "x" } else { "y" }, name);
+        let ends = "c = neg(wa) : f32[4]\nd = neg(wb) : f32[4]\noutput (c, d)\n";
+        format!("x = input : f32[4]\ny = input : f32[4]\n{}{}{ends}", of(first), of(second))
+    };
+    let (right, wrong) = (launches("a", "b"), launches("b", "a"));
+    let case = format!(
+        "world 2 ranks, groups dp = [0 1]\npass rewrite\n{right}--- after rank 0\n{right}--- after rank 1\n{wrong}"
+    );
+    std::fs::write(&path, case).unwrap();
+    let run = program(&["check", "rewrite", &path]);
+    assert_eq!(status(&run), 1, "{}{}", text(&run.stdout), text(&run.stderr));
+    let told = text(&run.stdout);
+    let proofs = told.lines().filter(|line| line.contains("proved at full size"));
+    assert!(proofs.clone().all(|line| line.contains("this supposes")), "{told}");
+    assert!(told.contains("rewrite/collectives"), "{told}");
+}

@@ -125,14 +125,10 @@ fn hold(path: &Path, begin: &str, end: &str, part: &str) {
 fn count(findings: &[(String, BTreeMap<String, String>)]) -> String {
     let harm = |harm: &str| findings.iter().filter(|(_, keys)| keys["harm"] == harm).count();
     let versions: BTreeSet<&str> = findings.iter().map(|(_, keys)| keys["torch"].as_str()).collect();
-    let counted: Vec<String> = HARMS
-        .iter()
-        .map(|name| (harm(name), name))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, name)| format!("{n} {name}"))
-        .collect();
+    let counted = HARMS.iter().map(|name| (harm(name), name)).filter(|(n, _)| *n > 0);
+    let counted: Vec<String> = counted.map(|(n, name)| format!("{name} ({n})")).collect();
     format!(
-        "**{} defects found in PyTorch {}**: {}. [Each comes with a script](docs/findings) that shows it in plain PyTorch.\n",
+        "**{} defects found in PyTorch {}**: {}.\n[Each comes with a script](docs/findings) that shows it in plain PyTorch.\n",
         findings.len(),
         versions.into_iter().collect::<Vec<_>>().join(" and "),
         counted.join(", "),

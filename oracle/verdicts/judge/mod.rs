@@ -703,7 +703,20 @@ fn judge_outcomes_with<'a>(
     let foreign = all.iter().find_map(rules::foreign_unrepaired);
     let undecided = undecided(&rules).into_iter().chain(foreign).collect();
     let acted = all.iter().any(has_acted);
+    suppose(&mut notes, &findings);
     Judgement { verdict: verdict(findings, undecided), rules, notes, acted }
+}
+
+/// A proof follows one rank, and supposes that all launch the same: where a finding denies that, its line says so.
+fn suppose(notes: &mut [String], findings: &[Finding]) {
+    const MEET: &[&str] =
+        &["rewrite/collectives", "rewrite/payloads", "rewrite/groups", "comm/rank-invariant-choice"];
+    if findings.iter().flat_map(Finding::all).any(|finding| MEET.contains(&finding.rule)) {
+        for note in notes.iter_mut().filter(|note| note.contains(": proved at full size")) {
+            *note +=
+                "; this supposes that the same meets in each collective as before, which a finding denies";
+        }
+    }
 }
 
 /// Whether the pass made a bucket, or moved a node.
