@@ -213,7 +213,7 @@ fn github_is_told_in_commands_and_a_summary() {
 #[cfg(unix)]
 fn hostile_names_do_no_harm() {
     let scratch = Scratch::new("tools-hostile");
-    let before = scratch.write("be,fo:re%\n::error::z.json", graph("sum", HOSTILE).as_bytes());
+    let before = scratch.write("be,fo:re%::error::z.json", graph("sum", HOSTILE).as_bytes());
     let after = scratch.write("after.json", graph("max", HOSTILE).as_bytes());
     let summary = scratch.path("summary.md");
     for arguments in [

@@ -195,7 +195,7 @@ output r
         }
         let error = svg(&graph(&source)).unwrap_err();
         assert_eq!((error.nodes, error.edges), (NODE_LIMIT + 1, NODE_LIMIT));
-        assert!(error.to_string().contains("--around x110"), "{error}");
+        assert!(error.to_string().contains("--around x40"), "{error}");
         assert!(!error.to_string().contains('\n'));
     }
 }
