@@ -198,7 +198,10 @@ impl Check {
         };
         let remarks = judge::remarks(&case);
         let sources = self.sources(&case, outcomes.as_ref());
-        let is_told = schedule.is_none() && counts.is_none() && case.graph.len() <= FIGURES;
+        // What a candidate answers is kept for a page only: without one there is nothing after to tell figures of.
+        let is_after_known = outcomes.is_some() || self.takes_record(&case);
+        let has_figures = schedule.is_some() || counts.is_some();
+        let is_told = is_after_known && !has_figures && case.graph.len() <= FIGURES;
         let mut seen = self.seen(&case, outcomes.as_ref(), is_told);
         let tables = Estimates::of_ranks(&config.estimates).and_then(|tables| Estimates::agreed(&tables));
         let estimates = tables.unwrap_or_default();

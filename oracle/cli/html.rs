@@ -35,10 +35,10 @@ impl Html {
             None => Ok(()),
             Some(path) if is_stdout(path) => print(out, &page()),
             Some(path) => {
-                let error =
-                    |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", path.display()));
+                // Once more: what lies there may have been written by this very run.
                 refuse_other(path)?;
-                std::fs::write(path, page()).map_err(|why| error(&why))
+                std::fs::write(path, page())
+                    .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
             }
         }
     }

@@ -168,14 +168,10 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             // One of them is the cause itself, seen at an output.
             let follow = certain().count().saturating_sub(shown.max(1));
             if let (Some(cause), true) = (told.first_mut(), follow > 0) {
-                cause.found += &format!(
-                    "; {} too",
-                    if follow == 1 {
-                        "1 more result differs".to_string()
-                    } else {
-                        format!("{follow} more results differ")
-                    }
-                );
+                cause.found += &match follow {
+                    1 => "; 1 more result differs too".to_string(),
+                    _ => format!("; {follow} more results differ too"),
+                };
             }
             ValueResult::Different(told)
         }

@@ -1,13 +1,12 @@
 //! What lives at the peak, by kind of value and by module of the model: a row each, the largest first.
 //!
-//! A kind follows from who made the storage and who holds it; the module is that of the node that allocates it, as the graph
-//! records it.
+//! A kind follows from who made the storage and who holds it; the module is that of the node that allocates it, as the
+//! graph records it.
 
 use super::MemoryReport;
 use crate::analysis::Collectives;
 use crate::graph::{NodeId, Op};
 use crate::memory::Held;
-use crate::memory::replay::contents;
 use crate::ops::Ops;
 
 /// Storages that belong together.
@@ -48,7 +47,7 @@ impl MemoryReport<'_> {
 
     fn grouped(&self, name: impl Fn(NodeId, Held) -> String) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
-        for i in contents(&self.replay.lives, self.replay.steps.peak().1) {
+        for i in self.replay.contents(self.replay.steps.peak().1) {
             let life = self.replay.lives[i];
             let name = name(life.by, self.replay.held[i]);
             let at = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
