@@ -2,7 +2,7 @@
 
     cargo build --release && python benches/pytorch.py [--graphs ../shared/graphs] [--rounds 3] [--out table.md]
 
-Needs torch and the package in adapters/pytorch (`pip install ./adapters/pytorch`). For each graph and pass the two
+Needs torch and the package in python (`pip install ./python`). For each graph and pass the two
 alternate, round by round, and the medians are told. On both sides the time inside the pass counts, on a graph that is
 read or rebuilt anew each time (`--timing` of graph-oracle), in seconds of processor time of all threads, so that other
 work on the machine matters less.
@@ -67,7 +67,7 @@ class Peer:
     """PyTorch's passes, timed from inside."""
 
     def __init__(self):
-        from graph_oracle_torch import passes, rebuild
+        from graph_oracle.pytorch import passes, rebuild
 
         self.passes, self.rebuild = passes.load(), rebuild.rebuild
 
@@ -123,11 +123,11 @@ def main():
         sys.exit(f"{options.binary} is not there: cargo build --release")
     try:
         import torch
-        from graph_oracle_torch.errors import Refused
+        from graph_oracle.pytorch.errors import Refused
 
         peer = Peer()
     except ImportError as error:
-        sys.exit(f"{error}: pip install torch numpy ./adapters/pytorch")
+        sys.exit(f"{error}: pip install torch numpy ./python")
     torch.set_num_threads(1)
     jobs = [(graph, "bucketing", {}) for graph in BUCKETED]
     jobs += [(graph, "partition", {"method": method}) for graph in JOINT for method in ("default", "min-cut")]

@@ -52,7 +52,7 @@ struct Row {
     is: fn(&Sample) -> bool,
 }
 
-const EXPORT: &str = "it holds no FX graph as text: capture one (python -m graph_oracle_torch capture), or give \
+const EXPORT: &str = "it holds no FX graph as text: capture one (python -m graph_oracle.pytorch capture), or give \
                       what print_readable() prints";
 
 /// Asked from the first row to the last.

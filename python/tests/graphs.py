@@ -4,7 +4,7 @@ import gzip
 import json
 import pathlib
 
-REAL = pathlib.Path(__file__).resolve().parents[3] / "corpus" / "real"
+REAL = pathlib.Path(__file__).resolve().parents[2] / "corpus" / "real"
 
 
 def recorded():

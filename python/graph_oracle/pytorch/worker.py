@@ -1,4 +1,4 @@
-"""`python -m graph_oracle_torch worker`: PyTorch's passes over the worker protocol (docs/protocol.md).
+"""`python -m graph_oracle.pytorch worker`: PyTorch's passes over the worker protocol (docs/protocol.md).
 
 One request at a time, each answered once. Standard output belongs to the protocol: it is moved to another descriptor
 at the start, and what torch, C++ or a library prints goes to standard error.
@@ -42,7 +42,7 @@ def main(arguments):
         wanted = arguments.only.split(",")
         unknown = [name for name in wanted if name not in offered]
         if unknown:
-            print(f"graph_oracle_torch: no pass {unknown[0]}; there are {', '.join(offered)}", file=sys.stderr)
+            print(f"graph-oracle: no pass {unknown[0]}; there are {', '.join(offered)}", file=sys.stderr)
             return 2
         offered = {name: offered[name] for name in wanted}
     Worker(channel, offered, torch.__version__, arguments.functional).serve()

@@ -1,7 +1,7 @@
 """Models of the package `transformers` with random weights, as small as they get. The package is needed for these alone.
 
-    python -m graph_oracle_torch capture examples/hugging_face.py:gpt2 -o graphs
-    python -m graph_oracle_torch capture examples/hugging_face.py:llama_sharded --ranks 2 -o graphs
+    python -m graph_oracle.pytorch capture examples/hugging_face.py:gpt2 -o graphs
+    python -m graph_oracle.pytorch capture examples/hugging_face.py:llama_sharded --ranks 2 -o graphs
 """
 
 import os

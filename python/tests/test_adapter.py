@@ -13,11 +13,11 @@ import unittest.mock
 
 import torch
 
-from graph_oracle_torch import fakes, groups, ordering, passes, worker
-from graph_oracle_torch.document import groups_of
-from graph_oracle_torch.errors import Refused
-from graph_oracle_torch.passes import bucketing
-from graph_oracle_torch.rebuild import evaluate, rebuild
+from graph_oracle.pytorch import fakes, groups, ordering, passes, worker
+from graph_oracle.pytorch.document import groups_of
+from graph_oracle.pytorch.errors import Refused
+from graph_oracle.pytorch.passes import bucketing
+from graph_oracle.pytorch.rebuild import evaluate, rebuild
 
 from . import graphs
 
@@ -421,7 +421,7 @@ class Reproductions(unittest.TestCase):
     def run_script(self, message):
         answer = served().answer(json.dumps({"type": "repro", "id": 1, **message}))
         self.assertEqual(answer["type"], "repro", answer)
-        self.assertNotIn("graph_oracle_torch", answer["python"])
+        self.assertNotIn("graph_oracle.pytorch", answer["python"])
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "repro.py")
             with open(path, "w") as file:
@@ -439,7 +439,7 @@ class Reproductions(unittest.TestCase):
                 except SystemExit as end:
                     status = end.code
         # The script made its own process groups.
-        from graph_oracle_torch import groups
+        from graph_oracle.pytorch import groups
 
         groups.leave()
         return status, text.getvalue()
@@ -491,7 +491,7 @@ class Reproductions(unittest.TestCase):
 class Process(unittest.TestCase):
     def test_standard_output_is_the_protocol_s_alone(self):
         script = (
-            "from graph_oracle_torch.worker import Channel; import os; c = Channel.take(); print('noise');"
+            "from graph_oracle.pytorch.worker import Channel; import os; c = Channel.take(); print('noise');"
             "os.write(1, b'more'); c.send({'type': 'hello'})"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, stdin=subprocess.DEVNULL,
@@ -500,7 +500,7 @@ class Process(unittest.TestCase):
         self.assertTrue(b"noise" in done.stderr and b"more" in done.stderr, done.stderr)
 
     def test_no_torch_is_one_line(self):
-        script = "import sys; sys.modules['torch'] = None; from graph_oracle_torch.__main__ import main; sys.exit(main(['worker']))"
+        script = "import sys; sys.modules['torch'] = None; from graph_oracle.pytorch.__main__ import main; sys.exit(main(['worker']))"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)

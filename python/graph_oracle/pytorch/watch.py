@@ -1,6 +1,6 @@
 """Judges the passes of a running torch.compile: `watch()`.
 
-    with graph_oracle_torch.watch() as seen:
+    with graph_oracle.watch() as seen:
         torch.compile(model)(x).sum().backward()
     assert seen
 
@@ -12,7 +12,7 @@ changed: the passes get and give what they always did. At the end a report goes 
 import sys
 from contextlib import contextmanager
 
-from .judge import NoOracle, check, command
+from ..judge import NoOracle, check, command
 
 BUCKETING = {
     "torch._inductor.fx_passes.bucketing": ["bucket_all_gather", "bucket_reduce_scatter", "bucket_all_reduce"],

@@ -1,6 +1,6 @@
 """PyTorch's side of graph-oracle.
 
-`python -m graph_oracle_torch worker` serves PyTorch's graph passes over the worker protocol (docs/protocol.md).
+`python -m graph_oracle.pytorch worker` serves PyTorch's graph passes over the worker protocol (docs/protocol.md).
 
 Importing the package does not import torch: that takes seconds, and a missing torch is to be told in one line.
 """
@@ -8,7 +8,7 @@ Importing the package does not import torch: that takes seconds, and a missing t
 __version__ = "0.1.0"
 
 # What is offered besides: check(before, after, pass_kind), watch(), recording(), and the classes of their answers.
-_OFFERED = {"check": "judge", "Verdict": "judge", "NoOracle": "judge", "watch": "watch", "recording": "capture"}
+_OFFERED = {"check": "judge", "Verdict": "judge", "NoOracle": "judge", "watch": "pytorch.watch", "recording": "pytorch.capture"}
 
 
 def __getattr__(name):

@@ -5,7 +5,7 @@
         compiled(x).sum().backward()
     found.write("folder")
 
-    python -m graph_oracle_torch capture MODULE:FUNCTION ... -o folder [--ranks N --rank R] [--post-grad]
+    python -m graph_oracle.pytorch capture MODULE:FUNCTION ... -o folder [--ranks N --rank R] [--post-grad]
 
 While it records, the backend "inductor" does all that it does to FX graphs (joint-graph passes, partitioner, post-grad
 passes) and then stops: no kernels are made, the graph runs node by node. So nothing has to be compiled, and the
@@ -53,7 +53,7 @@ class Captured:
                 name = name.replace(f"{self.prefix}_0_", f"{self.prefix}_")
                 written = {**written, "name": name}
             path = os.path.join(folder, f"{name}.json.gz")
-            write(path, {"source": f"captured by graph_oracle_torch, torch {torch.__version__}", **written})
+            write(path, {"source": f"captured by graph-oracle, torch {torch.__version__}", **written})
             paths.append(path)
         return paths
 
@@ -153,10 +153,10 @@ def find(name):
     """The function MODULE:FUNCTION; MODULE is importable, or a path to a file."""
     module, _, function = name.partition(":")
     if not function:
-        raise SystemExit(f"graph_oracle_torch capture: {name!r} is not MODULE:FUNCTION")
+        raise SystemExit(f"graph-oracle capture: {name!r} is not MODULE:FUNCTION")
     if module.endswith(".py"):
         if not os.path.exists(module):
-            raise SystemExit(f"graph_oracle_torch capture: there is no file {module}")
+            raise SystemExit(f"graph-oracle capture: there is no file {module}")
         stem = os.path.splitext(os.path.basename(module))[0]
         spec = importlib.util.spec_from_file_location(stem, module)
         loaded = importlib.util.module_from_spec(spec)
@@ -167,10 +167,10 @@ def find(name):
         try:
             loaded = importlib.import_module(module)
         except ImportError as error:
-            raise SystemExit(f"graph_oracle_torch capture: {module} cannot be imported: {error}") from None
+            raise SystemExit(f"graph-oracle capture: {module} cannot be imported: {error}") from None
     found = getattr(loaded, function, None)
     if not callable(found):
-        raise SystemExit(f"graph_oracle_torch capture: {module} has no function {function}")
+        raise SystemExit(f"graph-oracle capture: {module} has no function {function}")
     return found
 
 
@@ -198,8 +198,8 @@ def main(options):
             print(path)
         for graph, problem in found.problems:
             failed = True
-            print(f"graph_oracle_torch capture: {graph} is left out: {problem}", file=sys.stderr)
+            print(f"graph-oracle capture: {graph} is left out: {problem}", file=sys.stderr)
         if not found.graphs:
             failed = True
-            print(f"graph_oracle_torch capture: {name} compiled nothing", file=sys.stderr)
+            print(f"graph-oracle capture: {name} compiled nothing", file=sys.stderr)
     return 1 if failed else 0

@@ -4,13 +4,13 @@ import unittest
 
 import torch
 
-from graph_oracle_torch import passes
-from graph_oracle_torch.errors import Refused
-from graph_oracle_torch.passes.memory import INCREMENTAL, METHODS, PROFILE
-from graph_oracle_torch.passes.schedule import OFFERED
-from graph_oracle_torch.rebuild import Rebuilt
-from graph_oracle_torch.scheduler_nodes import Program
-from graph_oracle_torch.storages import Storages
+from graph_oracle.pytorch import passes
+from graph_oracle.pytorch.errors import Refused
+from graph_oracle.pytorch.passes.memory import INCREMENTAL, METHODS, PROFILE
+from graph_oracle.pytorch.passes.schedule import OFFERED
+from graph_oracle.pytorch.rebuild import Rebuilt
+from graph_oracle.pytorch.scheduler_nodes import Program
+from graph_oracle.pytorch.storages import Storages
 
 from .graphs import call, document, gather, output, placeholder, ref, tensor, wait
 

@@ -1,7 +1,7 @@
 """Live memory of a graph, node by node: what graph-oracle predicts against what torch has when it runs the graph.
 
     graph-oracle smoke --format json CASE.json > report.json
-    python -m graph_oracle_torch.smoke report.json CASE.json [--device cpu|cuda] [--rank N]
+    python -m graph_oracle.pytorch.smoke report.json CASE.json [--device cpu|cuda] [--rank N]
 
 The graph (exchange JSON) is run with real kernels, one node at a time; each value is dropped after its last use. After each node
 two things are compared with the prediction:
@@ -159,7 +159,7 @@ def compare(report, document, rank, device):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="graph_oracle_torch.smoke", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="graph_oracle.pytorch.smoke", description=__doc__.splitlines()[0])
     parser.add_argument("report", help="what graph-oracle smoke --format json printed")
     parser.add_argument("graph", help="exchange JSON of the same graph")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -174,7 +174,7 @@ def main(arguments=None):
             raise Refused("torch finds no GPU")
         wrong = compare(report, document, given.rank, given.device)
     except (Refused, OSError, json.JSONDecodeError) as error:
-        print(f"graph_oracle_torch.smoke: {error}", file=sys.stderr)
+        print(f"graph-oracle smoke: {error}", file=sys.stderr)
         return 2
     print("equal at every node" if not wrong else f"different at {wrong} nodes")
     return 1 if wrong else 0

@@ -7,8 +7,8 @@ import unittest
 
 import pytest
 
-from graph_oracle_torch import judge, pytest_plugin
-from graph_oracle_torch.watch import Seen
+from graph_oracle import judge, pytest_plugin
+from graph_oracle.pytorch.watch import Seen
 
 X = {"t": "tensor", "shape": [4], "stride": [1], "dtype": "float32", "device": "cpu"}
 GATHERED = {**X, "shape": [8]}

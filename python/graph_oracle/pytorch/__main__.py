@@ -1,4 +1,4 @@
-"""`python -m graph_oracle_torch COMMAND`; `--help` lists the commands."""
+"""`python -m graph_oracle.pytorch COMMAND`; `--help` lists the commands."""
 
 import argparse
 import importlib
@@ -14,7 +14,7 @@ COMMANDS = {
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="graph_oracle_torch", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="graph_oracle.pytorch", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     argv = sys.argv[1:] if arguments is None else arguments
     for name, text in COMMANDS.items():

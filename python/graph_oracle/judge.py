@@ -163,7 +163,7 @@ def read(report, pass_kind, subject=""):
 def _path(graph, path, kind):
     if isinstance(graph, (str, os.PathLike)):
         return os.fspath(graph)
-    from .document import document, write
+    from .pytorch.document import document, write
 
     write(path, graph if isinstance(graph, dict) else document(graph, kind=kind))
     return path

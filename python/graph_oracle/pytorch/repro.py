@@ -1,6 +1,6 @@
 """Writes reproductions: a plain PyTorch script that shows the failure of a case by itself.
 
-    python -m graph_oracle_torch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
+    python -m graph_oracle.pytorch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
 
 The script needs torch alone. It builds the graph node by node, runs PyTorch's pass as every rank, and tells what fails:
 an exception of the pass, a graph that does not lint or reads before it defines, ranks that wait for one another, or
@@ -43,7 +43,7 @@ def main(arguments):
     try:
         print(write(document, arguments.pass_, options, arguments.rank, arguments.rule, arguments.title), end="")
     except Refused as refused:
-        print(f"graph_oracle_torch: {refused.reason}", file=sys.stderr)
+        print(f"graph-oracle: {refused.reason}", file=sys.stderr)
         return 1
     return 0
 

@@ -14,10 +14,10 @@ def missing():
     except ImportError as error:
         if getattr(error, "name", None) == "torch":
             return (
-                "graph_oracle_torch: there is no torch in this Python; install one (pip install torch) or start the worker "
+                "graph-oracle: there is no torch in this Python; install one (pip install torch) or start the worker "
                 "with the Python that has it"
             )
-        return f"graph_oracle_torch: torch cannot be imported: {str(error).splitlines()[0]}"
+        return f"graph-oracle: torch cannot be imported: {str(error).splitlines()[0]}"
     found = torch.__version__.split("+")[0]
     try:
         version = tuple(int(part) for part in found.split(".")[:2])
@@ -28,6 +28,6 @@ def missing():
     if os.environ.get("GRAPH_ORACLE_ANY_TORCH") == "1":
         return None
     return (
-        f"graph_oracle_torch: torch {found} is outside {'.'.join(map(str, FIRST))} to {'.'.join(map(str, LAST))} (tested: "
+        f"graph-oracle: torch {found} is outside {'.'.join(map(str, FIRST))} to {'.'.join(map(str, LAST))} (tested: "
         f"{', '.join(TESTED)}); install one of these, or set GRAPH_ORACLE_ANY_TORCH=1 to try"
     )

@@ -12,9 +12,10 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives  # noqa: F401
 from torch import fx
 
-from graph_oracle_torch import capture, groups, judge, schedules
-from graph_oracle_torch.document import document, write
-from graph_oracle_torch.watch import watch
+from graph_oracle import judge
+from graph_oracle.pytorch import capture, groups, schedules
+from graph_oracle.pytorch.document import document, write
+from graph_oracle.pytorch.watch import watch
 
 
 def present():

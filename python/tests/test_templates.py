@@ -2,7 +2,7 @@
 
 import unittest
 
-from graph_oracle_torch.templates import docstring, fill
+from graph_oracle.pytorch.templates import docstring, fill
 
 
 class Templates(unittest.TestCase):

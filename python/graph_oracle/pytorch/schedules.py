@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
-from .judge import check
+from ..judge import check
 
 PASSES = {
     "torch._inductor.memory": ["reorder_for_peak_memory"],
