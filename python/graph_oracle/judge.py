@@ -1,6 +1,6 @@
-"""What graph-oracle says of a pass: `check(before, after, pass_kind)`.
+"""What graph-oracle says of a pass: `check_pair(before, after, pass_kind)`.
 
-    verdict = check(before, after, "bucketing")
+    verdict = check_pair(before, after, "bucketing")
     if not verdict:                  # violated, undecided or refused
         print(verdict)
 
@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 
-PASSES = ("bucketing", "repair", "partition", "schedule")
+KINDS = ("rewrite", "bucketing", "repair", "partition", "schedule")
 # Exit statuses that come with a report: sound, violated, undecided or refused.
 STATUSES = (0, 1, 3)
 
@@ -117,7 +117,7 @@ def command():
     return found
 
 
-def check(before, after, pass_kind, *, unrepaired=None, subject="", **options):
+def check_pair(before, after, kind="rewrite", *, unrepaired=None, subject="", **options):
     """Judges what a pass made of a graph.
 
     `before`, `after`: each a GraphModule, a Graph, an exchange document (dict) or a path to one; for "partition" `after`
@@ -125,15 +125,15 @@ def check(before, after, pass_kind, *, unrepaired=None, subject="", **options):
     promised (cap="64MiB", promises=["cap"], ...); those that only say how the result was made are refused
     (docs/rules.md). Returns a Verdict; raises NoOracle where there is none.
     """
-    if pass_kind not in PASSES:
-        raise ValueError(f"there is no pass kind {pass_kind!r}; there are {', '.join(PASSES)}")
-    graphs = [before, *(after if pass_kind == "partition" else [after])]
-    kinds = ["joint", "forward", "backward"] if pass_kind == "partition" else ["forward", "forward"]
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
+    graphs = [before, *(after if kind == "partition" else [after])]
+    graph_kinds = ["joint", "forward", "backward"] if kind == "partition" else ["forward", "forward"]
     program = command()
     with tempfile.TemporaryDirectory(prefix="graph-oracle-") as folder:
-        arguments = [program, "check", pass_kind]
-        for index, (graph, kind) in enumerate(zip(graphs, kinds)):
-            arguments.append(_path(graph, os.path.join(folder, f"{index}.json"), kind))
+        arguments = [program, "check", kind]
+        for index, (graph, graph_kind) in enumerate(zip(graphs, graph_kinds)):
+            arguments.append(_path(graph, os.path.join(folder, f"{index}.json"), graph_kind))
         if unrepaired is not None:
             arguments += ["--unrepaired", _path(unrepaired, os.path.join(folder, "unrepaired.json"), "forward")]
         for key, value in options.items():
@@ -142,7 +142,7 @@ def check(before, after, pass_kind, *, unrepaired=None, subject="", **options):
     if done.returncode not in STATUSES or not done.stdout:
         line = (done.stderr or done.stdout).strip().splitlines()
         raise NoOracle(line[0] if line else f"graph-oracle ended with status {done.returncode}")
-    return read(json.loads(done.stdout), pass_kind, subject)
+    return read(json.loads(done.stdout), kind, subject)
 
 
 def read(report, pass_kind, subject=""):

@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from .judge import NoOracle, check, command
+from .judge import NoOracle, check_pair, command
 
 
 class Oracle:
@@ -20,11 +20,11 @@ class Oracle:
 
     def check(self, before, after, pass_kind, **options):
         """The Verdict."""
-        return check(before, after, pass_kind, **options)
+        return check_pair(before, after, pass_kind, **options)
 
     def assert_pass_ok(self, before, after, pass_kind, *, allow_undecided=False, **options):
         """Fails with what was found, and where the verdict is undecided or refused unless that is allowed."""
-        verdict = check(before, after, pass_kind, **options)
+        verdict = check_pair(before, after, pass_kind, **options)
         if not verdict and (verdict.decided or not allow_undecided):
             pytest.fail(str(verdict), pytrace=False)
         return verdict

@@ -121,7 +121,7 @@ class Check(Group):
         os.environ["GRAPH_ORACLE"] = "/nowhere/graph-oracle"
         try:
             with self.assertRaisesRegex(judge.NoOracle, "GRAPH_ORACLE=/nowhere/graph-oracle is no program") as caught:
-                judge.check(self.graph(), self.graph(), "repair")
+                judge.check_pair(self.graph(), self.graph(), "repair")
         finally:
             os.environ.pop("GRAPH_ORACLE")
             if before is not None:
@@ -131,12 +131,12 @@ class Check(Group):
     @needs_oracle
     def test_a_pass_that_is_right_and_one_that_is_wrong(self):
         module = self.graph()
-        verdict = judge.check(module, copy.deepcopy(module), "bucketing")
+        verdict = judge.check_pair(module, copy.deepcopy(module), "bucketing")
         self.assertTrue(verdict and verdict.decided)
         wrong = copy.deepcopy(module)
         output = next(node for node in wrong.graph.nodes if node.op == "output")
         output.args = ((next(node for node in wrong.graph.nodes if node.name == "relu_default"),),)
-        verdict = judge.check(module, wrong, "bucketing")
+        verdict = judge.check_pair(module, wrong, "bucketing")
         self.assertFalse(verdict)
         self.assertIn("rewrite/values", [*verdict.violated, *verdict.rules])
         self.assertIn("is wrong", str(verdict))
@@ -148,11 +148,11 @@ class Check(Group):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "graph.json.gz")
             write(path, written)
-            self.assertTrue(judge.check(path, written, "schedule"))
+            self.assertTrue(judge.check_pair(path, written, "schedule"))
             with open(os.path.join(folder, "bad.json"), "w") as file:
                 file.write("nonsense")
             with self.assertRaisesRegex(judge.NoOracle, "bad.json"):
-                judge.check(os.path.join(folder, "bad.json"), written, "schedule")
+                judge.check_pair(os.path.join(folder, "bad.json"), written, "schedule")
 
     @needs_oracle
     def test_watch(self):

@@ -59,12 +59,12 @@ class Verdicts(unittest.TestCase):
             ("aten.clone.default", "sound"), ("aten.neg.default", "violated"), ("mylib.same.default", "undecided"),
         ):
             with self.subTest(expected):
-                verdict = judge.check(*self.pair(target), "bucketing")
+                verdict = judge.check_pair(*self.pair(target), "bucketing")
                 self.assertEqual(verdict.verdict, expected, str(verdict))
                 self.assertEqual(bool(verdict), expected == "sound")
 
     def test_an_undecided_verdict_names_its_reasons(self):
-        verdict = judge.check(*self.pair("mylib.same.default"), "bucketing")
+        verdict = judge.check_pair(*self.pair("mylib.same.default"), "bucketing")
         self.assertFalse(verdict.decided)
         self.assertIn("nothing is recorded of what", str(verdict))
         self.assertTrue(all("/" in reason.code for reason in verdict.reasons))
@@ -80,9 +80,9 @@ class Verdicts(unittest.TestCase):
     def test_what_was_watched_is_right_only_if_all_of_it_is(self):
         seen = Seen()
         self.assertFalse(seen, "nothing was seen")
-        seen.verdicts.append(judge.check(*self.pair("aten.clone.default"), "bucketing"))
+        seen.verdicts.append(judge.check_pair(*self.pair("aten.clone.default"), "bucketing"))
         self.assertTrue(seen)
-        seen.verdicts.append(judge.check(*self.pair("mylib.same.default"), "bucketing"))
+        seen.verdicts.append(judge.check_pair(*self.pair("mylib.same.default"), "bucketing"))
         self.assertFalse(seen)
         self.assertEqual((len(seen.violated), len(seen.undecided)), (0, 1))
         self.assertIn("1 undecided", str(seen))

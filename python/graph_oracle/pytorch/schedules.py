@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
-from ..judge import check
+from ..judge import check_pair
 
 PASSES = {
     "torch._inductor.memory": ["reorder_for_peak_memory"],
@@ -51,7 +51,7 @@ class Ran:
 
     def verdict(self, **options):
         """What graph-oracle says of it."""
-        return check(self.before, self.after, "schedule", subject=f"by {self.name}", **options)
+        return check_pair(self.before, self.after, "schedule", subject=f"by {self.name}", **options)
 
 
 class Stopped(Exception):

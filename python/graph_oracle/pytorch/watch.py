@@ -12,7 +12,7 @@ changed: the passes get and give what they always did. At the end a report goes 
 import sys
 from contextlib import contextmanager
 
-from ..judge import NoOracle, check, command
+from ..judge import NoOracle, check_pair, command
 
 BUCKETING = {
     "torch._inductor.fx_passes.bucketing": ["bucket_all_gather", "bucket_reduce_scatter", "bucket_all_reduce"],
@@ -66,7 +66,7 @@ def watch(report=True):
 
     def judged(subject, kind, before, after, **extra):
         try:
-            seen.verdicts.append(check(before(), after(), kind, subject=f"by {subject}", **extra))
+            seen.verdicts.append(check_pair(before(), after(), kind, subject=f"by {subject}", **extra))
         except NoOracle as error:
             seen.problems.append((subject, str(error)))
         except Exception as error:
