@@ -16,7 +16,7 @@ use crate::format::Spot;
 use crate::graph::Graph;
 use crate::judge::partition::{StageGraphs, judge_replay};
 use crate::judge::schedule::{self, ranks_recorded};
-use crate::judge::{self, CannotJudge, Judgement, Options, Values, Verdict};
+use crate::judge::{self, CannotJudge, Judgement, Options, Remark, Values, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::report;
 use crate::report::memory::MemoryReport;
@@ -165,38 +165,15 @@ impl Check {
         out: &mut dyn Write,
     ) -> Result<Status, CouldNotRun> {
         let mut timing = Timing::new(self.timing);
-        let case = match before? {
-            Input::Case(case) => *case,
-            Input::Graph(graph) => Case::of_graph(*graph),
-            Input::Outcomes(_) => {
-                return Err(CouldNotRun::new(format_args!(
-                    "{}: holds an outcome; BEFORE must be a graph or a case",
-                    self.before.display()
-                )));
-            }
-        };
-        let pass_options = self.pass_options();
-        let config = pass_options.config(&self.pass, case.pass.as_ref())?;
-        let second_run = self.second_run(&config, limits)?;
-        let reader = match (self.after.is_empty(), self.takes_record(&case)) {
-            (false, _) => Reader::Judge { again: false },
-            (true, true) => Reader::Judge { again: true },
-            (true, false) => Reader::Both { worker: self.worker.is_given() },
-        };
-        settings::refuse(&config, &pass_options.settings()?, reader)?;
-        let of_pass = settings::remarks(&config, case.pass.as_ref(), reader);
-        self.reject_cycles(&case.graph)?;
-        let case = self.reordered(case, limits)?;
+        let Prepared { case, config, options, remarks } = self.prepare(before, outcomes.is_some(), limits)?;
         let counts = match self.pass == PassKind::Memory.name() {
             true => Some(self.memory(&case.graph, limits)?),
             false => None,
         };
-        let options = Options { second_run, ..self.judge_options(limits) };
         let schedule = match self.pass == PassKind::Schedule.name() {
             true => self.scheduled(&case, outcomes.as_ref(), &config, limits),
             false => None,
         };
-        let remarks = judge::remarks(&case);
         let sources = self.sources(&case, outcomes.as_ref());
         // What a candidate answers is kept for a page only: without one there is nothing after to tell figures of.
         let is_after_known = outcomes.is_some() || self.takes_record(&case);
@@ -211,11 +188,7 @@ impl Check {
             _ => self.judge(case, outcomes, config, &options, &answers, limits)?,
         };
         timing.print("judging");
-        files::place_remarks(&mut judgement.notes, &remarks, &self.before);
-        if !of_pass.is_empty() {
-            let place = files::place_of(&self.before, &Spot::Pass);
-            judgement.notes.extend(of_pass.into_iter().map(|remark| format!("{place}: {remark}")));
-        }
+        remarks.note(&mut judgement, &self.before);
         if let Some(seen) = &mut seen {
             seen.answered(answers);
             let views = seen.views(&judgement);
@@ -232,6 +205,55 @@ impl Check {
             _ => counts,
         };
         self.report(&judgement, &subject, counts, &sources, arguments, out)
+    }
+
+    /// What is said of graphs in memory, without the figures that reports have beside it.
+    pub(super) fn judge_in_memory(
+        &self,
+        before: Case,
+        outcomes: Option<Outcomes>,
+        limits: &Limits,
+    ) -> Result<(Judgement, String), CouldNotRun> {
+        let before = Ok(Input::Case(Box::new(before)));
+        let Prepared { case, config, options, remarks } = self.prepare(before, outcomes.is_some(), limits)?;
+        let (mut judgement, subject) =
+            self.judge(case, outcomes.map(Ok), config, &options, &Answers::default(), limits)?;
+        remarks.note(&mut judgement, &self.before);
+        Ok((judgement, subject))
+    }
+
+    /// What is judged, and how: the arguments and what was read, held against each other.
+    fn prepare(
+        &self,
+        before: Result<Input, CouldNotRun>,
+        is_after_given: bool,
+        limits: &Limits,
+    ) -> Result<Prepared, CouldNotRun> {
+        let case = match before? {
+            Input::Case(case) => *case,
+            Input::Graph(graph) => Case::of_graph(*graph),
+            Input::Outcomes(_) => {
+                return Err(CouldNotRun::new(format_args!(
+                    "{}: holds an outcome; BEFORE must be a graph or a case",
+                    self.before.display()
+                )));
+            }
+        };
+        let pass_options = self.pass_options();
+        let config = pass_options.config(&self.pass, case.pass.as_ref())?;
+        let second_run = self.second_run(&config, limits)?;
+        let reader = match (is_after_given, self.takes_record(&case)) {
+            (true, _) => Reader::Judge { again: false },
+            (false, true) => Reader::Judge { again: true },
+            (false, false) => Reader::Both { worker: self.worker.is_given() },
+        };
+        settings::refuse(&config, &pass_options.settings()?, reader)?;
+        let of_pass = settings::remarks(&config, case.pass.as_ref(), reader);
+        self.reject_cycles(&case.graph)?;
+        let case = self.reordered(case, limits)?;
+        let options = Options { second_run, ..self.judge_options(limits) };
+        let remarks = Remarks { of_graph: judge::remarks(&case), of_pass };
+        Ok(Prepared { case, config, options, remarks })
     }
 
     /// The options of the pass, those with flags of their own among them.
@@ -633,6 +655,31 @@ impl Check {
             }
         }
         Ok(outcomes)
+    }
+}
+
+/// What is judged, and how.
+struct Prepared {
+    case: Case,
+    config: PassConfig,
+    options: Options,
+    remarks: Remarks,
+}
+
+/// What is said beside a verdict.
+struct Remarks {
+    of_graph: Vec<Remark>,
+    of_pass: Vec<String>,
+}
+
+impl Remarks {
+    /// Adds them to the notes, with the places in the file.
+    fn note(self, judgement: &mut Judgement, before: &Path) {
+        files::place_remarks(&mut judgement.notes, &self.of_graph, before);
+        if !self.of_pass.is_empty() {
+            let place = files::place_of(before, &Spot::Pass);
+            judgement.notes.extend(self.of_pass.into_iter().map(|remark| format!("{place}: {remark}")));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod html;
 mod idle;
 mod lifecycle;
 mod numbers;
+mod pair;
 mod pointed;
 mod reduce;
 mod rules;
@@ -40,6 +41,8 @@ use std::fmt;
 use std::io::Write;
 use terminal::Terminal;
 use timing::Timing;
+
+pub use pair::{Pair, read_graph};
 
 /// The commit that the program was built from (build.rs); empty where that is not known.
 const COMMIT: &str = match option_env!("GRAPH_ORACLE_COMMIT") {

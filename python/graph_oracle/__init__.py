@@ -1,21 +1,38 @@
-"""PyTorch's side of graph-oracle.
+"""graph-oracle: says whether a graph pass of distributed training did its job, and why not.
 
-`python -m graph_oracle.pytorch worker` serves PyTorch's graph passes over the worker protocol (docs/protocol.md).
+    import graph_oracle
 
-Importing the package does not import torch: that takes seconds, and a missing torch is to be told in one line.
+    verdict = graph_oracle.check_pair(before, after)      # graphs of torch.fx, of files, or of our own
+    verdict.raise_if_wrong()
+
+Importing the package does not import torch: that takes seconds, and other stacks do without.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._oracle import CannotJudge, Graph
+from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
+
+if TYPE_CHECKING:
+    from .pytorch.capture import recording
+    from .pytorch.watch import watch
 
 __version__ = "0.1.0"
 
-# What is offered besides: check_pair(before, after, pass_kind), watch(), recording(), and the classes of their answers.
-_OFFERED = {"check_pair": "judge", "Verdict": "judge", "NoOracle": "judge", "watch": "pytorch.watch", "recording": "pytorch.capture"}
+# Offered besides, by the module that has it: these import torch, or another package that is optional.
+_OFFERED = {"watch": "pytorch.watch", "recording": "pytorch.capture"}
+
+__all__ = [
+    "CannotJudge", "Finding", "Graph", "Reason", "Verdict", "WrongPass", "check_pair", "graph", "load", *_OFFERED,
+]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _OFFERED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
     # Importing a submodule binds its name here; the function of the same name is put in its place.
     found = getattr(importlib.import_module(f"{__name__}.{_OFFERED[name]}"), name)
     globals()[name] = found

@@ -1,26 +1,43 @@
-"""What graph-oracle says of a pass: `check_pair(before, after, pass_kind)`.
+"""What graph-oracle says of a pass: `check_pair(before, after)`.
 
-    verdict = check_pair(before, after, "bucketing")
-    if not verdict:                  # violated, undecided or refused
+    verdict = check_pair(before, after)          # any rewrite; or "bucketing", "repair", "partition", "schedule"
+    if not verdict:                              # violated, undecided or refused
         print(verdict)
+    verdict.raise_if_wrong()
 
-The command is found through the environment variable GRAPH_ORACLE, or in PATH.
+Graphs are `torch.fx` GraphModules or Graphs, `graph_oracle.Graph`, paths of files, or exchange JSON as a dict. They are judged in this process.
+torch is imported only where a graph of torch is given.
 """
 
+from __future__ import annotations
+
+import html
 import json
 import os
-import shutil
-import subprocess
-import tempfile
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ._oracle import CannotJudge, Graph, Pair
+
+if TYPE_CHECKING:
+    from torch import fx
+
+    GraphLike: TypeAlias = fx.GraphModule | fx.Graph | Graph | str | os.PathLike[str] | dict[str, Any]
+
+Kind: TypeAlias = Literal["rewrite", "bucketing", "repair", "partition", "schedule"]
 KINDS = ("rewrite", "bucketing", "repair", "partition", "schedule")
-# Exit statuses that come with a report: sound, violated, undecided or refused.
-STATUSES = (0, 1, 3)
+# Nodes of graphs that are drawn in a notebook: a page of larger ones would weigh megabytes.
+_DRAWN = 2000
 
 
-class NoOracle(RuntimeError):
-    """The command graph-oracle is missing, or cannot judge what it was given."""
+class WrongPass(AssertionError):
+    """A pass was found wrong, or could not be shown to be right. `verdict` says why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
 
 
 @dataclass(frozen=True)
@@ -30,18 +47,18 @@ class Finding:
     rule: str
     severity: str
     title: str
-    nodes: list = field(default_factory=list)
-    facts: list = field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
     expected: str = ""
     observed: str = ""
     follows: int = 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{self.rule}: {self.title}"]
         places = []
         for node in self.nodes:
             known = [f"#{node[when]} {when}" for when in ("before", "after") if node.get(when) is not None]
-            places.append(f"{node['name']} ({', '.join(known)})")
+            places.append(f"{node['name']} ({', '.join(known)})" if known else str(node["name"]))
         if places:
             lines.append("  where:   " + ", ".join(places))
         lines += [("  let:     " if i == 0 else "           ") + fact for i, fact in enumerate(self.facts)]
@@ -62,7 +79,7 @@ class Reason:
     code: str
     message: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.message} [{self.code}]"
 
 
@@ -71,29 +88,53 @@ class Verdict:
     """What was found: `verdict` is "sound", "violated", "undecided" or "refused".
 
     True only if it is sound. An undecided verdict is neither: nothing wrong was found, and nothing was shown to be right.
+    `rules` says of each rule whether it holds, and where it was not checked, why. In a notebook it shows itself as a page.
     """
 
     pass_kind: str
     verdict: str
-    findings: list
-    rules: dict
-    notes: list
+    findings: list[Finding]
+    rules: dict[str, tuple[str, str]]
+    notes: list[str]
     subject: str = ""
-    reasons: list = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    _pair: Pair | None = field(default=None, repr=False, compare=False)
+    _nodes: int = field(default=0, repr=False, compare=False)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.verdict == "sound"
 
     @property
-    def decided(self):
+    def decided(self) -> bool:
+        """Whether it is sound or violated."""
         return self.verdict in ("sound", "violated")
 
     @property
-    def violated(self):
+    def violated(self) -> list[str]:
         """The violated rules, the most fundamental first."""
         return list(dict.fromkeys(finding.rule for finding in self.findings))
 
-    def __str__(self):
+    def raise_if_wrong(self, *, allow_undecided: bool = False) -> Verdict:
+        """Raises WrongPass unless it is sound; with `allow_undecided`, only if a rule is violated or the pass refused."""
+        if self or (allow_undecided and self.verdict == "undecided"):
+            return self
+        raise WrongPass(self)
+
+    def page(self) -> str:
+        """The report as a page for a browser: the findings, and the graphs before and after, side by side."""
+        if self._pair is None:
+            raise CannotJudge("the graphs of this verdict are not at hand")
+        return self._pair.page()
+
+    def _repr_html_(self) -> str:
+        if self._pair is None or self._nodes > _DRAWN:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return (
+            f'<iframe srcdoc="{html.escape(self.page())}" style="width: 100%; height: 40em; border: 1px solid #ccc" '
+            f'sandbox="allow-scripts" title="graph-oracle"></iframe>'
+        )
+
+    def __str__(self) -> str:
         held = sum(status == "holds" for status, _ in self.rules.values())
         subject = f" {self.subject}" if self.subject else ""
         if self.verdict == "violated":
@@ -107,46 +148,51 @@ class Verdict:
         return "\n".join([head, *(f"  {reason}" for reason in self.reasons)])
 
 
-def command():
-    """Where graph-oracle is."""
-    named = os.environ.get("GRAPH_ORACLE")
-    found = shutil.which(named) if named else shutil.which("graph-oracle")
-    if found is None:
-        where = f"GRAPH_ORACLE={named} is no program" if named else "it is not in PATH and GRAPH_ORACLE is not set"
-        raise NoOracle(f"graph-oracle is missing: {where} (build it with `cargo build --release`)")
-    return found
-
-
-def check_pair(before, after, kind="rewrite", *, unrepaired=None, subject="", **options):
+def check_pair(
+    before: GraphLike,
+    after: GraphLike | Sequence[GraphLike],
+    kind: Kind = "rewrite",
+    *,
+    unrepaired: GraphLike | None = None,
+    subject: str = "",
+    values: Literal["auto", "symbolic", "execute", "agree", "off"] = "auto",
+    **options: Any,
+) -> Verdict:
     """Judges what a pass made of a graph.
 
-    `before`, `after`: each a GraphModule, a Graph, an exchange document (dict) or a path to one; for "partition" `after`
-    is the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `options`: what is
-    promised (cap="64MiB", promises=["cap"], ...); those that only say how the result was made are refused
-    (docs/rules.md). Returns a Verdict; raises NoOracle where there is none.
+    `after`: the graph after it; of an implementation that bakes the rank in, the list of all ranks' graphs; for
+    "partition" the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `values`: how
+    values are compared. `options`: what is allowed or promised (cap="64MiB", allow=["reassociation"], ...); those that
+    only say how the result was made are refused (docs/rules.md).
+
+    Raises CannotJudge where what was given cannot be judged: no graph, a cycle, an option that nobody knows.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
-    graphs = [before, *(after if kind == "partition" else [after])]
-    graph_kinds = ["joint", "forward", "backward"] if kind == "partition" else ["forward", "forward"]
-    program = command()
-    with tempfile.TemporaryDirectory(prefix="graph-oracle-") as folder:
-        arguments = [program, "check", kind]
-        for index, (graph, graph_kind) in enumerate(zip(graphs, graph_kinds)):
-            arguments.append(_path(graph, os.path.join(folder, f"{index}.json"), graph_kind))
-        if unrepaired is not None:
-            arguments += ["--unrepaired", _path(unrepaired, os.path.join(folder, "unrepaired.json"), "forward")]
-        for key, value in options.items():
-            arguments += ["--set", f"{key}={_setting(value)}"]
-        done = subprocess.run([*arguments, "--format", "json"], capture_output=True, text=True)
-    if done.returncode not in STATUSES or not done.stdout:
-        line = (done.stderr or done.stdout).strip().splitlines()
-        raise NoOracle(line[0] if line else f"graph-oracle ended with status {done.returncode}")
-    return read(json.loads(done.stdout), kind, subject)
+        raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
+    several = isinstance(after, Iterable) and not isinstance(after, str) and not _is_graph(after)
+    results = list(after) if several else [after]  # type: ignore[arg-type, list-item]
+    if kind == "partition" and (not results or len(results) % 2):
+        raise CannotJudge("of a partition, `after` is the pair (forward, backward)")
+    is_partition = kind == "partition"
+    reader = _Reader()
+    first = reader.graph(before, "before", "joint" if is_partition else "forward")
+    second = [
+        reader.graph(one, f"after, graph {number}" if several else "after",
+                     ("forward", "backward")[number % 2] if is_partition else "forward")
+        for number, one in enumerate(results)
+    ]
+    third = None if unrepaired is None else reader.graph(unrepaired, "unrepaired", "forward")
+    arguments = [kind, "--values", values]
+    for key, value in options.items():
+        arguments += ["--set", f"{key}={_setting(value)}"]
+    pair = Pair(first, second, arguments, third)
+    return read(pair.judge(), kind, subject, pair, len(first) + sum(map(len, second)))
 
 
-def read(report, pass_kind, subject=""):
-    """A Verdict from a report in JSON."""
+def read(
+    report: dict[str, Any], pass_kind: str, subject: str = "", pair: Pair | None = None, nodes: int = 0
+) -> Verdict:
+    """A Verdict from a report, as `--format json` prints it."""
     findings = [
         Finding(
             rule=one["rule"], severity=one["severity"], title=one["title"], nodes=one.get("nodes") or [],
@@ -157,19 +203,59 @@ def read(report, pass_kind, subject=""):
     ]
     rules = {one["id"]: (one["status"], one.get("why", "")) for one in report.get("rules") or []}
     reasons = [Reason(one["code"], one["message"]) for one in report.get("reasons") or []]
-    return Verdict(pass_kind, report["verdict"], findings, rules, report.get("notes") or [], subject, reasons)
+    return Verdict(
+        pass_kind, report["verdict"], findings, rules, report.get("notes") or [], subject, reasons, pair, nodes
+    )
 
 
-def _path(graph, path, kind):
-    if isinstance(graph, (str, os.PathLike)):
-        return os.fspath(graph)
-    from .pytorch.document import document, write
-
-    write(path, graph if isinstance(graph, dict) else document(graph, kind=kind))
-    return path
+def load(path: str | os.PathLike[str]) -> Graph:
+    """A graph from a file: exchange JSON (may be gzip), a text case, or a graph as PyTorch prints it."""
+    return Graph.load(path)
 
 
-def _setting(value):
+def graph(given: GraphLike, kind: str = "forward") -> Graph:
+    """A graph of the oracle's own, of a GraphModule or Graph of torch, or a path."""
+    return _Reader().graph(given, "the graph", kind)
+
+
+def _is_graph(given: object) -> bool:
+    if isinstance(given, (Graph, str, os.PathLike, dict)):
+        return True
+    # A graph of torch exists only where torch was imported.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, (torch.fx.GraphModule, torch.fx.Graph))
+
+
+class _Reader:
+    """Reads the graphs of one call: what those of torch share is read once."""
+
+    def __init__(self) -> None:
+        self._reader: Any = None
+
+    def graph(self, given: object, what: str, kind: str) -> Graph:
+        if isinstance(given, Graph):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return Graph.load(os.fspath(given))
+        if isinstance(given, dict):
+            return Graph(json.dumps(given))
+        if not _is_graph(given):
+            raise CannotJudge(
+                f"{what}: {_described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, or "
+                "the path of a file"
+            )
+        from .pytorch.read import Reader
+
+        self._reader = self._reader or Reader()
+        found: Graph = self._reader.read(given, kind)
+        return found
+
+
+def _described(given: object) -> str:
+    return "None" if given is None else f"a {type(given).__name__}"
+
+
+def _setting(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

@@ -18,17 +18,6 @@ from graph_oracle.pytorch.document import document, write
 from graph_oracle.pytorch.watch import watch
 
 
-def present():
-    try:
-        judge.command()
-        return True
-    except judge.NoOracle:
-        return False
-
-
-needs_oracle = unittest.skipUnless(present(), "graph-oracle is neither in PATH nor named by GRAPH_ORACLE")
-
-
 def gathered(x):
     group = dist.group.WORLD.group_name
     whole = torch.ops._c10d_functional.all_gather_into_tensor.default(x, 2, group)
@@ -97,12 +86,11 @@ class Scheduler(Group):
         self.assertEqual(len(writes), 1)
         for one in ran:
             self.assertEqual(sorted(n["name"] for n in one.before["nodes"]), sorted(n["name"] for n in one.after["nodes"]))
-        if present():
-            self.assertTrue(by_name["sink_waits"].verdict())
-            if torch.__version__.startswith("2.15.0"):
-                # Known: see defects/reorder_communication_ignores_ordering_edges.py.
-                wrong = by_name["reorder_communication_preserving_peak_memory"].verdict()
-                self.assertEqual(wrong.violated, ["order/keep-ordering-edges"])
+        self.assertTrue(by_name["sink_waits"].verdict())
+        if torch.__version__.startswith("2.15.0"):
+            # Known: see defects/reorder_communication_ignores_ordering_edges.py.
+            wrong = by_name["reorder_communication_preserving_peak_memory"].verdict()
+            self.assertEqual(wrong.violated, ["order/keep-ordering-edges"])
 
 
 class Check(Group):
@@ -116,19 +104,6 @@ class Check(Group):
             node.meta["val"] = value
         return fx.GraphModule(torch.nn.Module(), graph)
 
-    def test_a_missing_command_is_one_line(self):
-        before = os.environ.get("GRAPH_ORACLE")
-        os.environ["GRAPH_ORACLE"] = "/nowhere/graph-oracle"
-        try:
-            with self.assertRaisesRegex(judge.NoOracle, "GRAPH_ORACLE=/nowhere/graph-oracle is no program") as caught:
-                judge.check_pair(self.graph(), self.graph(), "repair")
-        finally:
-            os.environ.pop("GRAPH_ORACLE")
-            if before is not None:
-                os.environ["GRAPH_ORACLE"] = before
-        self.assertNotIn("\n", str(caught.exception))
-
-    @needs_oracle
     def test_a_pass_that_is_right_and_one_that_is_wrong(self):
         module = self.graph()
         verdict = judge.check_pair(module, copy.deepcopy(module), "bucketing")
@@ -142,7 +117,6 @@ class Check(Group):
         self.assertIn("is wrong", str(verdict))
         self.assertIn("relu_default", str(verdict))
 
-    @needs_oracle
     def test_files_and_documents(self):
         written = document(self.graph())
         with tempfile.TemporaryDirectory() as folder:
@@ -151,10 +125,9 @@ class Check(Group):
             self.assertTrue(judge.check_pair(path, written, "schedule"))
             with open(os.path.join(folder, "bad.json"), "w") as file:
                 file.write("nonsense")
-            with self.assertRaisesRegex(judge.NoOracle, "bad.json"):
+            with self.assertRaisesRegex(judge.CannotJudge, "bad.json"):
                 judge.check_pair(os.path.join(folder, "bad.json"), written, "schedule")
 
-    @needs_oracle
     def test_watch(self):
         weight = torch.randn(4, 4, requires_grad=True)
 

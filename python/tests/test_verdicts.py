@@ -1,4 +1,4 @@
-"""What Python code makes of verdicts that are not sound. Needs the command graph-oracle, and no torch."""
+"""What Python code makes of verdicts that are not sound."""
 
 import json
 import os

@@ -39,6 +39,7 @@ mod pool;
 mod propagate;
 mod resize;
 pub mod schedule;
+mod smaller;
 mod source;
 mod steps;
 #[cfg(any(test, feature = "proptest"))]
@@ -66,6 +67,7 @@ pub use pass::{Bucketing, Pass, Selection};
 pub(crate) use propagate::propagated;
 pub use resize::shrink;
 pub(crate) use resize::{with_groups, with_sizes};
+pub use smaller::Shrink;
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Longest, Seeded, Source};

@@ -4,24 +4,11 @@
 //! remove one shifts what the others mean. What a value tree shrinks is the *case*, by proposals of a [`Shrink`]: a
 //! reducer, which knows graphs. Without one, cases do not shrink.
 
-use super::{Config, Seeded, generate};
+use super::{Config, Seeded, Shrink, generate};
 use crate::case::Case;
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use rand_core::Rng;
-
-/// Proposes smaller cases. A reducer implements this.
-pub trait Shrink: Clone {
-    /// Where the proposals stand. Each round begins with the default.
-    type Place: Default;
-
-    /// The next case smaller than `case`, from `place` on, which is moved past it; `None` when there is none left.
-    /// It need not fail as `case` does: it is tried. If it fails, it becomes the `case` of the next call, with
-    /// `place` as it was left; when a round in which one failed is over, another round begins.
-    ///
-    /// Smaller means that no chain of proposals goes on for ever.
-    fn smaller(&self, case: &Case, place: &mut Self::Place) -> Option<Case>;
-}
 
 /// Proposes nothing.
 #[derive(Clone, Copy, Default, Debug)]

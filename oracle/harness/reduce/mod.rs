@@ -27,13 +27,13 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-#[cfg(any(test, feature = "proptest"))]
 mod shrink;
 
 pub(crate) use search::emptied;
 pub use search::{Budget, Guard, Reduced, reduce};
+pub use shrink::Reducer;
 #[cfg(any(test, feature = "proptest"))]
-pub use shrink::{Reducer, cases};
+pub use shrink::cases;
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;

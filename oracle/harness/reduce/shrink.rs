@@ -1,13 +1,15 @@
-//! The reducer as the shrinking of proptest strategies (feature `proptest`).
+//! The reducer as what shrinks failing cases in property tests: in proptest (feature `proptest`) and in Hypothesis.
 
 use super::edits;
 use super::search::{Validity, size};
 use crate::case::Case;
-use crate::generate::Config;
-use crate::generate::strategy::{self, Cases, Shrink};
+use crate::generate::Shrink;
+#[cfg(any(test, feature = "proptest"))]
+use crate::generate::{Config, strategy};
 
 /// Generated cases that shrink by the reducer's edits.
-pub fn cases(config: Config) -> Cases<Reducer> {
+#[cfg(any(test, feature = "proptest"))]
+pub fn cases(config: Config) -> strategy::Cases<Reducer> {
     strategy::cases(config).shrunk_by(Reducer)
 }
 

@@ -64,19 +64,8 @@ def symbols_of(graph):
 
     def note(value):
         if isinstance(value, torch.SymInt):
-            shapes = value.node.shape_env
-            for symbol in value.node.expr.free_symbols:
-                if str(symbol) in found:
-                    continue
-                limits = shapes.var_to_range.get(symbol) if hasattr(shapes, "var_to_range") else None
-                hint = None
-                for table in ("backed_var_to_val", "var_to_val"):
-                    hint = getattr(shapes, table, {}).get(symbol, hint)
-                low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
-                unbacked = str(symbol).startswith("u")
-                found[str(symbol)] = {
-                    "hint": int(hint) if hint is not None else None, "range": [low, high], "unbacked": unbacked,
-                }
+            for symbol, (_, hint, low, high, unbacked) in symbol_facts(value):
+                found.setdefault(symbol, {"hint": hint, "range": [low, high], "unbacked": unbacked})
         elif isinstance(value, torch.Tensor):
             for size in [*value.shape, *value.stride(), value.storage_offset()]:
                 if isinstance(size, torch.SymInt):
@@ -90,13 +79,30 @@ def symbols_of(graph):
     return found
 
 
+def symbol_facts(value):
+    """The symbols of a symbolic number: for each, its name and (name, hint, low, high, whether it is unbacked)."""
+    shapes = value.node.shape_env
+    for symbol in value.node.expr.free_symbols:
+        limits = shapes.var_to_range.get(symbol) if hasattr(shapes, "var_to_range") else None
+        hint = None
+        for table in ("backed_var_to_val", "var_to_val"):
+            hint = getattr(shapes, table, {}).get(symbol, hint)
+        low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
+        name = str(symbol)
+        yield name, (name, int(hint) if hint is not None else None, low, high, name.startswith("u"))
+
+
 def groups_of(graph):
     """The process groups that the calls of a graph name, with their ranks."""
     if not dist.is_initialized():
         return {}
     # An ordering edge hides the call that it is of, and what that call names, in a sub-graph.
     calls = [ordering.carried(node) or node for node in graph.nodes if node.op == "call_function"]
-    names = dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()]))
+    return groups_named(dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()])))
+
+
+def groups_named(names):
+    """The process groups among some names, with their ranks."""
     meshes, found = None, {}
     for name in names:
         try:

@@ -59,8 +59,12 @@ def carry(rebuilt):
             rebuilt.nodes[names[node.name]] = node
 
 
+def is_carrying(target):
+    return AVAILABLE and target is control_dependencies.control_deps
+
+
 def is_carrier(node):
-    return AVAILABLE and node.op == "call_function" and node.target is control_dependencies.control_deps
+    return node.op == "call_function" and is_carrying(node.target)
 
 
 def carried(node):

@@ -12,7 +12,7 @@ changed: the passes get and give what they always did. At the end a report goes 
 import sys
 from contextlib import contextmanager
 
-from ..judge import NoOracle, check_pair, command
+from ..judge import CannotJudge, check_pair
 
 BUCKETING = {
     "torch._inductor.fx_passes.bucketing": ["bucket_all_gather", "bucket_reduce_scatter", "bucket_all_reduce"],
@@ -59,15 +59,13 @@ class Seen:
 @contextmanager
 def watch(report=True):
     """Judges each watched pass that runs inside. `report`: whether to print what was seen at the end."""
-    # A missing command is told before anything is compiled.
-    command()
     seen, undo = Seen(), []
     depth = [0]
 
     def judged(subject, kind, before, after, **extra):
         try:
             seen.verdicts.append(check_pair(before(), after(), kind, subject=f"by {subject}", **extra))
-        except NoOracle as error:
+        except CannotJudge as error:
             seen.problems.append((subject, str(error)))
         except Exception as error:
             seen.problems.append((subject, f"{type(error).__name__}: {error}"))

@@ -1,0 +1,110 @@
+"""What the reader of graphs asks about torch (python/src/fx.rs): names, facts, sizes, process groups, ordering edges.
+
+The reader walks a `torch.fx.Graph` itself; what is seldom, or takes knowledge of torch, it asks here. One object serves
+one graph: it remembers the symbols that it met.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import fx
+
+from . import ordering, targets
+from .document import groups_named, symbol_facts
+
+_CONSTANTS = (
+    (torch.dtype, "dtype"),
+    (torch.device, "device"),
+    (torch.memory_format, "memory_format"),
+    (torch.layout, "layout"),
+)
+
+
+@lru_cache(maxsize=None)
+def _facts(target: Any) -> str:
+    return json.dumps(targets.facts(target), separators=(",", ":"))
+
+
+class Knowledge:
+    """Answers for one graph."""
+
+    def __init__(self) -> None:
+        self._symbols: dict[str, tuple[str, int | None, str, str, bool]] = {}
+
+    def target(self, target: Any) -> tuple[str, str, bool]:
+        """The name of a target, its schema facts as JSON, and whether a call of it may stand for another operator."""
+        return targets.name_of(target), _facts(target), ordering.is_carrying(target)
+
+    def carried(self, node: fx.Node) -> ordering.Carried | None:
+        """The operator that a call stands for, with what must come before it."""
+        return ordering.carried(node)
+
+    def is_body(self, node: fx.Node) -> bool:
+        """Whether a node is but the sub-graph of such a call."""
+        return ordering.is_body(node)
+
+    def attribute(self, owner: Any, node: fx.Node) -> Any:
+        """The attribute that a node gets."""
+        found = owner
+        for part in str(node.target).split("."):
+            found = getattr(found, part, None)
+        return found
+
+    def body(self, value: Any) -> fx.Graph | None:
+        """The graph of an attribute that is a module."""
+        return value.graph if isinstance(value, fx.GraphModule) else None
+
+    def constant(self, value: Any) -> tuple[str, str, int | None]:
+        """An argument that only torch knows: its kind, its text, and the hint of a symbolic number."""
+        for kind, name in _CONSTANTS:
+            if isinstance(value, kind):
+                return name, str(value).removeprefix("torch."), None
+        if isinstance(value, torch.SymInt):
+            return self.size(value)
+        if isinstance(value, int):
+            return "int", "", int(value)
+        if callable(value):
+            return "fn", targets.name_of(value), None
+        raise TypeError(f"an argument is a {type(value).__name__}, which has no form in the oracle's graphs")
+
+    def size(self, value: Any) -> tuple[str, str, int | None]:
+        """A size: `("int", "", n)`, or `("sym", expression, hint)`."""
+        if not isinstance(value, torch.SymInt):
+            return "int", "", int(value)
+        expression = value.node.expr
+        if expression.is_Integer:
+            return "int", "", int(expression)
+        for symbol, facts in symbol_facts(value):
+            self._symbols.setdefault(symbol, facts)
+        hint = value.node.hint
+        return "sym", str(expression), hint if type(hint) is int else None
+
+    def result(self, value: Any) -> tuple[str, str, int | None]:
+        """A result that is no tensor."""
+        if isinstance(value, torch.SymInt):
+            return self.size(value)
+        if isinstance(value, torch.SymBool):
+            return "symbool", str(value.node.expr), None
+        return "other", type(value).__name__, None
+
+    def json(self, value: Any) -> str | None:
+        """A tag as JSON; None for what has no such form."""
+        try:
+            return json.dumps(value, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError):
+            return None
+
+    def world(self, names: list[str]) -> tuple[int | None, list[tuple[str, int, int | None, list[list[int]]]]]:
+        """How many ranks there are, and the process groups among the names, with their ranks."""
+        if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+            return None, []
+        groups = [(name, one["size"], one["rank"], one["ranks"]) for name, one in groups_named(names).items()]
+        return torch.distributed.get_world_size(), groups
+
+    def symbols(self) -> list[tuple[str, int | None, str, str, bool]]:
+        """The symbols of all sizes that were asked about: name, hint, range, whether it is unbacked."""
+        return list(self._symbols.values())

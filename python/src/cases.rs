@@ -1,0 +1,74 @@
+//! Cases of the generator, and the reducer's proposals to make one smaller: what property tests are made of.
+
+use crate::graph::Graph;
+use crate::objects::cannot;
+use graph_oracle::case::Case;
+use graph_oracle::generate::{Offers, Shrink, Wanted};
+use graph_oracle::judge::{Offer, Without};
+use graph_oracle::reduce::Reducer;
+use graph_oracle::rules::PassKind;
+use pyo3::prelude::*;
+
+/// Case `number` of the campaign `seed` for a kind of pass. `without`: what graphs must not have (docs/protocol.md);
+/// `max_ranks`: the largest world.
+#[pyfunction]
+#[pyo3(signature = (kind, seed, number, without=Vec::new(), max_ranks=None))]
+pub fn generate(
+    py: Python<'_>,
+    kind: &str,
+    seed: u64,
+    number: u64,
+    without: Vec<String>,
+    max_ranks: Option<u32>,
+) -> PyResult<Graph> {
+    let pass = PassKind::named(kind).map_err(cannot)?;
+    let mut offer = Offer { max_ranks, ..Offer::default() };
+    for word in without {
+        let known = Without::parse(&word);
+        offer.without.push(
+            known.ok_or_else(|| cannot(format_args!("{word:?} is nothing that graphs can be without")))?,
+        );
+    }
+    let offers = Offers::from([(pass, offer)]);
+    let wanted = Wanted { seed, pass: Some(pass), offers: vec![offers], set: &[], graphs: &[], small: false };
+    Ok(Graph { inner: py.detach(|| wanted.case(number)) })
+}
+
+/// A walk over the reducer's proposals for a case: each is taken or left, and a taken one is the case from then on.
+#[pyclass(module = "graph_oracle._oracle")]
+pub struct Shrinking {
+    case: Case,
+    proposed: Option<Case>,
+    place: <Reducer as Shrink>::Place,
+}
+
+#[pymethods]
+impl Shrinking {
+    #[new]
+    fn new(graph: &Graph) -> Shrinking {
+        Shrinking { case: graph.inner.clone(), proposed: None, place: Default::default() }
+    }
+
+    /// Whether there is another proposal in this round.
+    fn propose(&mut self) -> bool {
+        self.proposed = Reducer.smaller(&self.case, &mut self.place);
+        self.proposed.is_some()
+    }
+
+    /// Takes the proposal.
+    fn take(&mut self) {
+        if let Some(proposed) = self.proposed.take() {
+            self.case = proposed;
+        }
+    }
+
+    /// Begins another round.
+    fn again(&mut self) {
+        self.place = Default::default();
+    }
+
+    /// The case as it is.
+    fn graph(&self) -> Graph {
+        Graph { inner: self.case.clone() }
+    }
+}

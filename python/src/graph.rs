@@ -1,0 +1,68 @@
+//! `Graph`: a graph of the oracle's own, from a file, a text or `torch.fx`.
+
+use crate::objects::cannot;
+use graph_oracle::cli::read_graph;
+use graph_oracle::format::{json, text};
+use graph_oracle::graph;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// A graph. Read from a file with `load`, from text with `Graph(text)`, from PyTorch with `graph_oracle.graph(module)`.
+#[pyclass(frozen, module = "graph_oracle")]
+pub struct Graph {
+    pub inner: graph_oracle::case::Case,
+}
+
+impl Graph {
+    pub fn of(graph: graph::Graph) -> Graph {
+        Graph { inner: graph_oracle::case::Case::of_graph(graph) }
+    }
+}
+
+#[pymethods]
+impl Graph {
+    /// A graph from text: exchange JSON, a text case, or as PyTorch prints it.
+    #[new]
+    fn new(py: Python<'_>, text: &str) -> PyResult<Graph> {
+        let inner =
+            py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot)?;
+        Ok(Graph { inner })
+    }
+
+    /// A graph from a file, which may be compressed with gzip.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Graph> {
+        Ok(Graph { inner: py.detach(|| read_graph(&path, None)).map_err(cannot)? })
+    }
+
+    /// The names of its nodes, in list order.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        let graph = &self.inner.graph;
+        graph.ids().map(|id| graph.name(id).to_string()).collect()
+    }
+
+    /// As exchange JSON.
+    fn json(&self) -> PyResult<String> {
+        let mut text = Vec::new();
+        json::write(&self.inner.graph, &mut text).map_err(cannot)?;
+        String::from_utf8(text).map_err(cannot)
+    }
+
+    /// As a text case.
+    fn text(&self) -> String {
+        text::print(&self.inner)
+    }
+
+    fn __str__(&self) -> String {
+        self.text()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.graph.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<graph_oracle.Graph {:?}: {} nodes>", self.inner.graph.name, self.inner.graph.len())
+    }
+}

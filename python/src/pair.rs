@@ -1,0 +1,45 @@
+//! `Pair`: what a pass was given and what it made of it, to be judged.
+
+use crate::graph::Graph;
+use crate::objects::{cannot, object};
+use graph_oracle::cli;
+use graph_oracle::report;
+use pyo3::prelude::*;
+use std::ffi::OsString;
+
+/// A graph before a pass, the graphs after it, and the arguments of `graph-oracle check`: the kind, then options.
+#[pyclass(frozen, module = "graph_oracle._oracle")]
+pub struct Pair(cli::Pair);
+
+#[pymethods]
+impl Pair {
+    #[new]
+    #[pyo3(signature = (before, after, arguments, unrepaired=None))]
+    fn new(
+        before: &Graph,
+        after: Vec<PyRef<'_, Graph>>,
+        arguments: Vec<OsString>,
+        unrepaired: Option<&Graph>,
+    ) -> Pair {
+        Pair(cli::Pair {
+            before: before.inner.clone(),
+            after: after.iter().map(|graph| graph.inner.graph.clone()).collect(),
+            unrepaired: unrepaired.map(|graph| graph.inner.graph.clone()),
+            arguments,
+        })
+    }
+
+    /// The report, as `graph-oracle check --format json` prints it.
+    fn judge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let report = py.detach(|| {
+            let (judgement, subject) = self.0.judge()?;
+            Ok::<_, cli::CouldNotRun>(report::json(&judgement, &subject, None))
+        });
+        object(py, &report.map_err(cannot)?)
+    }
+
+    /// The report as a page for a browser.
+    fn page(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.page()).map_err(cannot)
+    }
+}
