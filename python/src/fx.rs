@@ -215,8 +215,14 @@ impl<'py> Reading<'_, 'py> {
 
     fn values(&mut self, list: &Bound<'py, PyAny>) -> PyResult<Span> {
         let mut values = Vec::new();
-        for value in list.try_iter()? {
-            values.push(self.value(&value?)?);
+        if let Ok(tuple) = list.cast::<PyTuple>() {
+            for value in tuple.iter() {
+                values.push(self.value(&value)?);
+            }
+        } else {
+            for value in list.try_iter()? {
+                values.push(self.value(&value?)?);
+            }
         }
         Ok(self.graph.push_values(&values))
     }
