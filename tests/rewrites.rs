@@ -4,9 +4,9 @@ use graph_oracle::candidates::{self, Candidate, CandidateExt, Outcome, Reference
 use graph_oracle::case::{Case, PassConfig, Setting};
 use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
-use graph_oracle::graph::Graph;
+use graph_oracle::graph::{Graph, Out};
 use graph_oracle::judge::{self, Options, Values, Verdict};
-use graph_oracle::rules::Policies;
+use graph_oracle::rules::{Finding, Policies};
 use std::sync::Arc;
 
 fn case(number: u64) -> Case {
@@ -122,4 +122,50 @@ fn options_that_are_no_options_are_refused() {
         let error = refused(key, items);
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// A pass may leave its nodes without metadata, and its inputs too. What can be inferred is; what cannot leaves a verdict
+/// open, and turns none into its opposite.
+#[test]
+fn metadata_that_is_missing_turns_no_verdict() {
+    let mutants: Vec<_> = candidates::rewrite::mutants().collect();
+    let all =
+        std::iter::once(&Reference as &dyn Candidate).chain(mutants.iter().map(|one| one as &dyn Candidate));
+    let (mut sound, mut convicted) = (0, 0);
+    for candidate in all {
+        for number in 0..12 {
+            let case = case(number);
+            let pass = PassConfig::new("rewrite");
+            let Ok(outcome) = candidate.rewrite(&case.graph, &pass, 0) else { continue };
+            let judged = |repaired: Graph| {
+                let outcome = Outcome { unrepaired: None, repaired };
+                judge::judge_outcomes(&case.graph, &pass, &[(None, outcome)], &judging())
+                    .expect("it can be judged")
+            };
+            let whole = judged(outcome.repaired.clone()).verdict;
+            let bare = judged(without_metadata(&outcome.repaired));
+            // What is wrong in a record alone is gone with it.
+            let is_wrong = |found: &[Finding]| found.iter().any(|finding| finding.rule != "rewrite/metadata");
+            let is_turned = match (&whole, &bare.verdict) {
+                (Verdict::Sound, Verdict::Violated(_)) => true,
+                (Verdict::Violated(found), Verdict::Sound) => is_wrong(found),
+                (_, verdict) => {
+                    sound += usize::from(matches!(verdict, Verdict::Sound));
+                    convicted += usize::from(matches!(verdict, Verdict::Violated(_)));
+                    false
+                }
+            };
+            assert!(!is_turned, "{} on case {number}: {whole:?} became {:?}", candidate.name(), bare.verdict);
+        }
+    }
+    assert!(sound > 5 && convicted > 20, "{sound} sound, {convicted} convicted");
+}
+
+/// The graph without what is recorded of its results.
+fn without_metadata(graph: &Graph) -> Graph {
+    let mut bare = graph.clone();
+    for id in graph.ids() {
+        bare.node_mut(id).out = Out::Absent;
+    }
+    bare
 }

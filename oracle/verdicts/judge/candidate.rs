@@ -4,7 +4,7 @@ use super::Offer;
 use super::options::check_options;
 use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
-use crate::ops::shape::complete;
+use crate::ops::shape::{complete, complete_inputs};
 use crate::rules::memory::Claim;
 use crate::rules::worker::Failure;
 use crate::rules::{Code, PassKind, Reason};
@@ -52,6 +52,17 @@ impl Outcome {
             unrepaired: unrepaired.or_else(|| self.unrepaired.clone()),
             repaired: repaired.unwrap_or_else(|| self.repaired.clone()),
         })
+    }
+
+    /// The same, with the records of inputs taken from the graph before the pass.
+    pub(super) fn completed_from(&self, before: &Graph) -> Option<Outcome> {
+        match complete_inputs(&self.repaired, before) {
+            Some(repaired) => {
+                let known = Outcome { unrepaired: self.unrepaired.clone(), repaired };
+                Some(known.completed().unwrap_or(known))
+            }
+            None => self.completed(),
+        }
     }
 }
 

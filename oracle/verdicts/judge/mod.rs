@@ -272,7 +272,8 @@ fn judge_pair(
     let is_graph = pass.row().gives == Gives::Graph;
     let completed = if is_graph { complete(before) } else { None };
     let before = completed.as_ref().unwrap_or(before);
-    let known = outcomes.iter().map(|(_, outcome)| if is_graph { outcome.completed() } else { None });
+    let known =
+        outcomes.iter().map(|(_, outcome)| if is_graph { outcome.completed_from(before) } else { None });
     let completed: Vec<Option<Outcome>> = known.collect();
     let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
         let each = outcomes.iter().zip(completed);

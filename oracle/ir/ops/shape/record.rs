@@ -1,7 +1,9 @@
 //! What a rule says of a node's results, as the record that a graph keeps of them.
 
 use super::{Inferred, Output, ShapeError, Size, infer};
-use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
+use crate::graph::{
+    Dim, Graph, NodeId, Op, Out, StorageId, Str, Tensor, TensorId, Transcriber, Value, contiguous_strides,
+};
 use crate::limits::Limit;
 use crate::ops::Ops;
 
@@ -28,6 +30,43 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
         }
     }
     added.then_some(completed)
+}
+
+/// A copy of `after` in which inputs without a record have that of the input of `before` in their place, where both have
+/// as many. `None` if that adds nothing: a pass keeps the inputs, and may leave their metadata behind.
+pub fn complete_inputs(after: &Graph, before: &Graph) -> Option<Graph> {
+    let inputs = |graph: &Graph| -> Vec<NodeId> {
+        graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect()
+    };
+    let (theirs, ours) = (inputs(before), inputs(after));
+    let is_open = |&(&our, &their): &(&NodeId, &NodeId)| {
+        after.node(our).out == Out::Absent && before.node(their).out != Out::Absent
+    };
+    let open: Vec<(&NodeId, &NodeId)> = ours.iter().zip(&theirs).filter(is_open).collect();
+    if open.is_empty() || ours.len() != theirs.len() {
+        return None;
+    }
+    let mut completed = after.clone();
+    let recorded = completed.tensor_count() as u32;
+    let storages = |graph: &Graph, id: u32| graph.tensor(TensorId(id)).storage;
+    let fresh =
+        (0..recorded).filter_map(|id| storages(after, id)).max().map_or(0, |last| last.0.saturating_add(1));
+    for (&our, &their) in open {
+        let mut transcriber = Transcriber { from: before, to: &mut completed, map: &mut [] };
+        let out = transcriber.out(before.node(their).out, true);
+        completed.node_mut(our).out = out;
+    }
+    // The numbers of storages in two graphs have nothing to do with each other: those of inputs say which inputs share
+    // memory, and are told apart from all that stand in `after`.
+    for id in recorded..completed.tensor_count() as u32 {
+        let storage = &mut completed.tensor_mut(TensorId(id)).storage;
+        *storage = storage.map(|storage| StorageId(storage.0.saturating_add(fresh)));
+    }
+    // What shows an input's memory was recorded under the number that is gone.
+    for id in (0..recorded).filter(|_| ours.iter().all(|&our| after.node(our).out == Out::Absent)) {
+        completed.tensor_mut(TensorId(id)).storage = None;
+    }
+    Some(completed)
 }
 
 fn lacks_record(graph: &Graph, id: NodeId) -> bool {
