@@ -19,11 +19,20 @@ from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
 if TYPE_CHECKING:
     from .pytorch.capture import recording
     from .pytorch.watch import watch
+    from .pytorch.worlds import fake_world, rebuilt
+    from .strategies import graphs, joint_graphs
 
 __version__ = "0.1.0"
 
 # Offered besides, by the module that has it: these import torch, or another package that is optional.
-_OFFERED = {"watch": "pytorch.watch", "recording": "pytorch.capture"}
+_OFFERED = {
+    "fake_world": "pytorch.worlds",
+    "graphs": "strategies",
+    "joint_graphs": "strategies",
+    "rebuilt": "pytorch.worlds",
+    "recording": "pytorch.capture",
+    "watch": "pytorch.watch",
+}
 
 __all__ = [
     "CannotJudge", "Finding", "Graph", "Reason", "Verdict", "WrongPass", "check_pair", "graph", "load", *_OFFERED,

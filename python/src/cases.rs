@@ -2,12 +2,15 @@
 
 use crate::graph::Graph;
 use crate::objects::cannot;
-use graph_oracle::case::Case;
+use graph_oracle::case::{Case, Setting};
 use graph_oracle::generate::{Offers, Shrink, Wanted};
 use graph_oracle::judge::{Offer, Without};
 use graph_oracle::reduce::Reducer;
 use graph_oracle::rules::PassKind;
 use pyo3::prelude::*;
+
+/// What a case says of its graph, and not of what is asked of the pass: that is for the caller to say.
+const OF_GRAPH: [&str; 2] = ["num_fwd_outputs", "static_inputs"];
 
 /// Case `number` of the campaign `seed` for a kind of pass. `without`: what graphs must not have (docs/protocol.md);
 /// `max_ranks`: the largest world.
@@ -30,8 +33,18 @@ pub fn generate(
         );
     }
     let offers = Offers::from([(pass, offer)]);
-    let wanted = Wanted { seed, pass: Some(pass), offers: vec![offers], set: &[], graphs: &[], small: false };
-    Ok(Graph { inner: py.detach(|| wanted.case(number)) })
+    // Joint graphs for a replay have tags that only a replay heeds.
+    let set = match pass {
+        PassKind::Partition => vec![("method".to_string(), Setting::Text("min-cut".to_string()))],
+        _ => Vec::new(),
+    };
+    let wanted =
+        Wanted { seed, pass: Some(pass), offers: vec![offers], set: &set, graphs: &[], small: false };
+    let mut case = py.detach(|| wanted.case(number));
+    if let Some(config) = &mut case.pass {
+        config.options.retain(|(key, _)| OF_GRAPH.contains(&key.as_str()));
+    }
+    Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) } })
 }
 
 /// A walk over the reducer's proposals for a case: each is taken or left, and a taken one is the case from then on.

@@ -1,9 +1,11 @@
 //! `Graph`: a graph of the oracle's own, from a file, a text or `torch.fx`.
 
 use crate::objects::cannot;
+use graph_oracle::case::PassConfig;
 use graph_oracle::cli::read_graph;
 use graph_oracle::format::{json, text};
 use graph_oracle::graph;
+use graph_oracle::judge::partition::forward_outputs;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -40,6 +42,25 @@ impl Graph {
     fn names(&self) -> Vec<String> {
         let graph = &self.inner.graph;
         graph.ids().map(|id| graph.name(id).to_string()).collect()
+    }
+
+    /// What it is: "forward", "backward", "joint", ... or empty.
+    #[getter]
+    fn kind(&self) -> &str {
+        &self.inner.graph.kind
+    }
+
+    /// How many ranks there are, where that is known.
+    #[getter]
+    fn ranks(&self) -> Option<u32> {
+        self.inner.graph.world.ranks
+    }
+
+    /// Of a joint graph: how many of its outputs are forward's, where that is known.
+    #[getter]
+    fn num_fwd_outputs(&self) -> Option<usize> {
+        let none = PassConfig::new("partition");
+        forward_outputs(&self.inner.graph, self.inner.pass.as_ref().unwrap_or(&none)).ok()
     }
 
     /// As exchange JSON.

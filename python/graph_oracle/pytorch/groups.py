@@ -69,6 +69,11 @@ def enter(document, rank):
     return groups
 
 
+def are_ours():
+    """Whether the process groups that there are were made by `enter`."""
+    return _current is not None
+
+
 def leave():
     """Ends the process groups that `enter` made."""
     global _current
