@@ -9,9 +9,9 @@
             parts = my_partitioner(module, (), num_fwd_outputs=joint.num_fwd_outputs)
             graph_oracle.check_pair(module, parts, "partition").raise_if_wrong()
 
-A strategy draws a seed; the graph is made of it. Then it asks for one bit for each of the reducer's proposals (drop this
+A strategy draws a seed; the graph is made of it. Then it asks for one bit for each of the reducer's edits (drop this
 node, make that size smaller, ...): whether it is left. When an example is found they are nearly all left; when
-Hypothesis shrinks it, it turns bits, and so takes the proposals that keep the test failing.
+Hypothesis shrinks it, it turns bits, and so makes the edits that keep the test failing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from ._oracle import Graph
 
 # What torch has no form for; docs/protocol.md says what the words mean.
 _NOT_IN_TORCH = ("barriers", "messages", "ordering-edges", "random-draws")
-# Proposals that are asked about: rounds of a graph of this many nodes have a few hundred.
-_MOST = 2000
+# Rounds of edits, as many for each graph: Hypothesis takes an example with fewer draws for a smaller one, so that to
+# make an edit must not ask for further ones.
+_ROUNDS = 2
+# Edits that are asked about at most; a graph has a few hundred.
+_MOST = 3000
 
 
 class _Graphs(SearchStrategy[Graph]):
@@ -39,14 +42,12 @@ class _Graphs(SearchStrategy[Graph]):
     def do_draw(self, data: ConjectureData) -> Graph:
         seed = data.draw(st.integers(0, 2**64 - 1))
         shrinking = _oracle.Shrinking(_oracle.generate(self._kind, seed, 0, self._without, self._max_ranks))
-        asked, took = 0, True
-        while took and asked < _MOST:
-            took = False
+        asked = 0
+        for _ in range(_ROUNDS):
             while asked < _MOST and shrinking.propose():
                 asked += 1
                 if not data.draw_boolean(1 - 2**-10):
                     shrinking.take()
-                    took = True
             shrinking.again()
         return shrinking.graph()
 

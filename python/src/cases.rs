@@ -1,11 +1,12 @@
-//! Cases of the generator, and the reducer's proposals to make one smaller: what property tests are made of.
+//! Cases of the generator, and the reducer's edits that make one smaller: what property tests are made of.
 
 use crate::graph::Graph;
 use crate::objects::cannot;
 use graph_oracle::case::{Case, Setting};
-use graph_oracle::generate::{Offers, Shrink, Wanted};
+use graph_oracle::generate::{Offers, Wanted};
+use graph_oracle::graph;
 use graph_oracle::judge::{Offer, Without};
-use graph_oracle::reduce::Reducer;
+use graph_oracle::reduce::{Place, Reducer};
 use graph_oracle::rules::PassKind;
 use pyo3::prelude::*;
 
@@ -47,40 +48,45 @@ pub fn generate(
     Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) } })
 }
 
-/// A walk over the reducer's proposals for a case: each is taken or left, and a taken one is the case from then on.
+/// A walk over the reducer's edits of a graph: each is made or left, and what is made is the graph from then on.
 #[pyclass(module = "graph_oracle._oracle")]
 pub struct Shrinking {
     case: Case,
-    proposed: Option<Case>,
-    place: <Reducer as Shrink>::Place,
+    edited: Option<graph::Graph>,
+    place: Place,
 }
 
 #[pymethods]
 impl Shrinking {
     #[new]
     fn new(graph: &Graph) -> Shrinking {
-        Shrinking { case: graph.inner.clone(), proposed: None, place: Default::default() }
+        Shrinking { case: graph.inner.clone(), edited: None, place: Place::default() }
     }
 
-    /// Whether there is another proposal in this round.
+    /// Whether there is another edit in this round.
     fn propose(&mut self) -> bool {
-        self.proposed = Reducer.smaller(&self.case, &mut self.place);
-        self.proposed.is_some()
+        match Reducer.edited(&self.case.graph, &mut self.place) {
+            Some(edited) => {
+                self.edited = edited;
+                true
+            }
+            None => false,
+        }
     }
 
-    /// Takes the proposal.
+    /// Makes the edit, where it leaves a smaller graph that is as valid.
     fn take(&mut self) {
-        if let Some(proposed) = self.proposed.take() {
-            self.case = proposed;
+        if let Some(edited) = self.edited.take().filter(|edited| Reducer.allows(&self.case.graph, edited)) {
+            self.case.graph = edited;
         }
     }
 
     /// Begins another round.
     fn again(&mut self) {
-        self.place = Default::default();
+        self.place = Place::default();
     }
 
-    /// The case as it is.
+    /// The graph as it is.
     fn graph(&self) -> Graph {
         Graph { inner: self.case.clone() }
     }

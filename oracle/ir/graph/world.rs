@@ -173,24 +173,26 @@ impl World {
         self == other || (self.ranks == other.ranks && groups(self) == groups(other))
     }
 
-    /// What `other` says otherwise of the ranks and of groups that both have, where both say it; groups that only one
-    /// has are no contradiction.
+    /// What `other` says otherwise of the ranks and of groups that both have, where both say it; groups, and instances of
+    /// a group, that only one has are no contradiction: a process knows the instances that it belongs to.
     pub fn contradiction(&self, other: &World) -> Option<String> {
         if let (Some(ranks), Some(others)) = (self.ranks, other.ranks)
             && ranks != others
         {
             return Some(format!("the world has {others} ranks, and {ranks} before"));
         }
-        let sorted = |group: &Group| {
-            let mut instances = group.instances.clone();
-            instances.sort();
-            instances
-        };
         let others = other.by_name();
         self.groups.iter().find_map(|group| {
             let same_name = others.get(group.name.as_str())?;
-            let says_ranks = !group.instances.is_empty() && !same_name.instances.is_empty();
-            let differs = group.size != same_name.size || (says_ranks && sorted(group) != sorted(same_name));
+            let of_rank: FxHashMap<u32, &Vec<u32>> = group
+                .instances
+                .iter()
+                .flat_map(|ranks| ranks.iter().map(move |&rank| (rank, ranks)))
+                .collect();
+            let is_otherwise = |ranks: &Vec<u32>| {
+                ranks.iter().any(|rank| of_rank.get(rank).is_some_and(|known| *known != ranks))
+            };
+            let differs = group.size != same_name.size || same_name.instances.iter().any(is_otherwise);
             differs.then(|| format!("group {} has other ranks than before", group.name))
         })
     }

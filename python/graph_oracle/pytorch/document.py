@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import fx
 
+from . import groups as made
 from . import ordering, targets
 from .export import export
 
@@ -113,7 +114,7 @@ def groups_named(names):
         instances = [ranks]
         if len(ranks) < dist.get_world_size():
             meshes = _meshes() if meshes is None else meshes
-            instances = meshes.get(name, instances)
+            instances = made.instances(name) or meshes.get(name, instances)
         found[name] = {"size": len(ranks), "rank": dist.get_group_rank(group, dist.get_rank()), "ranks": instances}
     return found
 

@@ -55,18 +55,25 @@ def members(document, rank):
 
 
 _current = None
+_instances = {}
 
 
 def enter(document, rank):
     """Makes this process `rank` of the document's world. Returns the groups by name, as `members`."""
-    global _current
+    global _current, _instances
     size, groups = world_size(document), members(document, rank)
     key = (size, rank, tuple(sorted(groups.items())))
     if key != _current:
         leave()
         _make(size, rank, groups)
         _current = key
+        _instances = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
     return groups
+
+
+def instances(name):
+    """All instances of a group of the world that `enter` made; None for any other group."""
+    return _instances.get(name) if _current is not None else None
 
 
 def are_ours():
@@ -76,8 +83,8 @@ def are_ours():
 
 def leave():
     """Ends the process groups that `enter` made."""
-    global _current
-    _current = None
+    global _current, _instances
+    _current, _instances = None, {}
     if dist.is_initialized():
         dist.destroy_process_group()
 
