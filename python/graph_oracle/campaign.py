@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import types
@@ -154,6 +155,7 @@ def campaign(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`graph-oracle fuzz --cluster ray ...` comes here."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         given = _read(sys.argv[1:] if arguments is None else arguments)
         lost = _run(given, _to_stderr)
@@ -247,10 +249,10 @@ def _watch(ended: Iterator[Done], plan: Plan, out: Path, progress: Progress) -> 
             what = f"done on {one.where} in {one.seconds:.1f} s{again}"
         elif not folders and one.status == 2:
             # The first answer is a refusal: so are the others.
-            raise NoOracle(one.message.removeprefix("graph-oracle: ") or "graph-oracle ended with status 2")
+            raise NoOracle(_complaint(one.message) or "graph-oracle ended with status 2")
         else:
-            lost[one.shard] = one.message or _ended(one.status)
-            what = f"not done on {one.where}: {lost[one.shard].splitlines()[0]}"
+            lost[one.shard] = _complaint(one.message) or _ended(one.status)
+            what = f"not done on {one.where}: {lost[one.shard]}"
         progress(f"shard {one.shard}/{plan.shards} {what}; {len(folders)} of {plan.shards}{_known_by_now(folders)}")
     return lost
 
@@ -261,6 +263,13 @@ def _known_by_now(folders: Sequence[Path]) -> str:
     summary, _ = _merged(folders)
     total = summary["total"]
     return f", {total['cases']} cases, {total['violated']} violated, {len(total['found'])} findings"
+
+
+def _complaint(text: str) -> str:
+    """The line in which graph-oracle says what is wrong, among what a worker may have written."""
+    lines = text.strip().splitlines()
+    own = [line for line in lines if line.startswith(("graph-oracle: ", "error: "))] or lines[-1:]
+    return own[0].removeprefix("graph-oracle: ") if own else ""
 
 
 def _ended(status: int) -> str:
@@ -322,7 +331,7 @@ def _merged(folders: Sequence[Path]) -> tuple[dict[str, Any], int]:
     arguments = [command(), "results", *map(str, folders), "--format", "json"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if not folders or not done.stdout:
-        raise NoOracle((done.stderr.strip() or "no shard was done").splitlines()[0].removeprefix("graph-oracle: "))
+        raise NoOracle(_complaint(done.stderr) or "no shard was done")
     summary: dict[str, Any] = json.loads(done.stdout)[0]
     return summary, done.returncode
 

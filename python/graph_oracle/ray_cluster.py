@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,11 +34,23 @@ def connect(address: str | None) -> Any:
     if not ray.is_initialized():
         # Without Ray's usage report there is no wait for a network that many clusters lack.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        _reach(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise NoOracle(f"no Ray cluster at {address or 'this machine'}: {_line(error)}") from None
     return ray
+
+
+def _reach(address: str | None) -> None:
+    """Asks in a moment whether somebody is there; Ray would ask for minutes, and then end this process."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise NoOracle(f"no Ray cluster at {address}: {error.strerror or error}") from None
 
 
 def processors(ray: Any) -> int:
@@ -57,7 +70,7 @@ def run(
     ray: Any, plan: Plan, wanted: Sequence[int], out: Path, repro: Path | None, jobs: int, retries: int
 ) -> Iterator[Done]:
     """Runs shards on the cluster; each is written below `out` when it is done, and then given."""
-    task = ray.remote(_task).options(num_cpus=jobs, max_retries=retries, scheduling_strategy="SPREAD")
+    task = ray.remote(num_cpus=jobs, max_retries=retries, scheduling_strategy="SPREAD")(_task)
     shared = ray.put(plan)
     waiting = list(reversed(wanted))
     running: dict[Any, int] = {}

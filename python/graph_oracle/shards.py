@@ -158,7 +158,7 @@ def _done(one: _Running) -> Done:
     message = one.complaints.read().decode(errors="replace").strip()
     one.complaints.close()
     seconds = time.monotonic() - one.started
-    return Done(one.shard, one.process.returncode, message[-2000:], socket.gethostname(), seconds, one.tries)
+    return Done(one.shard, one.process.returncode, message[-20_000:], socket.gethostname(), seconds, one.tries)
 
 
 def _stop(running: Sequence[_Running]) -> None:
