@@ -103,4 +103,4 @@ def _get(ray: Any, one: Any, shard: int) -> Done:
 
 def _line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return lines[0][:200] if lines else type(error).__name__

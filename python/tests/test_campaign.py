@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import graph_oracle
-from graph_oracle.campaign import CampaignResult, _read, _shards, main
+from graph_oracle.campaign import CampaignResult, _read, _shards, campaign, main
 from graph_oracle.judge import NoOracle, command
 from graph_oracle.shards import read_folder, write_folder
 
@@ -40,7 +40,7 @@ def worker(marker: Path | None = None) -> str:
 
 def run(out: Path, marker: Path | None = None, **named: Any) -> CampaignResult:
     named = {"cases": CASES, "shards": SHARDS, "progress": print, **named}
-    return graph_oracle.campaign("memory", worker=worker(marker), out=out, **named)
+    return campaign("memory", worker=worker(marker), out=out, **named)
 
 
 def alone(out: Path, *arguments: str, of: str = worker()) -> None:
@@ -123,6 +123,20 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     assert read_folder(tmp_path / "out") == in_turn(tmp_path / "turn", worker(marker))
 
 
+def test_no_shard_outlives_a_killed_campaign(tmp_path: Path) -> None:
+    marker, killed = tmp_path / "marker", []
+
+    def kill(line: list[int]) -> None:
+        killed.append(line[1])
+        os.kill(line[2], signal.SIGKILL)
+
+    killer = meanwhile(marker, kill)
+    given = ["fuzz", "memory", "--worker", worker(marker), "--cases", str(CASES), "--out", str(tmp_path / "out")]
+    subprocess.run([sys.executable, "-m", "graph_oracle.campaign", *given], capture_output=True, check=False)
+    killer.join()
+    assert is_gone(killed[0])
+
+
 def test_a_second_run_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "out"
     before = run(out, cases=128, shards=2)
@@ -134,15 +148,17 @@ def test_a_second_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_nothing_found_is_true(tmp_path: Path) -> None:
-    found = graph_oracle.campaign("rewrite", cases=64, out=tmp_path, arguments=["--values", "off"], progress=print)
+    found = campaign("rewrite", cases=64, out=tmp_path, arguments=["--values", "off"], progress=print)
     assert found and found.status == 0 and not found.findings
 
 
 def test_what_cannot_run_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(NoOracle, match="nobody"):
-        graph_oracle.campaign("bucketing", candidate="nobody", out=tmp_path)
+        campaign("bucketing", candidate="nobody", out=tmp_path)
     with pytest.raises(ValueError, match="one of"):
-        graph_oracle.campaign("bucketing", candidate="a", worker="b", out=tmp_path)
+        campaign("bucketing", candidate="a", worker="b", out=tmp_path)
+    # The module is imported by now, and has the name of what is offered.
+    assert callable(graph_oracle.campaign)
     with pytest.raises(NoOracle, match="several"):
         _read(["fuzz", "bucketing", "--candidate", "a", "--candidate", "b", "--out", "x"])
 
@@ -233,7 +249,7 @@ def test_a_lost_node_loses_nothing(cluster: Any, tmp_path: Path) -> None:
 
 def test_what_cannot_run_on_ray_is_one_line(cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(NoOracle, match="nobody"):
-        graph_oracle.campaign("bucketing", candidate="nobody", cluster="ray", address=cluster.address, out=tmp_path)
+        campaign("bucketing", candidate="nobody", cluster="ray", address=cluster.address, out=tmp_path)
     # A file that a worker's command names is sent; one that is not there is told before anything runs.
     with pytest.raises(NoOracle, match="no such|No such"):
         run(tmp_path, cluster="ray", address=cluster.address, graphs=[tmp_path / "missing.graph"])
@@ -242,7 +258,7 @@ def test_what_cannot_run_on_ray_is_one_line(cluster: Any, tmp_path: Path) -> Non
 def test_files_travel(cluster: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("serve.sh").write_text(f"exec {worker()}\n")
-    found = graph_oracle.campaign(
+    found = campaign(
         "memory", worker="sh ./serve.sh", cases=64, shards=1, out="out", cluster="ray", address=cluster.address,
         files=["serve.sh"], progress=print,
     )
