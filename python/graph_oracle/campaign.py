@@ -155,7 +155,14 @@ def campaign(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`graph-oracle fuzz --cluster ray ...` comes here."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    terminated: list[int] = []
+
+    def terminate(signum: int, _: object) -> None:
+        # Of all that is no Exception, Ray lets only this one pass unharmed.
+        terminated.append(signum)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         given = _read(sys.argv[1:] if arguments is None else arguments)
         lost = _run(given, _to_stderr)
@@ -167,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("graph-oracle: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+        return 143 if terminated else 130
 
 
 def _read(arguments: Sequence[str]) -> _Given:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,10 +37,15 @@ def connect(address: str | None) -> Any:
         # Without Ray's usage report there is no wait for a network that many clusters lack.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         _reach(address)
+        # Ray takes SIGTERM for itself, and ends this process without a word.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise NoOracle(f"no Ray cluster at {address or 'this machine'}: {_line(error)}") from None
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
     return ray
 
 
