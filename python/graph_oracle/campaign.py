@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .judge import KINDS, NoOracle, _setting, command
 from .shards import Done, Plan, folder_of, run
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(arguments: Sequence[str]) -> _Given:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m graph_oracle.campaign", allow_abbrev=False, usage="%(prog)s fuzz PASS --out DIR [options]",
         description="Runs a campaign in shards. Other options are those of `graph-oracle fuzz`.",
     )
@@ -208,11 +208,17 @@ def _read(arguments: Sequence[str]) -> _Given:
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose complaints are a line, for callers in Python too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise NoOracle(message)
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
+    return int(text)
 
 
 def _campaign(given: _Given, progress: Progress) -> CampaignResult:

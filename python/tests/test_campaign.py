@@ -157,6 +157,9 @@ def test_what_cannot_run_is_one_line(tmp_path: Path) -> None:
         campaign("bucketing", candidate="nobody", out=tmp_path)
     with pytest.raises(ValueError, match="one of"):
         campaign("bucketing", candidate="a", worker="b", out=tmp_path)
+    for wrong in ({"shards": 0}, {"cluster": "dask"}, {"jobs": 0}):
+        with pytest.raises(NoOracle, match="argument --"):
+            run(tmp_path, **wrong)
     # The module is imported by now, and has the name of what is offered.
     assert callable(graph_oracle.campaign)
     with pytest.raises(NoOracle, match="several"):
@@ -198,7 +201,7 @@ def cluster() -> Iterator[Any]:
     yield cluster
     import ray
 
-    ray.shutdown()
+    ray.shutdown()  # type: ignore[no-untyped-call]
     cluster.shutdown()
 
 
