@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ BATCH, WORKER_BATCH = 512, 64
 CASES = 10_000
 # How often a shard is begun again.
 RETRIES = 3
+# The worker that serves a function as a pass.
+SERVE = "python3 -m graph_oracle.pytorch worker --function"
 
 Progress = Callable[[str], None]
 
@@ -129,7 +132,7 @@ def campaign(
 ) -> CampaignResult:
     """Runs a campaign in shards and gives what all of them found.
 
-    Who is judged is one of `python` ("FILE:FUNCTION"), `worker` (a command) and `candidate` (a name; the reference, if
+    Who is judged is one of `python` ("FILE.py:FUNCTION" or "MODULE:FUNCTION"), `worker` (a command) and `candidate` (a name; the reference, if
     nothing else is given). `cluster`: None for this machine, or "ray", at `address` or where Ray finds one. `shards`: by
     default four for each processor. `jobs`: processors that one shard takes. `files`: what a worker's command names, for
     machines that do not see this one's disk. `arguments`: more of `graph-oracle fuzz`. `options`: of the pass, such as
@@ -192,7 +195,7 @@ def _read(arguments: Sequence[str]) -> _Given:
     parser.add_argument("--cases", default=str(CASES), metavar="N", help="how many")
     parser.add_argument("--candidate", action="append", default=[], metavar="NAME", help="who is judged")
     parser.add_argument("--worker", metavar="CMD", help="who is judged")
-    parser.add_argument("--python", metavar="FILE:FUNCTION", help="who is judged")
+    parser.add_argument("--python", metavar="FILE.py:FUNCTION", help="who is judged")
     parser.add_argument("--known", metavar="FILE", help="findings that are known")
     parser.add_argument("--graph", action="append", default=[], metavar="FILE", help="a real graph (repeatable)")
     parser.add_argument("--repro", type=Path, metavar="DIR", help="write each finding as a folder there")
@@ -309,8 +312,10 @@ def _plan(given: _Given, shards: int) -> Plan:
     if given.worker is not None:
         arguments += ["--worker", given.worker]
     if given.python is not None:
-        file, colon, function = given.python.partition(":")
-        arguments += ["--python", sent(file, Path(file).name) + colon + function]
+        file, colon, function = given.python.rpartition(":")
+        # A module is installed on all machines, a file is here.
+        place = sent(file, Path(file).name) if file.endswith(".py") else file
+        arguments += ["--worker", f"{SERVE} {shlex.quote(place + colon + function)}"]
     if given.known is not None:
         arguments += ["--known", sent(given.known, "known.jsonl")]
     for index, graph in enumerate(given.graphs):

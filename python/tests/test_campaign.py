@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import graph_oracle
-from graph_oracle.campaign import CampaignResult, _read, _shards, campaign, main
+from graph_oracle.campaign import CampaignResult, _plan, _read, _shards, campaign, main
 from graph_oracle.judge import NoOracle, command
 from graph_oracle.shards import read_folder, write_folder
 
@@ -179,6 +179,21 @@ def test_there_is_no_shard_without_a_case(tmp_path: Path) -> None:
     assert shards("--cases", "1M") == 8 and shards("--cases", "1M", "--jobs", "2") == 4
     assert shards("--cases", "1025") == 3 and shards("--cases", "3") == 1
     assert shards("--cases", "65", "--worker", "w") == 2 and shards("--shards", "7") == 7
+
+
+def test_a_function_is_served_by_a_worker(tmp_path: Path) -> None:
+    (tmp_path / "my pass.py").write_text("f = None\n")
+
+    def arguments(*given: str) -> tuple[tuple[str, ...], set[str]]:
+        plan = _plan(_read(["fuzz", "memory", "--out", str(tmp_path), *given]), 1)
+        return plan.arguments, set(plan.files)
+
+    serve = "python3 -m graph_oracle.pytorch worker --function"
+    here = str(tmp_path / "my pass.py")
+    assert arguments("--python", f"{here}:f")[0][-1] == f"{serve} '{here}:f'"
+    words, files = arguments("--python", f"{here}:f", "--cluster", "ray")
+    assert (words[-1], files) == (f"{serve} 'my pass.py:f'", {"my pass.py"})
+    assert arguments("--python", "mine.passes:f", "--cluster", "ray")[0][-1] == f"{serve} mine.passes:f"
 
 
 def test_files_do_not_leave_their_folder(tmp_path: Path) -> None:
