@@ -110,3 +110,67 @@ fn a_place_that_cannot_be_written_to_is_told_first() {
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stdout));
     assert!(text(&both.stdout).contains("1. bucket/") && text(&both.stderr).contains("bucket-no-key"));
 }
+
+/// `--cluster` hands its arguments to the Python package as they are, and its exit status back. Python is stood in for; the
+/// campaign itself is python/tests/test_campaign.py.
+#[test]
+fn a_cluster_is_asked_through_python() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new("cluster");
+    let (python, said) = (scratch.path("python"), scratch.path("said"));
+    let run = |python: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_graph-oracle"));
+        program.args([
+            "fuzz",
+            "memory",
+            "--cluster",
+            "ray",
+            "--shards",
+            "3",
+            "--worker",
+            "a 'b'",
+            "--out",
+            "o",
+        ]);
+        program.env("GRAPH_ORACLE_PYTHON", python).env_remove("GRAPH_ORACLE").output().unwrap()
+    };
+    let one_line = |output: &std::process::Output, words: &str| {
+        let told = text(&output.stderr);
+        assert!(told.lines().count() == 1 && told.contains(words), "expected {words:?} in {told}");
+        assert_eq!(output.status.code(), Some(2));
+    };
+    one_line(&run("/there is no python"), "No such file or directory");
+    for (import, status, wanted) in
+        [(1, 0, 2), (0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 3, 3), (0, 130, 130), (0, 143, 143)]
+    {
+        let script = format!(
+            "#!/bin/sh\n[ \"$2\" = -c ] && {{ echo 'no module' >&2; exit {import}; }}\n\
+             printf '<%s>' \"$@\" > '{said}'; echo \" $GRAPH_ORACLE\" >> '{said}'; exit {status}\n"
+        );
+        std::fs::write(&python, script).unwrap();
+        std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = run(&python);
+        assert_eq!(output.status.code(), Some(wanted), "{}", text(&output.stderr));
+        if import == 1 {
+            one_line(&output, "cannot import graph_oracle.campaign (no module): pip install");
+            continue;
+        }
+        let given = "<-P><-m><graph_oracle.campaign><fuzz><memory><--cluster><ray><--shards><3><--worker><a 'b'><--out><o> ";
+        assert_eq!(
+            std::fs::read_to_string(&said).unwrap(),
+            format!("{given}{}\n", env!("CARGO_BIN_EXE_graph-oracle"))
+        );
+    }
+    for (flags, words) in [
+        (&["--cluster", "ray"][..], "--out <DIR>"),
+        (&["--shards", "2", "--out", "o"], "--cluster <KIND>"),
+        (&["--cluster", "ray", "--out", "o", "--shard", "0/2"], "cannot be used with"),
+        (&["--cluster", "ray", "--out", "o", "--seconds", "2"], "cannot be used with"),
+        (&["--cluster", "dask", "--out", "o"], "invalid value 'dask'"),
+    ] {
+        let refused = program(&[&["fuzz", "memory"], flags].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(words), "{}", text(&refused.stderr));
+    }
+}

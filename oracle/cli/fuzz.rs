@@ -1,11 +1,12 @@
 //! `graph-oracle fuzz`: campaigns.
 
 use super::check::ValuesArgument;
+use super::cluster::ClusterOptions;
 use super::found::{self, Show};
 use super::html::Html;
 use super::numbers::{count, within};
 use super::worker::WorkerOptions;
-use super::{CouldNotRun, Format, PassOptions, Status, files, formats, print, signals};
+use super::{CouldNotRun, Format, PassOptions, Status, cluster, files, formats, print, signals};
 use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan, Summary, merge};
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
@@ -17,6 +18,7 @@ use crate::reduce::Budget;
 use crate::report::results::Place;
 use crate::rules::PassKind;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub(super) struct Fuzz {
     /// Run part I of N (from 0), so that several machines share a campaign.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
     shard: (u64, u64),
+    #[command(flatten)]
+    cluster: ClusterOptions,
     /// Where to keep what is found; an earlier run there is continued. Several candidates: a folder each.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -115,8 +119,16 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 impl Fuzz {
-    pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
+    pub(super) fn run(
+        &self,
+        arguments: &[OsString],
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         let stop = signals::stop_on_signals()?;
+        if self.cluster.is_wanted() {
+            return cluster::run(arguments, &stop);
+        }
         let pass = match self.pass.as_str() {
             "all" => None,
             name => {

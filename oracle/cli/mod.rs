@@ -4,6 +4,7 @@
 //! judged, 77 left out for want of a GPU, 130 and 143 stopped by Ctrl-C and SIGTERM.
 
 mod check;
+mod cluster;
 mod files;
 mod flight;
 mod formats;
@@ -263,7 +264,7 @@ fn dispatch(
     complain: &mut dyn Write,
 ) -> Result<Status, CouldNotRun> {
     match command {
-        Command::Fuzz(fuzz) => fuzz.run(limits, out),
+        Command::Fuzz(fuzz) => fuzz.run(arguments, limits, out),
         Command::Results(results) => results.run(out),
         Command::Score(score) => score.run(limits, out),
         Command::Worker(serve) => serve.run(out),

@@ -17,6 +17,7 @@ from ._oracle import CannotJudge, Graph
 from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
 
 if TYPE_CHECKING:
+    from .campaign import CampaignResult, campaign
     from .pytorch.capture import recording
     from .pytorch.watch import watch
     from .pytorch.worlds import fake_world, rebuilt
@@ -26,6 +27,8 @@ __version__ = "0.1.0"
 
 # Offered besides, by the module that has it: these import torch, or another package that is optional.
 _OFFERED = {
+    "CampaignResult": "campaign",
+    "campaign": "campaign",
     "fake_world": "pytorch.worlds",
     "graphs": "strategies",
     "joint_graphs": "strategies",

@@ -1,4 +1,9 @@
-"""`graph-oracle`, and `python -m graph_oracle`: the command line, in this process."""
+"""`graph-oracle`, and `python -m graph_oracle`: the command line, in this process.
+
+`jobs` is Python's own (jobs.py); everything else is the program that `cargo install` gives too.
+"""
+
+from __future__ import annotations
 
 import sys
 
@@ -7,6 +12,10 @@ from ._oracle import command
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
+    if sys.argv[1:2] == ["jobs"]:
+        from .jobs import main as jobs
+
+        return jobs(sys.argv[2:])
     return command(["graph-oracle", *sys.argv[1:]])
 
 

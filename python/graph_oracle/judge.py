@@ -184,7 +184,7 @@ def check_pair(
     third = None if unrepaired is None else reader.graph(unrepaired, "unrepaired", "forward")
     arguments = [kind, "--values", values]
     for key, value in options.items():
-        arguments += ["--set", f"{key}={_setting(value)}"]
+        arguments += ["--set", f"{key}={setting(value)}"]
     pair = Pair(first, second, arguments, third)
     return read(pair.judge(), kind, subject, pair, len(first) + sum(map(len, second)))
 
@@ -255,7 +255,8 @@ def _described(given: object) -> str:
     return "None" if given is None else f"a {type(given).__name__}"
 
 
-def _setting(value: object) -> str:
+def setting(value: object) -> str:
+    """A value of an option, as the command line takes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
