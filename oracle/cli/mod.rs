@@ -11,9 +11,11 @@ mod found;
 mod fuzz;
 mod html;
 mod idle;
+mod keep;
 mod lifecycle;
 mod numbers;
 mod pointed;
+mod python;
 mod reduce;
 mod rules;
 mod run;
@@ -78,6 +80,8 @@ enum Command {
     WorkerTest(worker::Test),
     /// Make a case smaller while it breaks the same rule.
     Reduce(reduce::Reduce),
+    /// Make a test of a finding, which passes once the pass is right.
+    Keep(keep::Keep),
     /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
@@ -266,6 +270,7 @@ fn dispatch(
         Command::Worker(serve) => serve.run(out),
         Command::WorkerTest(test) => test.run(limits, out),
         Command::Reduce(reduce) => reduce.run(limits, out, complain),
+        Command::Keep(keep) => keep.run(limits, out),
         Command::Check(check) => check.run(arguments, limits, out),
         Command::Run(run) => run.run(limits, out),
         Command::Simulate(show) => show.run(limits, out),

@@ -8,7 +8,7 @@ Importing the package does not import torch: that takes seconds, and a missing t
 __version__ = "0.1.0"
 
 # What is offered besides: check_pair(before, after, pass_kind), watch(), recording(), and the classes of their answers.
-_OFFERED = {"check_pair": "judge", "Verdict": "judge", "NoOracle": "judge", "watch": "pytorch.watch", "recording": "pytorch.capture"}
+_OFFERED = {"check_pair": "judge", "Verdict": "judge", "NoOracle": "judge", "check_case": "cases", "watch": "pytorch.watch", "recording": "pytorch.capture"}
 
 
 def __getattr__(name):

@@ -228,19 +228,31 @@ def _pass(function: Function, kind: str) -> Pass:
     # An option with no values is not generated; it may be set.
     options: dict[str, list[str]] = {key: [] for key in dict.fromkeys([*LEFT_OUT.get(kind, ()), *own])}
     capabilities = {"options": options, "without": WITHOUT[kind]}
-    run = partial(_cut if kind == "partition" else _change, function)
+    run = partial(_cut, function) if kind == "partition" else partial(_change, function, kind)
     after = None if kind == "partition" or not ordering.AVAILABLE else "carried"
     return Pass(kind, run, capabilities, values=kind != "repair", after=after)
 
 
-def _change(function: Function, rebuilt: Any, options: Options) -> dict[str, Any]:
+def _change(function: Function, kind: str, rebuilt: Any, options: Options) -> dict[str, Any]:
     """A pass that gives one graph."""
     keywords = chosen(function, options, 1)
     argument = rebuilt.graph if function.takes_graph else rebuilt.module
     with V.set_fake_mode(rebuilt.mode):
         returned, seconds = _called(function, rebuilt, argument, **keywords)
-    graph = changed(rebuilt, returned)
-    return {"seconds": seconds, "repaired": _exported(rebuilt, graph)}
+    repaired = _exported(rebuilt, changed(rebuilt, returned))
+    return {"seconds": seconds, "repaired": as_recorded(rebuilt.document, repaired) if kind == "schedule" else repaired}
+
+
+def as_recorded(before: Mapping[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Nodes that compute what they did, as they were recorded: tracing knows more of results than a record has to say."""
+    known = {entry["name"]: entry for entry in before["nodes"]}
+
+    def recorded(entry: dict[str, Any]) -> dict[str, Any]:
+        old = known.get(entry["name"], {})
+        same = all((old.get(key) or None) == (entry.get(key) or None) for key in ("op", "target", "args", "kwargs"))
+        return old if same and set(old.get("after") or ()) == set(entry.get("after") or ()) else entry
+
+    return {**after, "nodes": [recorded(entry) for entry in after["nodes"]]}
 
 
 def _cut(function: Function, rebuilt: Any, options: Options) -> dict[str, Any]:
