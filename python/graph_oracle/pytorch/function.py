@@ -72,6 +72,7 @@ class Function:
     call: Callable[..., Any]
     parameters: tuple[inspect.Parameter, ...]
     takes_graph: bool
+    is_file: bool
     digest: str
 
     @property
@@ -124,7 +125,7 @@ def load(spec: str) -> Function:
     except (TypeError, ValueError) as error:
         raise BadFunction(f"{spec} does not say what it takes: {error}") from error
     whole = f"{os.path.abspath(place) if is_file else place}:{path}"
-    function = Function(whole, found, parameters, _takes_graph(found, parameters), _digest(found, place, is_file))
+    function = Function(whole, found, parameters, _takes_graph(found, parameters), is_file, _digest(found, place, is_file))
     if not function.positional:
         raise BadFunction(f"{spec} takes no graph: its first parameter is to be a GraphModule or a Graph")
     return function
@@ -259,11 +260,7 @@ def _cut(function: Function, rebuilt: Any, options: Options) -> dict[str, Any]:
     """A partitioner, within what AOTAutograd calls it in."""
     from .passes import partition
 
-    known = {"num_fwd_outputs": partition.forward_outputs(rebuilt, options)}
-    indices = partition.static_inputs(rebuilt, options)
-    if "static_lifetime_input_indices" in function.keywords(2) or function.takes_anything:
-        known["static_lifetime_input_indices"] = indices
-    keywords = chosen(function, options, 2) | known
+    keywords = chosen(function, options, 2) | partitioner_keywords(function, rebuilt, options)
     inputs = joint_inputs(rebuilt)
     partition.describe(rebuilt)
     with ExitStack() as stack:
@@ -277,6 +274,18 @@ def _cut(function: Function, rebuilt: Any, options: Options) -> dict[str, Any]:
         "forward": _part(rebuilt, forward, "forward"),
         "backward": _part(rebuilt, backward, "backward"),
     }
+
+
+def partitioner_keywords(function: Function, rebuilt: Any, options: Options) -> dict[str, Any]:
+    """What AOTAutograd gives a partitioner by name, as far as this one takes it."""
+    from .passes import partition
+
+    known = {
+        "num_fwd_outputs": partition.forward_outputs(rebuilt, options),
+        "static_lifetime_input_indices": partition.static_inputs(rebuilt, options),
+    }
+    taken = function.keywords(2)
+    return {key: value for key, value in known.items() if key in taken or function.takes_anything}
 
 
 def joint_inputs(rebuilt: Any) -> tuple[list[Any], list[Any]]:
