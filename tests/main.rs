@@ -20,6 +20,7 @@ mod dumps;
 mod findings;
 mod floors;
 mod format_json;
+mod functions;
 mod idle;
 mod limits;
 mod meant;

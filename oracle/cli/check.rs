@@ -452,7 +452,7 @@ impl Check {
         }
         pass.options.retain(|(key, _)| key != "method");
         let pass = pass.with("method", "replay");
-        let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
+        let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string())?;
         let pass = candidate.promised(&pass);
         candidate.check_options(&pass).map_err(CouldNotRun::new)?;
         let before = self.before.display();
@@ -553,7 +553,7 @@ impl Check {
                 &made
             }
             (None, _) => {
-                let candidate = self.worker.or_named(limits, || self.candidate().to_string()).ok()?;
+                let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string()).ok()?;
                 made = schedule::outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
@@ -602,7 +602,7 @@ impl Check {
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
-            let candidate = self.worker.or_named(limits, || self.candidate().to_string())?;
+            let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string())?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = match self.html.is_wanted() {
                 true => judge::judge(&case, &Heard { candidate: candidate.as_ref(), answers }, options),

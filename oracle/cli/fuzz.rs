@@ -136,7 +136,7 @@ impl Fuzz {
                 Some(PassKind::named(name).map_err(with_all)?)
             }
         };
-        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start(limits, &stop)? {
+        let candidates: Vec<Box<dyn Candidate>> = match self.worker.start(&self.pass, limits, &stop)? {
             Some(worker) => vec![Box::new(worker)],
             None => {
                 let find = |name: &String| candidates::find(name).map_err(CouldNotRun::new);

@@ -12,10 +12,12 @@ mod found;
 mod fuzz;
 mod html;
 mod idle;
+mod keep;
 mod lifecycle;
 mod numbers;
 mod pair;
 mod pointed;
+mod python;
 mod reduce;
 mod rules;
 mod run;
@@ -82,6 +84,8 @@ enum Command {
     WorkerTest(worker::Test),
     /// Make a case smaller while it breaks the same rule.
     Reduce(reduce::Reduce),
+    /// Make a test of a finding, which passes once the pass is right.
+    Keep(keep::Keep),
     /// Judge what a pass did: a graph before and after it. Without AFTER, run a candidate and judge it.
     Check(check::Check),
     /// Run the reference (or another candidate) alone and write its result.
@@ -270,6 +274,7 @@ fn dispatch(
         Command::Worker(serve) => serve.run(out),
         Command::WorkerTest(test) => test.run(limits, out),
         Command::Reduce(reduce) => reduce.run(limits, out, complain),
+        Command::Keep(keep) => keep.run(limits, out),
         Command::Check(check) => check.run(arguments, limits, out),
         Command::Run(run) => run.run(limits, out),
         Command::Simulate(show) => show.run(limits, out),

@@ -184,7 +184,7 @@ impl Reduce {
         let reader = Reader::Both { worker: self.worker.is_given() };
         settings::refuse(&config, &self.options.settings()?, reader)?;
         let named = || self.candidate.clone().unwrap_or_else(|| expected(&case));
-        let candidate = self.worker.or_named(limits, named)?;
+        let candidate = self.worker.or_named(&pass, limits, named)?;
         let case = Case { pass: Some(config), outcome: None, ..case };
         let element_limit = limits.get(Limit::Elements);
         let options = Options {

@@ -69,7 +69,7 @@ impl Run {
         if !faults.is_empty() {
             return Err(CouldNotRun::faults(&self.before, &faults));
         }
-        let candidate = self.worker.or_named(limits, || self.candidate.clone())?;
+        let candidate = self.worker.or_named(&self.pass, limits, || self.candidate.clone())?;
         candidate.check_options(&config).map_err(CouldNotRun::new)?;
         timing.print("validating");
         match pass.row().gives {

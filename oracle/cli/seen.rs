@@ -6,7 +6,7 @@
 use crate::candidates::{Candidate, Outcome};
 use crate::case::{Case, TracedAgain};
 use crate::graph::Graph;
-use crate::judge::candidate::{Answer, Capabilities, Refusal, Reproduce, Request};
+use crate::judge::candidate::{Answer, Capabilities, Origin, Refusal, Reproduce, Request};
 use crate::judge::partition::StageGraphs;
 use crate::judge::{Judgement, Offer, Verdict, recorded_outcomes};
 use crate::rules::PassKind;
@@ -44,6 +44,10 @@ impl Candidate for Heard<'_> {
 
     fn capabilities(&self) -> Capabilities {
         self.candidate.capabilities()
+    }
+
+    fn origin(&self) -> Origin {
+        self.candidate.origin()
     }
 
     fn run(&self, request: &Request) -> Result<Vec<Answer>, Refusal> {

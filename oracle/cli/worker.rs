@@ -1,6 +1,7 @@
 //! Workers on the command line: `--worker` and its limits, `graph-oracle worker`, `graph-oracle worker-test`.
 
 use super::numbers::size;
+use super::python;
 use super::{CouldNotRun, Status, print};
 use crate::candidates::worker::{Limits, Worker, conformance, serve};
 use crate::candidates::{self, Candidate};
@@ -17,6 +18,10 @@ pub(super) struct WorkerOptions {
     /// of a candidate.
     #[arg(long, value_name = "CMD", conflicts_with = "candidate")]
     worker: Option<String>,
+    /// The implementation to judge, a function of yours: FILE.py:FUNCTION or MODULE:FUNCTION. It is run by the Python
+    /// that GRAPH_ORACLE_PYTHON names, else by python3 or python, which needs torch and the package graph-oracle.
+    #[arg(long, value_name = "FILE.py:FUNCTION", conflicts_with_all = ["candidate", "worker"], value_parser = python::function)]
+    python: Option<String>,
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -59,37 +64,43 @@ impl LimitOptions {
 impl WorkerOptions {
     /// Whether a worker is to be judged.
     pub(super) fn is_given(&self) -> bool {
-        self.worker.is_some()
+        self.worker.is_some() || self.python.is_some()
     }
 
-    /// The worker, if one is given. It is not waited for when a stop was asked for.
+    /// The worker for a pass, if one is given. It is not waited for when a stop was asked for.
     pub(super) fn start(
         &self,
+        pass: &str,
         limits: &crate::limits::Limits,
         stop: &Stop,
     ) -> Result<Option<Worker>, CouldNotRun> {
         let limits = self.limits.limits(limits, stop);
-        let start = |command: &String| Worker::start(command, limits.clone()).map_err(CouldNotRun::new);
-        self.worker.as_ref().map(start).transpose()
+        match (&self.worker, &self.python) {
+            (Some(command), _) => Worker::start(command, limits).map_err(CouldNotRun::new).map(Some),
+            (None, Some(function)) => python::start(function, pass, limits).map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
-    /// The worker, or else the candidate with this name.
+    /// The worker for a pass, or else the candidate with this name.
     pub(super) fn or_named(
         &self,
+        pass: &str,
         limits: &crate::limits::Limits,
         name: impl FnOnce() -> String,
     ) -> Result<Box<dyn Candidate>, CouldNotRun> {
-        self.or_named_until(limits, &Stop::default(), name)
+        self.or_named_until(pass, limits, &Stop::default(), name)
     }
 
     /// The same, until a stop is asked for.
     pub(super) fn or_named_until(
         &self,
+        pass: &str,
         limits: &crate::limits::Limits,
         stop: &Stop,
         name: impl FnOnce() -> String,
     ) -> Result<Box<dyn Candidate>, CouldNotRun> {
-        match self.start(limits, stop)? {
+        match self.start(pass, limits, stop)? {
             Some(worker) => Ok(Box::new(worker)),
             None => candidates::find(&name()).map_err(CouldNotRun::new),
         }

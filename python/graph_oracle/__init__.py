@@ -18,6 +18,7 @@ from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
 
 if TYPE_CHECKING:
     from .campaign import CampaignResult, campaign
+    from .cases import check_case
     from .pytorch.capture import recording
     from .pytorch.watch import watch
     from .pytorch.worlds import fake_world, rebuilt
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 _OFFERED = {
     "CampaignResult": "campaign",
     "campaign": "campaign",
+    "check_case": "cases",
     "fake_world": "pytorch.worlds",
     "graphs": "strategies",
     "joint_graphs": "strategies",

@@ -52,6 +52,11 @@ impl GivenArguments<'_> {
         crate::rules::PassKind::parse(self.word("pass")).is_some() && !self.passes(names)
     }
 
+    /// Whether somebody in another process is judged.
+    fn runs_worker(&self) -> bool {
+        self.has("worker") || self.has("python")
+    }
+
     /// Whether the report is not for people.
     fn is_for_machines(&self) -> bool {
         !["", "text"].contains(&self.word("format"))
@@ -65,14 +70,14 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["check", "run", "reduce"],
         flags: WORKER_LIMITS,
-        idle: |given| !given.has("worker"),
-        why: "it is a limit of a worker, and none is asked for: give --worker CMD",
+        idle: |given| !given.runs_worker(),
+        why: "it is a limit of a worker, and none is asked for: give --worker CMD or --python FILE.py:FUNCTION",
     },
     Row {
         commands: &["fuzz"],
         flags: WORKER_LIMITS,
-        idle: |given| !given.has("worker") && !given.has("against"),
-        why: "it is a limit of a worker, and none is asked for: give --worker CMD",
+        idle: |given| !given.runs_worker() && !given.has("against"),
+        why: "it is a limit of a worker, and none is asked for: give --worker CMD or --python FILE.py:FUNCTION",
     },
     Row {
         commands: &["score"],
@@ -106,7 +111,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         commands: &["check"],
-        flags: &["worker"],
+        flags: &["worker", "python"],
         idle: |given| given.has("after") && !given.has("replay"),
         why: "a worker is run where there is no AFTER; give one or the other",
     },
@@ -197,7 +202,7 @@ const ROWS: &[Row] = &[
     Row {
         commands: &["run"],
         flags: &["rank"],
-        idle: |given| given.passes(&["repair"]) && !given.has("worker"),
+        idle: |given| given.passes(&["repair"]) && !given.runs_worker(),
         why: "every rank sorts alike: leave it out",
     },
     Row {

@@ -28,6 +28,7 @@ mod digest;
 mod finding;
 mod known;
 mod merge;
+mod origin;
 mod progress;
 mod reproduction;
 mod score;
@@ -42,12 +43,13 @@ pub use digest::of_graph as digest_of_graph;
 pub use finding::{Distinct, breaking, expecting};
 pub use known::{Known, KnownList};
 pub use merge::merge;
+pub use origin::origin_in;
 pub use score::{Reduction, Score, reductions, score};
 pub use store::{GraphId, Header, Store, StoreError};
 pub use summary::{Batch, Ending, Summary};
 
 use crate::candidates::worker::panic_message;
-use crate::candidates::{Candidate, Reference, judging};
+use crate::candidates::{Candidate, CandidateExt, Reference, judging};
 use crate::case::{Case, Setting};
 use crate::generate::{self, Wanted, offers};
 use crate::graph::Graph;
@@ -385,7 +387,7 @@ impl Campaign<'_> {
         self.wanted(&[self.candidate]).case(number)
     }
 
-    /// Whether the reference takes a case with what is set.
+    /// Whether the reference takes a case with what is set, but for options that are the candidate's own.
     ///
     /// # Errors
     /// What is wrong with an option.
@@ -393,7 +395,9 @@ impl Campaign<'_> {
         if self.set.is_empty() {
             return Ok(());
         }
-        let judged = judge::judge(&self.case(0), &Reference, &self.options);
+        let case = self.case(0);
+        let case = Case { pass: case.pass.as_ref().map(|pass| self.candidate.known(pass)), ..case };
+        let judged = judge::judge(&case, &Reference, &self.options);
         judged.map(|_| ()).map_err(|error| error.to_string())
     }
 

@@ -1,10 +1,11 @@
 //! A finding as a folder: the case, the explanation, the graph as exchange JSON, and a program that shows it.
 //!
 //! `RULE-NUMBER/` (with another number behind, where that is somebody else's) holds `case.graph`, `explanation.txt`,
-//! `before.json`, and `repro.py` if the candidate can make one; if it cannot, the explanation ends with its reason.
+//! `before.json`, `finding.json`, which says what it is and who did it, and `repro.py` if the candidate can make one; if
+//! it cannot, the explanation ends with its reason.
 
 use super::store::free;
-use super::{Campaign, CampaignError, Distinct};
+use super::{Campaign, CampaignError, Distinct, origin};
 use crate::candidates::{Candidate, Reproduce};
 use crate::format::{json, text};
 use crate::judge::Ranks;
@@ -44,6 +45,7 @@ impl Campaign<'_> {
 fn write(folder: &Path, finding: &Distinct, rank: u32, candidate: &dyn Candidate) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("case.graph"), &finding.case)?;
+    std::fs::write(folder.join(origin::RECORD), origin::record(finding, candidate))?;
     let mut explanation = finding.report.clone();
     // A reduced case is text that was just printed.
     if let Ok(case) = text::parse(finding.case.as_bytes()) {

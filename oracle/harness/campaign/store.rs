@@ -25,6 +25,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// The file of the store, in its folder.
+pub(super) const FILE: &str = "campaign.jsonl";
+
 /// The version of the store.
 const VERSION: &str = "graph-oracle-campaign/3";
 
@@ -211,7 +214,7 @@ pub struct Store {
 impl Store {
     /// Opens the store in a folder, which is made if needed, and reads what is done.
     pub(super) fn open(folder: &Path, header: &Header) -> Result<(Store, Summary), StoreError> {
-        let path = folder.join("campaign.jsonl");
+        let path = folder.join(FILE);
         let io = |error| StoreError::Io { path: path.clone(), error };
         std::fs::create_dir_all(folder)
             .map_err(|error| StoreError::Io { path: folder.to_path_buf(), error })?;

@@ -14,7 +14,7 @@ pub mod worker;
 
 use crate::family::FAMILIES;
 pub use crate::judge::candidate::{
-    Answer, Candidate, CandidateExt, Capabilities, Outcome, Place, Refusal, Reproduce, Request,
+    Answer, Candidate, CandidateExt, Capabilities, Origin, Outcome, Place, Refusal, Reproduce, Request,
 };
 use crate::words;
 pub use reference::{Reference, judging};

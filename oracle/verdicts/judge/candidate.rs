@@ -1,7 +1,7 @@
 //! Who is judged: anything that turns a case into an outcome, and what it gives.
 
 use super::Offer;
-use super::options::check_options;
+use super::options::{check_options, has_option};
 use crate::case::{PassConfig, TracedAgain};
 use crate::graph::Graph;
 use crate::ops::shape::{complete, complete_inputs};
@@ -24,6 +24,17 @@ pub struct Capabilities {
     pub may_decline: bool,
     /// What is run, where the name and the version of this program do not say that: a command, and its limits.
     pub command: Option<String>,
+}
+
+/// Where an implementation is, for whoever wants to run it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// In this program, under its name.
+    Here,
+    /// A worker: a command for a shell.
+    Command(String),
+    /// A function of Python: FILE.py:FUNCTION or MODULE:FUNCTION.
+    Function(String),
 }
 
 impl Capabilities {
@@ -185,6 +196,11 @@ pub trait Candidate: Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Where it is.
+    fn origin(&self) -> Origin {
+        Origin::Here
+    }
+
     /// Runs a pass on a graph.
     ///
     /// # Errors
@@ -282,6 +298,15 @@ pub trait CandidateExt: Candidate {
             Some(offer) => offer.promised(pass.clone()),
             None => pass.clone(),
         }
+    }
+
+    /// The pass without the options that are the candidate's own: those that it lists, and the pass here does not have.
+    fn known(&self, pass: &PassConfig) -> PassConfig {
+        let mut known = pass.clone();
+        if let Some(offer) = offer(self, pass) {
+            known.options.retain(|(key, _)| !offer.options.contains_key(key) || has_option(&pass.name, key));
+        }
+        known
     }
 
     /// Whether it understands the options of a pass: those that it lists are its own business, others are those that

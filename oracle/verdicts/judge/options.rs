@@ -29,6 +29,13 @@ pub fn check_options(pass: &PassConfig) -> Result<(), String> {
     })
 }
 
+/// Whether a pass, or its judge, has an option of this name.
+pub(crate) fn has_option(pass: &str, key: &str) -> bool {
+    let of_judge = PassKind::parse(pass).map_or(&[][..], |kind| kind.row().judge_options);
+    let lacks = |why: String| why.contains(&format!("has no option {key:?}"));
+    of_judge.contains(&key) || !check_options(&PassConfig::new(pass).with(key, "")).is_err_and(lacks)
+}
+
 /// A pass without options, but for those in `known`.
 pub(crate) fn no_options(pass: &PassConfig, known: &[&str]) -> Result<(), String> {
     match pass.unknown(known).first() {

@@ -55,7 +55,7 @@ impl Scheduler for WithOptions<'_> {
 /// Runs a candidate on a case and judges the order that it gives, on every rank that has a graph or figures of its own.
 pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
     let &Run { case, config: pass, candidate, options: &Options { references, .. }, .. } = run;
-    let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
+    let config = schedule_config(&candidate.known(pass)).map_err(CannotJudge::Pass)?;
     let promised = promised(pass, &config, candidate.capabilities().keeps_promises)?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
     let judgement = judge_on_ranks(case, &config, &scheduler, promised, references)?;

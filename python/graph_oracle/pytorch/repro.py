@@ -2,7 +2,7 @@
 
     python -m graph_oracle.pytorch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
 
-The script needs torch alone. It builds the graph node by node, runs PyTorch's pass as every rank, and tells what fails:
+The script needs torch alone (or, of a function of the user's own, that function too). It builds the graph node by node, runs PyTorch's pass as every rank, and tells what fails:
 an exception of the pass, a graph that does not lint or reads before it defines, ranks that wait for one another, or
 other values than before (on real tensors, all ranks in one process). Exit status 1 if the failure shows, else 0.
 
@@ -48,11 +48,11 @@ def main(arguments):
     return 0
 
 
-def write(document, pass_, options, rank, rule, title):
-    """The text of the script."""
+def write(document, pass_, options, rank, rule, title, function=None):
+    """The text of the script. `function`: the implementation, where it is not PyTorch's (function.py)."""
     if any(word in rule for word in _SILENT):
         raise Refused(f"a break of {rule} shows in no run")
-    if pass_ not in _PASSES:
+    if pass_ not in _PASSES and function is None:
         raise Refused(f"there are no reproductions of {pass_}")
     if document.get("symbols"):
         raise Refused("a graph with symbolic sizes is not reproduced")
@@ -64,14 +64,19 @@ def write(document, pass_, options, rank, rule, title):
 
     # What cannot be rebuilt cannot be written either, and what the pass refuses is no failure.
     rebuilt = rebuild(document, rank, values=pass_ != "repair")
-    passes.load()
-    imports, lines = _PASSES[pass_](rebuilt, options)
+    if function is None:
+        passes.load()
+        imports, lines = _PASSES[pass_](rebuilt, options)
+        who, needs = "PyTorch's", "torch alone"
+    else:
+        imports, lines = _function(function, pass_, rebuilt, options)
+        who, needs = function.name, f"torch and {function.spec.rpartition(':')[0]}"
     graph = _Graph(document, rebuilt)
     settings = " ".join(f"{key}={text(value)}" for key, value in options.items())
-    head = [title.strip() or f"PyTorch's {pass_} pass fails on this graph."]
+    head = [title.strip() or f"{who} {pass_} pass fails on this graph."]
     about = f"Pass {pass_}{' with ' + settings if settings else ''}, PyTorch {torch.__version__}"
     head += ["", f"{about}{'; breaks ' + rule if rule else ''}.",
-             "Needs torch alone. Exit status 1 if the failure shows, else 0."]
+             f"Needs {needs}. Exit status 1 if the failure shows, else 0."]
     groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
     ranks = [r for r in range(world_size(document)) if set(members(document, r)) == set(rebuilt.groups)]
     if len(ranks) != world_size(document):
@@ -84,9 +89,9 @@ def write(document, pass_, options, rank, rule, title):
         "GROUPS": json.dumps(groups),
         "BUILD": "\n".join("    " + line for line in graph.lines()),
         "PASS": "\n".join("    " + line for line in lines),
-        "CHECK": _CHECKS[pass_].strip("\n"),
+        "CHECK": _CHECKS[_CHECKED_AS.get(pass_, pass_)].strip("\n"),
         "EMULATE": _source(),
-        "MORE": "False, True" if pass_ == "bucketing" else "False,",
+        "MORE": "False, True" if pass_ in ("bucketing", "schedule") else "False,",
     })
 
 
@@ -320,6 +325,64 @@ def _partition(rebuilt, options):
     return imports, lines
 
 
+def _function(function, pass_, rebuilt, options):
+    """A function of the user's own, called as function.py calls it."""
+    from . import function as functions
+
+    place, _, path = function.spec.rpartition(":")
+    chosen = functions.chosen(function, options, 2 if pass_ == "partition" else 1)
+    imports = ["from torch._inductor.virtualized import V"]
+    if function.is_file:
+        imports += ["import importlib.util", "import os"]
+        load = [
+            f"PATH = {place!r}",
+            "sys.path.insert(0, os.path.dirname(PATH))",
+            'spec = importlib.util.spec_from_file_location("function_under_test", PATH)',
+            'user = sys.modules["function_under_test"] = importlib.util.module_from_spec(spec)',
+            "spec.loader.exec_module(user)",
+        ]
+    else:
+        imports += ["import importlib", "import os"]
+        load = ["sys.path.insert(0, os.getcwd())", f"user = importlib.import_module({place!r})"]
+    imports += ["", *load, ""]
+    if pass_ == "partition":
+        return _function_cuts(imports, path, function, chosen, rebuilt, options)
+    named = "".join(f", {key}={value!r}" for key, value in chosen.items())
+    argument = "module.graph" if function.takes_graph else "module"
+    return imports, [
+        "with V.set_fake_mode(mode):",
+        f"    result = user.{path}({argument}{named})",
+        'result = getattr(result, "graph_module", result)',
+        "if isinstance(result, fx.Graph):",
+        "    result = fx.GraphModule(module, result)",
+        "if isinstance(result, fx.GraphModule):",
+        "    return [result]",
+        "if result is not None and not isinstance(result, int):",
+        '    raise TypeError(f"it returned a {type(result).__name__}, which is no graph")',
+        "return [module]",
+    ]
+
+
+def _function_cuts(imports, path, function, chosen, rebuilt, options):
+    from . import function as functions
+
+    chosen = {**chosen, **functions.partitioner_keywords(function, rebuilt, options)}
+    named = "".join(f", {key}={value!r}" for key, value in chosen.items())
+    imports = ["import torch.distributed._functional_collectives",
+               "from torch.fx.passes.shape_prop import _extract_tensor_metadata", *imports]
+    return imports, [
+        "inputs, tangents = [], []",
+        "for node in module.graph.nodes:",
+        "    value = node.meta.get('val')",
+        "    if isinstance(value, torch.Tensor):",
+        "        node.meta['tensor_meta'] = _extract_tensor_metadata(value)",
+        "    if node.op == 'placeholder':",
+        "        (tangents if 'tangents' in node.target else inputs).append(value)",
+        "with mode, torch._guards.tracing(torch._guards.TracingContext(mode)):",
+        f"    return list(user.{path}(module, (inputs, tangents){named}))",
+    ]
+
+
 _PASSES = {"bucketing": _bucketing, "repair": _repair, "partition": _partition}
 
 _COMPARE = '''
@@ -331,6 +394,9 @@ _COMPARE = '''
         return print(f"the graphs are well formed; their values are not compared: {error}")
     expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
 '''
+
+# Passes that are checked as others are.
+_CHECKED_AS = {"schedule": "bucketing"}
 
 _CHECKS = {
     # What is bucketed draws in the order of before. Backward may draw again what forward drew.
@@ -347,6 +413,16 @@ _CHECKS = {
 ''',
     "repair": '''
     return
+''',
+    # A rewrite may call something else by a name that it has removed: outputs and inputs are compared.
+    "rewrite": _COMPARE % True + '''
+    try:
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after, in_order=True)
+    except NotImplementedError as error:
+        return print(f"the graphs are well formed; their values are not compared: {error}")
+    except (RuntimeError, KeyError) as error:
+        fail(f"after the pass the graph does not run: {error}")
+    compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
 ''',
     "partition": '''
     for forward, _ in after:
@@ -402,7 +478,7 @@ def build(mode, more=False):
 
 
 def run_pass(module, mode):
-    """PyTorch's pass, as PyTorch calls it."""
+    """The pass, as PyTorch calls it."""
 @PASS@
 
 

@@ -19,6 +19,9 @@ RECYCLE_AFTER = 20000
 def add_arguments(parser):
     parser.add_argument("--only", metavar="PASSES", help="serve these passes and no others, separated by commas")
     parser.add_argument(
+        "--function", metavar="FILE.py:FUNCTION", help="serve this function (or MODULE:FUNCTION) in place of PyTorch's passes"
+    )
+    parser.add_argument(
         "--functional", action="store_true",
         help="refuse graphs that write in place, but for copies into inputs at the end: what Inductor's passes get",
     )
@@ -32,12 +35,10 @@ def main(arguments):
     from . import passes
 
     torch.set_num_threads(1)
+    if arguments.function:
+        return serve_function(channel, arguments, torch.__version__)
     offered = passes.load()
-    # What was loaded stays: collecting garbage need not look at it again.
-    gc.collect()
-    gc.freeze()
-    # A request makes some hundred thousand objects, most of which end with it: looking for garbage less often takes 6% off.
-    gc.set_threshold(50_000, 20, 100)
+    settle()
     if arguments.only:
         wanted = arguments.only.split(",")
         unknown = [name for name in wanted if name not in offered]
@@ -45,7 +46,34 @@ def main(arguments):
             print(f"graph-oracle: no pass {unknown[0]}; there are {', '.join(offered)}", file=sys.stderr)
             return 2
         offered = {name: offered[name] for name in wanted}
-    Worker(channel, offered, torch.__version__, arguments.functional).serve()
+    serve(Worker(channel, offered, torch.__version__, arguments.functional))
+
+
+def serve_function(channel, arguments, version):
+    """The user's own function as the implementation."""
+    from . import function
+
+    try:
+        found = function.load(arguments.function)
+        offered = function.passes(found, arguments.only)
+    except function.BadFunction as bad:
+        print(f"graph-oracle: {bad}", file=sys.stderr)
+        return 2
+    settle()
+    # Another text of the file is another version.
+    serve(Worker(channel, offered, version.split("+")[0] + found.digest, arguments.functional, found))
+
+
+def settle():
+    """What was loaded stays: collecting garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    # A request makes some hundred thousand objects, most of which end with it: looking for garbage less often takes 6% off.
+    gc.set_threshold(50_000, 20, 100)
+
+
+def serve(worker):
+    worker.serve()
     # Nothing is left to be saved; taking torch apart takes time, and its libraries complain about it.
     sys.stderr.flush()
     os._exit(0)
@@ -81,8 +109,10 @@ class Channel:
 
 
 class Worker:
-    def __init__(self, channel, offered, version, functional=False):
+    def __init__(self, channel, offered, version, functional=False, function=None):
         self.channel, self.offered, self.version = channel, offered, version
+        # A user's function, where the passes are not PyTorch's.
+        self.function = function
         self.functional = functional
         self.served = 0
 
@@ -123,7 +153,7 @@ class Worker:
         return {
             "type": "hello",
             "protocol": PROTOCOL,
-            "name": "pytorch",
+            "name": self.function.name if self.function else "pytorch",
             "version": self.version,
             "bakes_rank": True,
             "recycle_after": RECYCLE_AFTER,
@@ -200,7 +230,7 @@ class Worker:
         try:
             python = repro.write(
                 message["graph"], message.get("pass"), message.get("options") or {}, message.get("rank", 0),
-                message.get("rule") or "", message.get("title") or "",
+                message.get("rule") or "", message.get("title") or "", self.function,
             )
         except Refused as refused:
             return {"type": "refused", "id": number, "reason": refused.reason}

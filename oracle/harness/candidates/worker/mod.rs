@@ -27,7 +27,7 @@ pub use process::Limits;
 pub(crate) use serve::panic_message;
 pub use serve::serve;
 
-use super::{Answer, Candidate, Capabilities, Place, Refusal, Reproduce, Request};
+use super::{Answer, Candidate, Capabilities, Origin, Place, Refusal, Reproduce, Request};
 use crate::candidates::refusals::not_implemented;
 use crate::case::PassConfig;
 use crate::family::Gives;
@@ -41,6 +41,7 @@ use conversation::{Conversation, shown};
 use message::{Line, Message, Offered};
 use process::{Process, Silence, ending};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,12 +51,58 @@ use std::time::{Duration, Instant};
 #[error("worker `{command}`: {why}")]
 pub struct StartError {
     command: String,
+    why: NoHello,
+}
+
+impl StartError {
+    /// The last line that the worker wrote on standard error before it ended.
+    pub fn last_words(&self) -> Option<&str> {
+        self.why.last.as_deref()
+    }
+}
+
+/// Why there is no hello, and the last words of the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct NoHello {
     why: String,
+    last: Option<String>,
+}
+
+impl From<String> for NoHello {
+    fn from(why: String) -> NoHello {
+        NoHello { why, last: None }
+    }
+}
+
+impl From<NoHello> for String {
+    fn from(none: NoHello) -> String {
+        none.to_string()
+    }
+}
+
+impl fmt::Display for NoHello {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        self.last.iter().try_for_each(|last| write!(f, "; its last words: {last}"))
+    }
+}
+
+/// What stands before a function where others have a command.
+const FUNCTION: &str = "--python ";
+
+/// Where an implementation is of which a campaign says that it `runs` this command, with its limits.
+pub fn origin(runs: &str) -> Origin {
+    let command = runs.rsplit_once(" (").map_or(runs, |(command, _)| command);
+    match command.strip_prefix(FUNCTION) {
+        Some(function) => Origin::Function(function.to_string()),
+        None => Origin::Command(command.to_string()),
+    }
 }
 
 /// A candidate in other processes.
 pub struct Worker {
     command: String,
+    origin: Origin,
     limits: Limits,
     hello: Hello,
     name: String,
@@ -99,12 +146,22 @@ struct Load {
 impl Worker {
     /// Starts `command`, a line for `sh`, and waits for its hello.
     pub fn start(command: &str, limits: Limits) -> Result<Worker, StartError> {
-        let fails = |why: String| StartError { command: command.to_string(), why };
+        Worker::of(Origin::Command(command.to_string()), command, limits)
+    }
+
+    /// The same of a command that serves this function of Python.
+    pub fn of_function(function: &str, command: &str, limits: Limits) -> Result<Worker, StartError> {
+        Worker::of(Origin::Function(function.to_string()), command, limits)
+    }
+
+    fn of(origin: Origin, command: &str, limits: Limits) -> Result<Worker, StartError> {
+        let fails = |why| StartError { command: command.to_string(), why };
         let (process, hello) = greeted(command, &limits).map_err(fails)?;
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
         let name = format!("{}-{}", hello.name, hello.version).chars().map(plain).collect();
         Ok(Worker {
             command: command.to_string(),
+            origin,
             limits,
             offers: hello.offers(),
             hello,
@@ -122,7 +179,9 @@ impl Worker {
             Some(process) => Ok(process),
             None => {
                 self.count(|load| load.starts += 1);
-                greeted(&self.command, &self.limits).map(|(process, _)| process)
+                greeted(&self.command, &self.limits)
+                    .map(|(process, _)| process)
+                    .map_err(|why| why.to_string())
             }
         }
     }
@@ -225,7 +284,7 @@ fn say_bye(process: &mut Process) {
 }
 
 /// A process that has said hello.
-fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
+fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), NoHello> {
     let mut process =
         Process::start(command, limits).map_err(|error| format!("cannot be started: {error}"))?;
     process.send(message::hello());
@@ -235,30 +294,31 @@ fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
         Err(silence) => {
             let (status, tail) = process.kill();
             let last = tail.lines().map(str::trim).rfind(|line| !line.is_empty());
-            let last = last.map_or(String::new(), |last| format!("; its last words: {last}"));
-            return Err(match (silence, status) {
-                (Silence::Late, _) => format!("no hello within {} s{last}", limits.start.as_secs_f64()),
-                (Silence::Ended, Some(status)) => format!("{} before its hello{last}", ending(status)),
-                (Silence::Ended, None) => format!("closes its output before its hello{last}"),
-                (Silence::TooLong, _) => format!("its first line has more than {} bytes", limits.answer),
-                (Silence::Stopped, _) => "a stop was asked for before its hello".to_string(),
-            });
+            let last = last.map(String::from);
+            let (why, last) = match (silence, status) {
+                (Silence::Late, _) => (format!("no hello within {} s", limits.start.as_secs_f64()), last),
+                (Silence::Ended, Some(status)) => (format!("{} before its hello", ending(status)), last),
+                (Silence::Ended, None) => ("closes its output before its hello".to_string(), last),
+                (Silence::TooLong, _) => (format!("its first line has more than {} bytes", limits.answer), None),
+                (Silence::Stopped, _) => ("a stop was asked for before its hello".to_string(), None),
+            };
+            return Err(NoHello { why, last });
         }
     };
     let text = String::from_utf8_lossy(&line);
     let message = Message::read(&text).ok().filter(|message| message.kind == "hello");
     let Some(message) = message else {
-        return Err(format!(
+        return Err(NoHello::from(format!(
             "its first line is no hello, but {}: standard output is for messages, everything else belongs on standard \
              error",
             shown(&line)
-        ));
+        )));
     };
     match message.protocol.as_deref() {
         Some(PROTOCOL) => {}
         found => {
             let found = found.unwrap_or("no protocol");
-            return Err(format!("it speaks {found}, this program {PROTOCOL}: update the older one"));
+            return Err(format!("it speaks {found}, this program {PROTOCOL}: update the older one").into());
         }
     }
     let missing = |key: &str| format!("its hello lacks the key {key}");
@@ -273,7 +333,7 @@ fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), String> {
     };
     for (pass, offered) in &hello.passes {
         if let Some(key) = offered.unknown_promise(pass) {
-            return Err(format!("its hello promises {key} of {pass}, which is no option of the judge"));
+            return Err(format!("its hello promises {key} of {pass}, which is no option of the judge").into());
         }
     }
     Ok((process, hello))
@@ -298,6 +358,10 @@ impl Candidate for Worker {
         &self.name
     }
 
+    fn origin(&self) -> Origin {
+        self.origin.clone()
+    }
+
     fn capabilities(&self) -> Capabilities {
         let Limits { request, start, answer, memory, .. } = &self.limits;
         let memory = memory.map_or("any".to_string(), |bytes| bytes.to_string());
@@ -308,7 +372,10 @@ impl Candidate for Worker {
             bakes_rank: self.hello.bakes_rank,
             keeps_promises: self.hello.keeps_promises,
             may_decline: true,
-            command: Some(format!("{} ({limits})", self.command)),
+            command: Some(match &self.origin {
+                Origin::Function(function) => format!("{FUNCTION}{function} ({limits})"),
+                _ => format!("{} ({limits})", self.command),
+            }),
         }
     }
 

@@ -107,7 +107,7 @@ impl<'a> Cut<'a> {
         candidate: &dyn Candidate,
         references: &dyn References,
     ) -> Result<Cut<'a>, CannotJudge> {
-        let tagged = checkpointed(joint, pass, references)?;
+        let tagged = checkpointed(joint, &candidate.known(pass), references)?;
         let cut = |parts, refused, declined| Cut {
             given: joint,
             joint: tagged,

@@ -86,9 +86,7 @@ def run(rebuilt, options):
     patch = patches(options)
     function = partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
     with ExitStack() as stack:
-        # The min-cut partitioner writes graphs that it cannot cut into the working directory.
-        nowhere = unittest.mock.patch.object(partitioners, "_get_unique_path", lambda *_: os.devnull, create=True)
-        stack.enter_context(nowhere)
+        stack.enter_context(without_dumps())
         stack.enter_context(config.patch(patch))
         stack.enter_context(rebuilt.mode)
         if not yes("impure_random", options.get("impure_random", "no")):
@@ -103,6 +101,11 @@ def run(rebuilt, options):
         "forward": part(rebuilt, forward, "forward"),
         "backward": part(rebuilt, backward, "backward"),
     }
+
+
+def without_dumps():
+    """The min-cut partitioner writes graphs that it cannot cut into the working directory: within this it does not."""
+    return unittest.mock.patch.object(partitioners, "_get_unique_path", lambda *_: os.devnull, create=True)
 
 
 def describe(rebuilt):

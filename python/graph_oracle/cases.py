@@ -1,0 +1,58 @@
+"""Kept cases: `check_case(path, function)` runs a pass on a case of graph-oracle, and says what it thinks of the result.
+
+    verdict = check_case("tests/deadlock.graph", "mypass.py:my_pass")
+    assert verdict, str(verdict)
+
+`graph-oracle keep` writes tests of this kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from ._oracle import CannotJudge
+from .judge import Verdict, read
+from .program import command
+
+# Exit statuses that come with a report: sound, violated, undecided or refused.
+STATUSES = (0, 1, 3)
+
+
+def check_case(path: str | os.PathLike[str], function: str | None = None, *, worker: str | None = None, kind: str = "") -> Verdict:
+    """The Verdict on what a function (FILE.py:FUNCTION or MODULE:FUNCTION) makes of a case, or else a worker's command.
+
+    The function is run by this Python, in a process of its own. `kind` is the pass, where the file does not name it.
+    """
+    if (function is None) == (worker is None):
+        raise ValueError("check_case takes a function, or else worker=CMD")
+    case = os.fspath(path)
+    kind = kind or _kind(case)
+    who = ["--python", function] if function is not None else ["--worker", str(worker)]
+    done = subprocess.run(
+        [*command(), "check", kind, case, *who, "--format", "json"],
+        capture_output=True, text=True, env={**os.environ, **_this_python()},
+    )
+    if done.returncode not in STATUSES or not done.stdout:
+        line = (done.stderr or done.stdout).strip().splitlines()
+        raise CannotJudge(line[0] if line else f"graph-oracle ended with status {done.returncode}")
+    return read(json.loads(done.stdout), kind, os.path.basename(case))
+
+
+def _kind(case: str) -> str:
+    """The pass that a case names."""
+    with open(case, encoding="utf-8") as file:
+        found = re.search(r"^pass (\w+)", file.read(), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{case} names no pass: give kind=")
+    return found[1]
+
+
+def _this_python() -> dict[str, str]:
+    """Lets this Python run the function, with the modules that are found here; unless another one is named."""
+    if os.environ.get("GRAPH_ORACLE_PYTHON"):
+        return {}
+    return {"GRAPH_ORACLE_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
