@@ -40,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 class Oracle:
     """What the fixture gives: the judge, for one test."""
 
-    def __init__(self, folder: Path, update: bool = False, allow_undecided: bool = False) -> None:
+    def __init__(self, folder: Path = Path(), update: bool = False, allow_undecided: bool = False) -> None:
         self._folder, self._update, self._allow_undecided = folder, update, allow_undecided
 
     def graph(self, given: GraphLike, kind: str = "forward") -> Graph:

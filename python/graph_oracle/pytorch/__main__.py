@@ -23,7 +23,7 @@ def main(arguments=None):
             continue
         command = commands.add_parser(name, help=text, description=text)
         if name in argv[:1]:
-            from .torches import missing
+            from .versions import missing
 
             # Help needs no torch.
             if not {"-h", "--help"} & set(argv) and (line := missing()):

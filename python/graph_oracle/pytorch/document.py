@@ -14,9 +14,10 @@ import torch
 import torch.distributed as dist
 from torch import fx
 
-from . import ordering, targets
+from . import ordering, targets, versions
 from .export import export
 
+_HAS_BACKED = versions.have("torch.fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val")
 
 def document(module, name="graph", kind="forward", **keys):
     """The exchange JSON of a GraphModule or Graph, as this rank. `keys` are further keys of the document."""
@@ -83,10 +84,8 @@ def symbol_facts(value):
     """The symbols of a symbolic number: for each, its name and (name, hint, low, high, whether it is unbacked)."""
     shapes = value.node.shape_env
     for symbol in value.node.expr.free_symbols:
-        limits = shapes.var_to_range.get(symbol) if hasattr(shapes, "var_to_range") else None
-        hint = None
-        for table in ("backed_var_to_val", "var_to_val"):
-            hint = getattr(shapes, table, {}).get(symbol, hint)
+        limits = shapes.var_to_range.get(symbol)
+        hint = (shapes.backed_var_to_val if _HAS_BACKED else shapes.var_to_val).get(symbol)
         low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
         name = str(symbol)
         yield name, (name, int(hint) if hint is not None else None, low, high, name.startswith("u"))

@@ -9,13 +9,9 @@ from datetime import timedelta
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from .errors import Refused
-
-try:
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-except ImportError:  # pragma: no cover
-    from torch._C._distributed_c10d import FakeStore
 
 
 def world_size(document):

@@ -14,16 +14,14 @@ Not carried, and refused: edges before inputs, attributes and the output, which 
 """
 
 from torch.fx import node as fx_node
+from torch.utils._ordered_set import OrderedSet
 
+from . import versions
 from .errors import Refused
 
-try:
-    from torch._inductor.fx_passes import control_dependencies
-    from torch.utils._ordered_set import OrderedSet
-except ImportError:  # pragma: no cover
-    control_dependencies = None
-
-AVAILABLE = control_dependencies is not None
+_CONTROL_DEPS = versions.get("torch._inductor.fx_passes.control_dependencies.control_deps")
+_PRESERVE = versions.get("torch._inductor.fx_passes.control_dependencies.preserve_node_ordering")
+AVAILABLE = _CONTROL_DEPS is not None and _PRESERVE is not None
 
 
 class Carried:
@@ -52,7 +50,7 @@ def carry(rebuilt):
         raise Refused("the graph has ordering edges, for which this torch has no control_deps")
     names = {node.name: rebuilt.names[node.name] for node in wanted}
     wanted = {node: OrderedSet(before) for node, before in wanted.items()}
-    control_dependencies.preserve_node_ordering(rebuilt.graph, wanted)
+    _PRESERVE(rebuilt.graph, wanted)
     # The nodes were replaced, under the same names.
     for node in rebuilt.graph.nodes:
         if node.name in names:
@@ -60,7 +58,7 @@ def carry(rebuilt):
 
 
 def is_carrying(target):
-    return AVAILABLE and target is control_dependencies.control_deps
+    return AVAILABLE and target is _CONTROL_DEPS
 
 
 def is_carrier(node):

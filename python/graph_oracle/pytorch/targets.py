@@ -22,8 +22,7 @@ _PYTHON = {f"operator.{name}": getattr(operator, name) for name in (
     "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "lshift", "rshift", "pos", "abs",
 )}
 for _name in ("sym_sum", "sym_max", "sym_min", "sym_not", "sym_int", "sym_float", "sym_ite", "sym_sqrt"):
-    if hasattr(torch, _name):
-        _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
+    _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
 _NAMES = {function: name for name, function in reversed(_PYTHON.items())}
 
 _resolved = {}
