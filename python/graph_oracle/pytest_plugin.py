@@ -180,7 +180,7 @@ def _watched(item: pytest.Item, allow_undecided: bool) -> Iterator[None]:
 
     if line := missing():
         pytest.fail(f"{line} (the passes of this test are to be watched)", pytrace=False)
-    from . import watch
+    from .pytorch.watch import watch
 
     with watch(report=False) as seen:
         try:

@@ -10,7 +10,7 @@ from torch.fx import graph_module
 _LIMIT = 20_000
 
 
-def trim():
+def trim() -> None:
     """Collects garbage (graphs are full of cycles, and collecting each by itself would cost more than it gives back), the
     source text of generated modules, and results on fake tensors beyond a limit."""
     graph_module._loader.eval_cache.clear()

@@ -7,8 +7,12 @@ names are taken along. A group of a device mesh is written with all its instance
 is known.
 """
 
+from __future__ import annotations
+
 import gc
 import types
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -80,9 +84,11 @@ def symbols_of(graph):
     return found
 
 
-def symbol_facts(value):
+def symbol_facts(
+    value: torch.SymInt,
+) -> Iterator[tuple[str, tuple[str, int | None, str, str, bool]]]:
     """The symbols of a symbolic number: for each, its name and (name, hint, low, high, whether it is unbacked)."""
-    shapes = value.node.shape_env
+    shapes: Any = value.node.shape_env
     for symbol in value.node.expr.free_symbols:
         limits = shapes.var_to_range.get(symbol)
         hint = (shapes.backed_var_to_val if _HAS_BACKED else shapes.var_to_val).get(symbol)
@@ -100,12 +106,15 @@ def groups_of(graph):
     return groups_named(dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()])))
 
 
-def groups_named(names):
+def groups_named(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The process groups among some names, with their ranks."""
-    meshes, found = None, {}
+    found: dict[str, dict[str, Any]] = {}
+    meshes: dict[str, Any] | None = None
+    # Names are a type of their own to PyTorch, in some versions.
+    resolve: Any = dist.distributed_c10d._resolve_process_group
     for name in names:
         try:
-            group = dist.distributed_c10d._resolve_process_group(name)
+            group = resolve(name)
         except Exception:
             continue
         ranks = dist.get_process_group_ranks(group)
@@ -125,11 +134,11 @@ def _strings(values):
             yield from _strings(value)
 
 
-def _meshes():
+def _meshes() -> dict[str, Any]:
     """By group name the instances of the group, for the axes of all device meshes."""
     from torch.distributed.device_mesh import DeviceMesh
 
-    found = {}
+    found: dict[str, Any] = {}
     for mesh in [thing for thing in gc.get_objects() if type(thing) is DeviceMesh]:
         for axis in range(mesh.mesh.ndim):
             try:

@@ -5,7 +5,10 @@ under each of the recorded names, so that operators resolve them. Nothing commun
 until another world or another rank is asked for: changing them takes less than a millisecond.
 """
 
+from __future__ import annotations
+
 from datetime import timedelta
+from typing import Any, TypeAlias
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
@@ -13,8 +16,11 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from .errors import Refused
 
+# By group name, its ranks in order.
+Groups: TypeAlias = dict[str, tuple[int, ...]]
 
-def world_size(document):
+
+def world_size(document: dict[str, Any]) -> int:
     """How many ranks there are."""
     ranks = (document.get("world") or {}).get("ranks")
     if ranks is None and not document.get("groups"):
@@ -27,9 +33,10 @@ def world_size(document):
     return ranks
 
 
-def members(document, rank):
+def members(document: dict[str, Any], rank: int) -> Groups:
     """By group name, the ranks of the instance that holds `rank`, in order."""
-    size, found = world_size(document), {}
+    size = world_size(document)
+    found: Groups = {}
     if not 0 <= rank < size:
         raise Refused(f"rank {rank} is not one of the {size} ranks of the world")
     for name, group in (document.get("groups") or {}).items():
@@ -50,10 +57,10 @@ def members(document, rank):
     return found
 
 
-_current = None
+_current: tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]] | None = None
 
 
-def enter(document, rank):
+def enter(document: dict[str, Any], rank: int) -> Groups:
     """Makes this process `rank` of the document's world. Returns the groups by name, as `members`."""
     global _current
     size, groups = world_size(document), members(document, rank)
@@ -65,12 +72,12 @@ def enter(document, rank):
     return groups
 
 
-def are_ours():
+def are_ours() -> bool:
     """Whether the process groups that there are were made by `enter`."""
     return _current is not None
 
 
-def leave():
+def leave() -> None:
     """Ends the process groups that `enter` made."""
     global _current
     _current = None
@@ -78,21 +85,24 @@ def leave():
         dist.destroy_process_group()
 
 
-def _make(size, rank, groups):
+def _make(size: int, rank: int, groups: Groups) -> None:
     store = FakeStore()
     dist.init_process_group("fake", store=store, rank=rank, world_size=size)
+    # Names are a type of their own to PyTorch, in some versions.
+    world: Any = c10d._world
+    make: Any = c10d._new_process_group_helper
     default = c10d._get_default_group()
-    taken = c10d._world.pg_names[default]
+    taken = world.pg_names[default]
     if taken in groups:
         # The whole world has a name of its own, which a recorded group may have too.
         if groups[taken] == tuple(range(size)):
             groups = {name: ranks for name, ranks in groups.items() if name != taken}
         else:
             c10d._unregister_process_group(taken)
-            c10d._world.pg_names[default] = "graph-oracle: the world"
+            world.pg_names[default] = "graph-oracle: the world"
     for name, ranks in groups.items():
         # `new_group` would choose the name, and sort the ranks.
-        group, _ = c10d._new_process_group_helper(
+        group, _ = make(
             len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
         )
-        c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
+        world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}

@@ -20,6 +20,7 @@ the elements of a tuple live as long as any of them, as in an FX graph.
 
 import types
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch._inductor import comms, ir, memory
@@ -160,10 +161,10 @@ class Group(GroupedSchedulerNode):
         self.ancestors, self.node = OrderedSet(), None
         self.seconds = sum(node.seconds for node in members)
 
-    get_name = Node.get_name
-    get_first_name = Node.get_name
+    get_name: Any = Node.get_name
+    get_first_name: Any = Node.get_name
     get_outputs = Node.get_outputs
-    get_buffer_names = Node.get_buffer_names
+    get_buffer_names: Any = Node.get_buffer_names
     get_estimated_runtime = Node.get_estimated_runtime
     debug_str = Node.debug_str
     __repr__ = Node.__repr__
