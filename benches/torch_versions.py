@@ -4,8 +4,8 @@
     python benches/torch_versions.py --sources DIR --fetch  # makes what is missing there, one wheel at a time
 
 The table is python/graph_oracle/pytorch/versions.py. Nothing of torch is imported: a name counts as there if the
-module's text binds it (a definition, an assignment, an import). What is compiled, or made at import, they do not show. Prints the
-table; the exit status is 1 if a row says something else than the sources.
+module's text binds it (a definition, an assignment, an import). What is compiled, or made at import, they do not show.
+Prints the table; the exit status is 1 if a row says something else than the sources.
 """
 
 import argparse
@@ -117,14 +117,14 @@ def statements(scope):
 
 def assigned(statement):
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return {node.id for target in targets if target is not None for node in ast.walk(target) if isinstance(node, ast.Name)}
+    nodes = [node for target in targets if target is not None for node in ast.walk(target)]
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def is_set(scope, name):
     """Whether some method of a class sets `self.NAME`."""
-    return any(
-        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == name for node in ast.walk(scope)
-    )
+    stores = [node for node in ast.walk(scope) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return any(node.attr == name for node in stores)
 
 
 def takes(found, parameters):
@@ -159,7 +159,7 @@ def fetch(folder, version):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sources", required=True, metavar="DIR", type=pathlib.Path)
-    parser.add_argument("--fetch", action="store_true", help="download what is missing (about 1 GB a version, one at a time)")
+    parser.add_argument("--fetch", action="store_true", help="download what is missing, one wheel (1 GB) at a time")
     given = parser.parse_args()
     known = table()
     versions = [(2, minor) for minor in range(known.FIRST[1], known.LAST[1] + 1)]
@@ -187,7 +187,7 @@ def main():
             wrong += has != should
             cells.append(f"{('yes' if has else '-') + ('' if has == should else '!'):>4}")
         print(f"{row.path:<78}" + " ".join(cells))
-    print(f"{len(known.ROWS)} rows, {len(versions)} versions, {compiled} compiled; {wrong} cells differ (!) from the table")
+    print(f"{len(known.ROWS)} rows, {len(versions)} versions, {compiled} not in the sources; {wrong} cells differ (!)")
     return 1 if wrong else 0
 
 

@@ -2,15 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, final
+
+__all__ = ["CannotJudge", "Graph", "Pair", "Reader", "Shrinking", "command", "generate"]
 
 class CannotJudge(ValueError):
     """What was given cannot be judged; the message says what is wrong with it."""
 
+@final
 class Graph:
     """A graph. Read from a file with `load`, from text with `Graph(text)`, from PyTorch with `graph_oracle.graph`."""
 
-    def __init__(self, text: str) -> None: ...
+    def __new__(cls, text: str) -> Graph: ...
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Graph:
         """A graph from a file, which may be compressed with gzip."""
@@ -32,28 +35,31 @@ class Graph:
         """As a text case."""
     def __len__(self) -> int: ...
 
+@final
 class Pair:
     """A graph before a pass, the graphs after it, and the arguments of `graph-oracle check`: the kind, then options."""
 
-    def __init__(
-        self, before: Graph, after: Sequence[Graph], arguments: Sequence[str], unrepaired: Graph | None = None
-    ) -> None: ...
+    def __new__(
+        cls, before: Graph, after: Sequence[Graph], arguments: Sequence[str], unrepaired: Graph | None = None
+    ) -> Pair: ...
     def judge(self) -> dict[str, Any]:
         """The report, as `graph-oracle check --format json` prints it."""
     def page(self) -> str:
         """The report as a page for a browser."""
 
+@final
 class Reader:
     """Reads graphs of `torch.fx`; what several of them share is read once."""
 
-    def __init__(self, node_type: type, tensor_type: type) -> None: ...
+    def __new__(cls, node_type: type, tensor_type: type) -> Reader: ...
     def read(self, graph: Any, owner: Any, knowledge: Any, name: str, kind: str) -> Graph:
         """The graph of a `torch.fx.Graph`; `knowledge` is asked about torch."""
 
+@final
 class Shrinking:
     """A walk over the reducer's proposals for a case: each is taken or left."""
 
-    def __init__(self, graph: Graph) -> None: ...
+    def __new__(cls, graph: Graph) -> Shrinking: ...
     def propose(self) -> bool:
         """Whether there is another proposal in this round."""
     def take(self) -> None:

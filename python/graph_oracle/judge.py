@@ -5,8 +5,8 @@
         print(verdict)
     verdict.raise_if_wrong()
 
-Graphs are `torch.fx` GraphModules or Graphs, `graph_oracle.Graph`, paths of files, or exchange JSON as a dict. They are judged in this process.
-torch is imported only where a graph of torch is given.
+Graphs are `torch.fx` GraphModules or Graphs, `graph_oracle.Graph`, paths of files, or exchange JSON as a dict. They are
+judged in this process. torch is imported only where a graph of torch is given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of what the package leans on in torch, against the torch that is installed; and the line that refuses others."""
+"""The table of what the package leans on in torch, against the torch that is installed; how others are refused."""
 
 import ast
 import pathlib
@@ -17,7 +17,8 @@ _OBJECTS = {"torch.fx.experimental.symbolic_shapes.ShapeEnv": lambda: versions.g
 
 
 @pytest.mark.skipif(
-    not versions.FIRST <= (versions.version() or (0, 0)) <= versions.LAST, reason=f"the table does not tell {torch.__version__}"
+    not versions.FIRST <= (versions.version() or (0, 0)) <= versions.LAST,
+    reason=f"the table does not tell {torch.__version__}",
 )
 @pytest.mark.parametrize("row", versions.ROWS, ids=lambda row: row.path)
 def test_a_row_is_there_exactly_when_the_table_says_so(row):
@@ -42,13 +43,13 @@ def test_what_is_not_in_the_table_is_not_answered():
 
 def _private(module):
     parts = module.split(".")
-    return parts[0] == "torch" and any(part.startswith("_") for part in parts[1:]) and not module.startswith("torch.ops")
+    is_private = any(part.startswith("_") for part in parts[1:])
+    return parts[0] == "torch" and is_private and not module.startswith("torch.ops")
 
 
-# They are rewritten at the moment, by others.
 @pytest.mark.parametrize("path", sorted(_PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(_PACKAGE)))
 def test_imports_of_private_modules_have_a_row(path):
-    """Each name that is imported from a private module of torch is in the table, or a module of which the table has names."""
+    """What is imported from a private module of torch is in the table, or a module of which the table has names."""
     known = {row.path for row in versions.ROWS}
     modules = {row.path.rpartition(".")[0] for row in versions.ROWS} | known
     for node in ast.walk(ast.parse(path.read_text())):
@@ -70,7 +71,9 @@ def test_versions_are_read(text, version):
     assert versions.parsed(text) == version
 
 
-@pytest.mark.parametrize(("version", "accepted"), [("2.7.1", False), ("2.8.0", True), ("2.15.1", True), ("2.16.0", False)])
+@pytest.mark.parametrize(
+    ("version", "accepted"), [("2.7.1", False), ("2.8.0", True), ("2.15.1", True), ("2.16.0", False)]
+)
 def test_other_versions_are_refused_in_one_line(monkeypatch, version, accepted):
     monkeypatch.setattr(torch, "__version__", version)
     monkeypatch.delenv("GRAPH_ORACLE_ANY_TORCH", raising=False)

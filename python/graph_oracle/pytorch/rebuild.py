@@ -194,7 +194,7 @@ class _Builder:
 
     def node(self, entry):
         """One node, whose arguments exist."""
-        name, op = entry["name"], entry["op"]
+        op = entry["op"]
         args = [self.value(v) for v in entry.get("args") or []]
         kwargs = {key: self.value(v) for key, v in (entry.get("kwargs") or {}).items()}
         node = self.create(entry, args, kwargs)

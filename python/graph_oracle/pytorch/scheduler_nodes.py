@@ -221,7 +221,7 @@ class Program:
             scheduler=types.SimpleNamespace(mutation_real_name=self.real, mutation_renames=self.renames),
             sizevars=_Hints,
             get_dep_size_hint=lambda dep: self.input_bytes.get(dep.name, 0),
-            graph_inputs={name: None for name in inputs},
+            graph_inputs=dict.fromkeys(inputs),
             get_output_names=lambda: list(self.outputs),
         )
         self.inputs = inputs
@@ -302,7 +302,7 @@ class Program:
         if not node.outs:
             self.buffer(node, ir.NoneLayout, 0)
         # Whoever wrote or read before a write.
-        for root, renamed in names:
+        for root, _ in names:
             name = self.current(root)
             self.read(node, name)
             for user in list(self.users[name]):

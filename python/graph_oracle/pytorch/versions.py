@@ -18,7 +18,7 @@ import importlib
 import inspect
 import os
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 # Versions whose own tests and passes ran under this package's tests; the others are known by their sources alone.
@@ -32,7 +32,8 @@ class Row:
     """A part of torch: its dotted path, what uses it, the versions that have it (both ends included).
 
     `takes`: parameters that it must have; without them it is not what is meant, and counts as absent. `compiled`: it
-    is compiled, or made when torch is imported, so the sources do not show it. `of_instance`: objects of the class have it, not the class.
+    is compiled, or made when torch is imported, so the sources do not show it. `of_instance`: objects of the class
+    have it, not the class.
     """
 
     path: str
@@ -169,7 +170,7 @@ def only_known(settings: dict[str, Any], config: str) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if have(f"{config}.{name}")}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _found(path: str) -> tuple[Any] | None:
     """The part in a tuple, since it may itself be None."""
     row = _KNOWN.get(path)

@@ -23,8 +23,9 @@ What the pass is able to do is declared in `register`; it becomes `passes.NAME` 
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 from .. import versions
 
