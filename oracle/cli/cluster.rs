@@ -4,6 +4,7 @@
 //! given, and what it prints and its exit status are the program's own. Here is only what finds it.
 
 use super::numbers::within;
+use super::python::{self, NAMED as PYTHON};
 use super::{CouldNotRun, Status};
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
@@ -11,9 +12,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
-
-/// Names the Python that has the package.
-const PYTHON: &str = "GRAPH_ORACLE_PYTHON";
 
 /// Where a campaign runs that is too long for one machine.
 #[derive(Args, Debug)]
@@ -50,8 +48,7 @@ impl ClusterOptions {
 
 /// Runs the campaign that the arguments (the program's name first) ask for.
 pub(super) fn run(arguments: &[OsString], stop: &Stop) -> Result<Status, CouldNotRun> {
-    let default = if cfg!(windows) { "python" } else { "python3" };
-    let python = std::env::var_os(PYTHON).unwrap_or_else(|| default.into());
+    let python = python::found_python().map_err(|why| CouldNotRun::new(format_args!("--cluster: {why}")))?;
     let name = python.to_string_lossy();
     let command = |rest: &[&str]| {
         let mut command = Command::new(&python);

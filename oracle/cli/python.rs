@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Names the Python to use.
-const NAMED: &str = "GRAPH_ORACLE_PYTHON";
+pub(super) const NAMED: &str = "GRAPH_ORACLE_PYTHON";
 
 /// What is looked for in PATH otherwise.
 const NAMES: [&str; 2] = ["python3", "python"];
@@ -43,7 +43,7 @@ pub(super) fn start(function: &str, pass: &str, limits: Limits) -> Result<Worker
     if !PASSES.contains(&pass) {
         return Err(fails(format!("a function is one pass: {}; not {pass}", PASSES.join(", "))));
     }
-    let python = python().map_err(fails)?;
+    let python = found_python().map_err(fails)?;
     // As -P, which Python 3.10 does not know: what lies in the working directory is not taken for the package.
     let command = format!(
         "PYTHONSAFEPATH=1 {} -m graph_oracle.pytorch worker --function {} --only {pass}",
@@ -53,8 +53,8 @@ pub(super) fn start(function: &str, pass: &str, limits: Limits) -> Result<Worker
     Worker::of_function(function, &command, limits).map_err(|error| fails(why(&python, &error)))
 }
 
-/// Which Python serves functions.
-fn python() -> Result<PathBuf, String> {
+/// Which Python has the package.
+pub(super) fn found_python() -> Result<PathBuf, String> {
     let set = std::env::var_os(NAMED).filter(|name| !name.is_empty());
     let folders = std::env::var_os("PATH").unwrap_or_default();
     match set {
@@ -105,7 +105,9 @@ mod tests {
     fn a_function_is_named_by_file_or_module() {
         let file = function("/a b/mypass.py:f");
         assert_eq!(file.as_deref(), Ok("/a b/mypass.py:f"));
-        assert!(function("mypass.py:f").is_ok_and(|spec| spec.starts_with('/') && spec.ends_with("/mypass.py:f")));
+        assert!(
+            function("mypass.py:f").is_ok_and(|spec| spec.starts_with('/') && spec.ends_with("/mypass.py:f"))
+        );
         assert_eq!(function("my.passes:f.g").as_deref(), Ok("my.passes:f.g"));
         for wrong in ["mypass.py", "mypass.py:", ":f", ""] {
             assert!(function(wrong).is_err(), "{wrong}");

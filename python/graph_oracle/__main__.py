@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ._oracle import command
@@ -16,6 +17,8 @@ def main() -> int:
         from .jobs import main as jobs
 
         return jobs(sys.argv[2:])
+    # Functions and clusters are for the Python that has the package: this one.
+    os.environ.setdefault("GRAPH_ORACLE_PYTHON", sys.executable)
     return command(["graph-oracle", *sys.argv[1:]])
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -38,9 +37,6 @@ BATCH, WORKER_BATCH = 512, 64
 CASES = 10_000
 # How often a shard is begun again.
 RETRIES = 3
-# The worker that serves a function as a pass.
-SERVE = "python3 -m graph_oracle.pytorch worker --function"
-
 Progress = Callable[[str], None]
 
 
@@ -317,7 +313,7 @@ def _plan(given: _Given, shards: int) -> Plan:
         file, colon, function = given.python.rpartition(":")
         # A module is installed on all machines, a file is here.
         place = sent(file, Path(file).name) if file.endswith(".py") else file
-        arguments += ["--worker", f"{SERVE} {shlex.quote(place + colon + function)}"]
+        arguments += ["--python", place + colon + function]
     if given.known is not None:
         arguments += ["--known", sent(given.known, "known.jsonl")]
     for index, graph in enumerate(given.graphs):

@@ -5,8 +5,8 @@
         print(verdict)
     verdict.raise_if_wrong()
 
-Graphs are `torch.fx` GraphModules or Graphs, `graph_oracle.Graph`, paths of files, or exchange JSON as a dict. They are judged in this process.
-torch is imported only where a graph of torch is given.
+Graphs are `torch.fx` GraphModules or Graphs, `graph_oracle.Graph`, paths of files, or exchange JSON as a dict. They are
+judged in this process. torch is imported only where a graph of torch is given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._oracle import CannotJudge, Graph, Pair
+from ._oracle import CannotJudge as CannotJudge
+from ._oracle import Graph, Pair
 
 if TYPE_CHECKING:
     from torch import fx
@@ -170,7 +171,7 @@ def check_pair(
     if kind not in KINDS:
         raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
     several = isinstance(after, Iterable) and not isinstance(after, str) and not _is_graph(after)
-    results = list(after) if several else [after]  # type: ignore[arg-type, list-item]
+    results = list(after) if several else [after]  # type: ignore[arg-type]
     if kind == "partition" and (not results or len(results) % 2):
         raise CannotJudge("of a partition, `after` is the pair (forward, backward)")
     is_partition = kind == "partition"

@@ -10,13 +10,11 @@ from torch.fx import graph_module
 _LIMIT = 20_000
 
 
-def trim():
+def trim() -> None:
     """Collects garbage (graphs are full of cycles, and collecting each by itself would cost more than it gives back), the
     source text of generated modules, and results on fake tensors beyond a limit."""
-    loader = getattr(graph_module, "_loader", None)
-    if loader is not None and hasattr(loader, "eval_cache"):
-        loader.eval_cache.clear()
-        linecache.clearcache()
-    if len(getattr(FakeTensorMode, "cache", ())) > _LIMIT:
+    graph_module._loader.eval_cache.clear()
+    linecache.clearcache()
+    if len(FakeTensorMode.cache) > _LIMIT:
         FakeTensorMode.cache_clear()
     gc.collect()

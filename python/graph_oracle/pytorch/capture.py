@@ -26,6 +26,7 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
+from . import versions
 from .document import document, write
 
 
@@ -129,7 +130,7 @@ def recording(prefix="graph", post_grad=True, joint=True):
     try:
         # The backward is compiled with the forward, whether or not it will be called; in torch 2.9, when it is called.
         wanted = {"force_non_lazy_backward_lowering": True, "enable_autograd_cache": False}
-        with functorch_config.patch({key: value for key, value in wanted.items() if hasattr(functorch_config, key)}):
+        with functorch_config.patch(versions.only_known(wanted, "torch._functorch.config")):
             torch._dynamo.reset()
             yield found
     finally:

@@ -7,17 +7,22 @@ names are taken along. A group of a device mesh is written with all its instance
 is known.
 """
 
+from __future__ import annotations
+
 import gc
 import types
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import fx
 
 from . import groups as made
-from . import ordering, targets
+from . import ordering, targets, versions
 from .export import export
 
+_HAS_BACKED = versions.have("torch.fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val")
 
 def document(module, name="graph", kind="forward", **keys):
     """The exchange JSON of a GraphModule or Graph, as this rank. `keys` are further keys of the document."""
@@ -80,14 +85,14 @@ def symbols_of(graph):
     return found
 
 
-def symbol_facts(value):
+def symbol_facts(
+    value: torch.SymInt,
+) -> Iterator[tuple[str, tuple[str, int | None, str, str, bool]]]:
     """The symbols of a symbolic number: for each, its name and (name, hint, low, high, whether it is unbacked)."""
-    shapes = value.node.shape_env
+    shapes: Any = value.node.shape_env
     for symbol in value.node.expr.free_symbols:
-        limits = shapes.var_to_range.get(symbol) if hasattr(shapes, "var_to_range") else None
-        hint = None
-        for table in ("backed_var_to_val", "var_to_val"):
-            hint = getattr(shapes, table, {}).get(symbol, hint)
+        limits = shapes.var_to_range.get(symbol)
+        hint = (shapes.backed_var_to_val if _HAS_BACKED else shapes.var_to_val).get(symbol)
         low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
         name = str(symbol)
         yield name, (name, int(hint) if hint is not None else None, low, high, name.startswith("u"))
@@ -102,12 +107,15 @@ def groups_of(graph):
     return groups_named(dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()])))
 
 
-def groups_named(names):
+def groups_named(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The process groups among some names, with their ranks."""
-    meshes, found = None, {}
+    found: dict[str, dict[str, Any]] = {}
+    meshes: dict[str, Any] | None = None
+    # Names are a type of their own to PyTorch, in some versions.
+    resolve: Any = dist.distributed_c10d._resolve_process_group
     for name in names:
         try:
-            group = dist.distributed_c10d._resolve_process_group(name)
+            group = resolve(name)
         except Exception:
             continue
         ranks = dist.get_process_group_ranks(group)
@@ -127,11 +135,11 @@ def _strings(values):
             yield from _strings(value)
 
 
-def _meshes():
+def _meshes() -> dict[str, Any]:
     """By group name the instances of the group, for the axes of all device meshes."""
     from torch.distributed.device_mesh import DeviceMesh
 
-    found = {}
+    found: dict[str, Any] = {}
     for mesh in [thing for thing in gc.get_objects() if type(thing) is DeviceMesh]:
         for axis in range(mesh.mesh.ndim):
             try:

@@ -31,7 +31,7 @@ def run_ranks(graphs, inputs, groups, seen=None, draws=None, in_order=False):
     running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank], in_order)
                for rank, graph in enumerate(graphs)}
     outputs, waiting = [None] * len(graphs), {}
-    arrived = {rank: None for rank in running}
+    arrived = dict.fromkeys(running)
     while running:
         for rank, value in arrived.items():
             try:
@@ -40,7 +40,7 @@ def run_ranks(graphs, inputs, groups, seen=None, draws=None, in_order=False):
                 outputs[rank] = stop.value
                 del running[rank]
         arrived = {}
-        for rank, (name, group, arguments) in sorted(waiting.items()):
+        for rank, (name, group, _) in sorted(waiting.items()):
             instances = [instance for instance in groups.get(group, []) if rank in instance]
             if not instances:
                 raise RuntimeError(f"rank {rank} is in no group {group}")

@@ -11,6 +11,7 @@ asks for another one. What has no such kernel, or is data-dependent, goes throug
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import fx
@@ -18,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manag
 
 # Entries; beyond it everything is forgotten.
 _LIMIT = 50_000
-_learned = {}
+_learned: dict[Any, Any] = {}
 _CONSTANTS = (torch.dtype, torch.device, torch.memory_format, torch.layout, str, bool, int)
 
 

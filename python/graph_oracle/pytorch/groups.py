@@ -5,20 +5,22 @@ under each of the recorded names, so that operators resolve them. Nothing commun
 until another world or another rank is asked for: changing them takes less than a millisecond.
 """
 
+from __future__ import annotations
+
 from datetime import timedelta
+from typing import Any, TypeAlias
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from .errors import Refused
 
-try:
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-except ImportError:  # pragma: no cover
-    from torch._C._distributed_c10d import FakeStore
+# By group name, its ranks in order.
+Groups: TypeAlias = dict[str, tuple[int, ...]]
 
 
-def world_size(document):
+def world_size(document: dict[str, Any]) -> int:
     """How many ranks there are."""
     ranks = (document.get("world") or {}).get("ranks")
     if ranks is None and not document.get("groups"):
@@ -31,9 +33,10 @@ def world_size(document):
     return ranks
 
 
-def members(document, rank):
+def members(document: dict[str, Any], rank: int) -> Groups:
     """By group name, the ranks of the instance that holds `rank`, in order."""
-    size, found = world_size(document), {}
+    size = world_size(document)
+    found: Groups = {}
     if not 0 <= rank < size:
         raise Refused(f"rank {rank} is not one of the {size} ranks of the world")
     for name, group in (document.get("groups") or {}).items():
@@ -54,11 +57,11 @@ def members(document, rank):
     return found
 
 
-_current = None
-_instances = {}
+_current: tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]] | None = None
+_instances: dict[str, list[list[int]]] = {}
 
 
-def enter(document, rank):
+def enter(document: dict[str, Any], rank: int) -> Groups:
     """Makes this process `rank` of the document's world. Returns the groups by name, as `members`."""
     global _current, _instances
     size, groups = world_size(document), members(document, rank)
@@ -71,17 +74,17 @@ def enter(document, rank):
     return groups
 
 
-def instances(name):
+def instances(name: str) -> list[list[int]] | None:
     """All instances of a group of the world that `enter` made; None for any other group."""
     return _instances.get(name) if _current is not None else None
 
 
-def are_ours():
+def are_ours() -> bool:
     """Whether the process groups that there are were made by `enter`."""
     return _current is not None
 
 
-def leave():
+def leave() -> None:
     """Ends the process groups that `enter` made."""
     global _current, _instances
     _current, _instances = None, {}
@@ -89,21 +92,24 @@ def leave():
         dist.destroy_process_group()
 
 
-def _make(size, rank, groups):
+def _make(size: int, rank: int, groups: Groups) -> None:
     store = FakeStore()
     dist.init_process_group("fake", store=store, rank=rank, world_size=size)
+    # Names are a type of their own to PyTorch, in some versions.
+    world: Any = c10d._world
+    make: Any = c10d._new_process_group_helper
     default = c10d._get_default_group()
-    taken = c10d._world.pg_names[default]
+    taken = world.pg_names[default]
     if taken in groups:
         # The whole world has a name of its own, which a recorded group may have too.
         if groups[taken] == tuple(range(size)):
             groups = {name: ranks for name, ranks in groups.items() if name != taken}
         else:
             c10d._unregister_process_group(taken)
-            c10d._world.pg_names[default] = "graph-oracle: the world"
+            world.pg_names[default] = "graph-oracle: the world"
     for name, ranks in groups.items():
         # `new_group` would choose the name, and sort the ranks.
-        group, _ = c10d._new_process_group_helper(
+        group, _ = make(
             len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
         )
-        c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
+        world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}

@@ -7,7 +7,7 @@ one graph: it remembers the symbols that it met.
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ _CONSTANTS = (
 )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _facts(target: Any) -> str:
     return json.dumps(targets.facts(target), separators=(",", ":"))
 

@@ -1,11 +1,18 @@
 """Options of a request: strings, or lists of strings (docs/case_format.md)."""
 
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeVar, overload
+
 from .errors import Refused
+
+T = TypeVar("T")
 
 _UNITS = {"": 1.0, "B": 1 / 2**20, "KB": 1 / 2**10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
 
 
-def text(value):
+def text(value: object) -> str:
     """An option as one string."""
     if isinstance(value, list):
         return ",".join(map(text, value))
@@ -14,12 +21,12 @@ def text(value):
     return str(value).strip()
 
 
-def words(value):
+def words(value: object) -> list[str]:
     """An option as a list of words."""
     return [word.strip() for word in text(value).split(",") if word.strip()]
 
 
-def choose(key, value, names):
+def choose(key: str, value: object, names: Mapping[str, T]) -> T:
     """What `names` has under the value."""
     value = text(value)
     if value not in names:
@@ -27,18 +34,23 @@ def choose(key, value, names):
     return names[value]
 
 
-def yes(key, value):
+def yes(key: str, value: object) -> bool:
     return choose(key, value, {"yes": True, "no": False, "true": True, "false": False})
 
 
-def number(key, value, kind=int):
+@overload
+def number(key: str, value: object) -> int: ...
+@overload
+def number(key: str, value: object, kind: type[T]) -> T: ...
+def number(key: str, value: object, kind: Any = int) -> Any:
+    """An option as a number of a kind."""
     try:
         return kind(text(value))
     except ValueError:
         raise Refused(f"option {key}={text(value)} is no number") from None
 
 
-def megabytes(key, value):
+def megabytes(key: str, value: object) -> list[float]:
     """Sizes as MB of 1024 * 1024 bytes: `64MiB`, `200B`, or a bare number of MB. A list of them."""
     found = []
     for word in words(value):
@@ -50,7 +62,7 @@ def megabytes(key, value):
     return found
 
 
-def known(options, keys):
+def known(options: Iterable[str], keys: Collection[str]) -> None:
     """Refused where an option is given that is not among `keys`."""
     for key in options:
         if key not in keys:

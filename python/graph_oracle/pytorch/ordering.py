@@ -13,27 +13,34 @@ and the operator inside is hidden from those that look for it by its target.
 Not carried, and refused: edges before inputs, attributes and the output, which no call can stand for.
 """
 
-from torch.fx import node as fx_node
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import node as fx_node
+from torch.utils._ordered_set import OrderedSet
+
+from . import versions
 from .errors import Refused
 
-try:
-    from torch._inductor.fx_passes import control_dependencies
-    from torch.utils._ordered_set import OrderedSet
-except ImportError:  # pragma: no cover
-    control_dependencies = None
+if TYPE_CHECKING:
+    from .rebuild import Rebuilt
 
-AVAILABLE = control_dependencies is not None
+_CONTROL_DEPS = versions.get("torch._inductor.fx_passes.control_dependencies.control_deps")
+_PRESERVE = versions.get("torch._inductor.fx_passes.control_dependencies.preserve_node_ordering")
+AVAILABLE = _CONTROL_DEPS is not None and _PRESERVE is not None
 
 
 class Carried:
     """What a call of `control_deps` stands for: the operator, its arguments in the outer graph, and what comes before."""
 
-    def __init__(self, target, args, kwargs, before):
+    def __init__(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], before: list[fx_node.Node]
+    ) -> None:
         self.target, self.args, self.kwargs, self.before = target, args, kwargs, before
 
 
-def carry(rebuilt):
+def carry(rebuilt: Rebuilt) -> None:
     """Puts each node of the document that has ordering edges into a call of `control_deps`."""
     wanted = {}
     for entry in rebuilt.document["nodes"]:
@@ -51,27 +58,27 @@ def carry(rebuilt):
     if not AVAILABLE:
         raise Refused("the graph has ordering edges, for which this torch has no control_deps")
     names = {node.name: rebuilt.names[node.name] for node in wanted}
-    wanted = {node: OrderedSet(before) for node, before in wanted.items()}
-    control_dependencies.preserve_node_ordering(rebuilt.graph, wanted)
+    _PRESERVE(rebuilt.graph, {node: OrderedSet(before) for node, before in wanted.items()})
     # The nodes were replaced, under the same names.
     for node in rebuilt.graph.nodes:
         if node.name in names:
             rebuilt.nodes[names[node.name]] = node
 
 
-def is_carrying(target):
-    return AVAILABLE and target is control_dependencies.control_deps
+def is_carrying(target: object) -> bool:
+    return AVAILABLE and target is _CONTROL_DEPS
 
 
-def is_carrier(node):
+def is_carrier(node: fx_node.Node) -> bool:
     return node.op == "call_function" and is_carrying(node.target)
 
 
-def carried(node):
+def carried(node: fx_node.Node) -> Carried | None:
     """What a call of `control_deps` on one operator stands for; None for another node."""
     if not is_carrier(node) or node.kwargs or len(node.args) < 2:
         return None
-    before, attribute, *arguments = node.args
+    given: tuple[Any, ...] = node.args
+    before, attribute, *arguments = given
     module = _attribute(node.graph.owning_module, attribute.target)
     calls = [inner for inner in module.graph.nodes if inner.op == "call_function"]
     inputs = [inner for inner in module.graph.nodes if inner.op == "placeholder"]
@@ -79,7 +86,7 @@ def carried(node):
         return None
     outer = dict(zip(inputs, arguments))
 
-    def replaced(value):
+    def replaced(value: fx_node.Node) -> Any:
         return outer[value]
 
     call = calls[0]
@@ -87,12 +94,12 @@ def carried(node):
     return Carried(call.target, args, kwargs, [one for one in before if isinstance(one, fx_node.Node)])
 
 
-def is_body(node):
+def is_body(node: fx_node.Node) -> bool:
     """Whether a node is but the subgraph of such a call."""
     return node.op == "get_attr" and bool(node.users) and all(carried(user) is not None for user in node.users)
 
 
-def _attribute(owner, path):
+def _attribute(owner: Any, path: str) -> Any:
     for part in path.split("."):
         owner = getattr(owner, part)
     return owner

@@ -15,7 +15,9 @@ are no tensors, numbers or symbols.
 import operator
 import re
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
 import sympy
 import torch
@@ -83,7 +85,16 @@ class Rebuilt:
         return export(graph or self.module.graph, self, **keys)
 
 
-def rebuild(document, rank=0, *, request=None, progress=None, values=True, after=None, enter=True):
+def rebuild(
+    document: dict[str, Any],
+    rank: int = 0,
+    *,
+    request: dict[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+    values: bool = True,
+    after: str | None = None,
+    enter: bool = True,
+) -> Rebuilt:
     """The module of a document, as rank `rank`.
 
     `values=False`: no values, so that unsorted and cyclic graphs can be rebuilt too (for the repair alone).
@@ -183,7 +194,7 @@ class _Builder:
 
     def node(self, entry):
         """One node, whose arguments exist."""
-        name, op = entry["name"], entry["op"]
+        op = entry["op"]
         args = [self.value(v) for v in entry.get("args") or []]
         kwargs = {key: self.value(v) for key, v in (entry.get("kwargs") or {}).items()}
         node = self.create(entry, args, kwargs)

@@ -20,6 +20,7 @@ the elements of a tuple live as long as any of them, as in an FX graph.
 
 import types
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch._inductor import comms, ir, memory
@@ -160,10 +161,10 @@ class Group(GroupedSchedulerNode):
         self.ancestors, self.node = OrderedSet(), None
         self.seconds = sum(node.seconds for node in members)
 
-    get_name = Node.get_name
-    get_first_name = Node.get_name
+    get_name: Any = Node.get_name
+    get_first_name: Any = Node.get_name
     get_outputs = Node.get_outputs
-    get_buffer_names = Node.get_buffer_names
+    get_buffer_names: Any = Node.get_buffer_names
     get_estimated_runtime = Node.get_estimated_runtime
     debug_str = Node.debug_str
     __repr__ = Node.__repr__
@@ -220,7 +221,7 @@ class Program:
             scheduler=types.SimpleNamespace(mutation_real_name=self.real, mutation_renames=self.renames),
             sizevars=_Hints,
             get_dep_size_hint=lambda dep: self.input_bytes.get(dep.name, 0),
-            graph_inputs={name: None for name in inputs},
+            graph_inputs=dict.fromkeys(inputs),
             get_output_names=lambda: list(self.outputs),
         )
         self.inputs = inputs
@@ -301,7 +302,7 @@ class Program:
         if not node.outs:
             self.buffer(node, ir.NoneLayout, 0)
         # Whoever wrote or read before a write.
-        for root, renamed in names:
+        for root, _ in names:
             name = self.current(root)
             self.read(node, name)
             for user in list(self.users[name]):

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 from ..judge import check_pair
+from . import versions
 
 PASSES = {
     "torch._inductor.memory": ["reorder_for_peak_memory"],
@@ -147,7 +148,7 @@ def recording(stop=True):
         for module, names in PASSES.items():
             holder = importlib.import_module(module)
             for name in names:
-                function = getattr(holder, name, None)
+                function = versions.get(f"{module}.{name}")
                 if function is not None:
                     undo.append((holder, name, function))
                     setattr(holder, name, wrap(name, function))

@@ -1,6 +1,9 @@
 """Targets of calls by name, and back; and the facts about them that PyTorch's schemas give."""
 
+from __future__ import annotations
+
 import operator
+from typing import Any
 
 import torch
 
@@ -22,15 +25,14 @@ _PYTHON = {f"operator.{name}": getattr(operator, name) for name in (
     "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "lshift", "rshift", "pos", "abs",
 )}
 for _name in ("sym_sum", "sym_max", "sym_min", "sym_not", "sym_int", "sym_float", "sym_ite", "sym_sqrt"):
-    if hasattr(torch, _name):
-        _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
+    _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
 _NAMES = {function: name for name, function in reversed(_PYTHON.items())}
 
-_resolved = {}
-_facts = {}
+_resolved: dict[str, Any] = {}
+_facts: dict[Any, dict[str, Any]] = {}
 
 
-def resolve(name):
+def resolve(name: str) -> Any:
     """The function called `name`. Refused if this torch has none."""
     found = _resolved.get(name)
     if found is None:
@@ -59,7 +61,7 @@ def _operator(name):
         return None
 
 
-def name_of(target):
+def name_of(target: Any) -> str:
     """The name of a function, as the exchange JSON writes it."""
     if isinstance(target, str):
         return target
@@ -73,7 +75,7 @@ def name_of(target):
     return found
 
 
-def facts(target):
+def facts(target: Any) -> dict[str, Any]:
     """Schema facts, as `ops[target]` of the exchange JSON."""
     found = _facts.get(target)
     if found is None:

@@ -23,8 +23,11 @@ What the pass is able to do is declared in `register`; it becomes `passes.NAME` 
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
+
+from .. import versions
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ _passes: dict[str, Pass] = {}
 
 # Modules that register passes when they are imported.
 MODULES = ["bucketing", "repair", "partition", "memory", "schedule", "execute"]
+# What of torch a module imports without which it is not offered: 2.8 has no bucketing.
+NEEDS = {"bucketing": "torch._inductor.fx_passes.bucketing.bucket_all_gather"}
 
 
 def register(
@@ -70,9 +75,10 @@ def register(
 
 
 def load():
-    """All passes by name. A pass whose module is absent is not offered."""
+    """All passes by name. A pass whose module is absent is not offered, nor one that this torch has not."""
     for module in MODULES:
         full = f"{__name__}.{module}"
-        if importlib.util.find_spec(full) is not None:
+        there = module not in NEEDS or versions.have(NEEDS[module])
+        if there and importlib.util.find_spec(full) is not None:
             importlib.import_module(full)
     return dict(_passes)

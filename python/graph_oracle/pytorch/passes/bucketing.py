@@ -13,27 +13,23 @@ import torch
 from torch._inductor.fx_passes import bucketing
 from torch._inductor.pattern_matcher import stable_topological_sort
 
-from .. import ordering
+from .. import ordering, versions
 from ..errors import Refused
 from ..options import choose, known, megabytes, number, text, words, yes
 from . import register
 
-try:
-    from torch._inductor.fx_passes import fsdp
-except ImportError:  # pragma: no cover
-    fsdp = None
-
+_BUCKETING, _FSDP = "torch._inductor.fx_passes.bucketing", "torch._inductor.fx_passes.fsdp"
 MODES = ["default", "custom_ops", "custom_ops_multidtype", "coalesced"]
-if not hasattr(bucketing, "reduce_scatter_merge_fn_coalesced"):
+if not versions.have(f"{_BUCKETING}.reduce_scatter_merge_fn_coalesced"):
     MODES.remove("coalesced")
 # The operator that packs has other arguments in torch 2.9, under the name that graph-oracle knows.
-if not hasattr(bucketing, "_ALL_DTYPES"):
+if not versions.have(f"{_BUCKETING}._ALL_DTYPES"):
     MODES = [mode for mode in MODES if not mode.startswith("custom_ops")]
 SELECTIONS = {"adjacent": "adjacent", "inductor": "adjacent", "overlap": "overlap", "manual": "manual"}
-FILTERS = ["none"] + (["fsdp"] if fsdp is not None else [])
+FILTERS = ["none", "fsdp"]
 KINDS = ("all_gather", "reduce_scatter", "all_reduce")
 # In the order of post_grad_passes. Torch 2.9 has no bucket_all_reduce.
-ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if hasattr(bucketing, f"bucket_{kind}")]
+ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if versions.have(f"{_BUCKETING}.bucket_{kind}")]
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
@@ -101,13 +97,14 @@ def plan(rebuilt, options):
     filtered = choose("filter", options.get("filter", "none"), {name: name for name in FILTERS}) == "fsdp"
     cap, single = caps(options, filtered and not kinds)
     if filtered and not kinds:
-        return steps + [lambda gm: fsdp.pre_bucket_fsdp_collectives(gm, mode, single)]
+        bucket = demanded(f"{_FSDP}.pre_bucket_fsdp_collectives")
+        return steps + [lambda gm: bucket(gm, mode, single)]
     for kind in kinds or ALL:
         if kind not in ALL:
             raise Refused(f"this torch has no bucket_{kind}")
         if kind == "reduce_scatter" and "multidtype" in mode and not filtered:
             raise Refused("reduce scatter bucketing does not support multidtype")
-        function = getattr(fsdp if filtered else bucketing, f"bucket_fsdp_{kind}" if filtered else f"bucket_{kind}")
+        function = demanded(f"{_FSDP}.bucket_fsdp_{kind}" if filtered else f"{_BUCKETING}.bucket_{kind}")
         if filtered and kind == "all_reduce":
             steps.append(lambda gm, function=function: function(gm, cap))
         else:
@@ -115,7 +112,15 @@ def plan(rebuilt, options):
     return steps
 
 
-_DEDUPLICATES = hasattr(bucketing, "deduplicate_wait_tensors")
+def demanded(path):
+    """A function of PyTorch that an option asks for."""
+    found = versions.get(path)
+    if found is None:
+        raise Refused(f"this torch has no {path.rpartition('.')[2]}, or not with the parameters of today")
+    return found
+
+
+_DEDUPLICATES = versions.have(f"{_BUCKETING}.deduplicate_wait_tensors")
 
 
 def known_options(rebuilt, options):
@@ -158,13 +163,12 @@ def estimate(node, size):
 
 
 def overlap(options, mode):
-    from torch._inductor.fx_passes import overlap_scheduling
-
+    schedule = demanded("torch._inductor.fx_passes.overlap_scheduling.schedule_overlap_bucketing")
     known(options, ("selection", "mode", "deps", "rank"))
     deps = yes("deps", options.get("deps", "no"))
 
     def step(gm):
-        overlap_scheduling.schedule_overlap_bucketing(
+        schedule(
             gm,
             collective_bucketing=True,
             insert_overlap_deps=deps,
@@ -180,8 +184,7 @@ def overlap(options, mode):
 
 def manual(options, mode):
     """`modules`: the plan, one bucket for each module path."""
-    from torch._inductor.fx_passes import overlap_manual_scheduling
-
+    schedule = demanded("torch._inductor.fx_passes.overlap_manual_scheduling.manual_overlap_bucketing")
     known(options, ("selection", "mode", "deps", "modules", "rank"))
     modules = words(options.get("modules", ""))
     if not modules:
@@ -189,7 +192,7 @@ def manual(options, mode):
     deps = yes("deps", options.get("deps", "no"))
 
     def step(gm):
-        overlap_manual_scheduling.manual_overlap_bucketing(gm, modules, deps, bucket_mode=mode)
+        schedule(gm, modules, deps, bucket_mode=mode)
 
     return step
 

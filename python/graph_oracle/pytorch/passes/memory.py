@@ -27,9 +27,10 @@ from contextlib import contextmanager
 
 import torch
 from torch import fx
-from torch._inductor import comms, config_comms, memory
+from torch._inductor import comms, memory
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .. import versions
 from ..errors import Refused
 from ..scheduler_nodes import Program
 from ..storages import RESIZE, Storages
@@ -37,15 +38,13 @@ from . import register
 from .schedule import METHODS as SCHEDULERS
 from .schedule import settings
 
-try:
-    from torch._inductor.fx_passes import memory_estimator
-except ImportError:  # torch 2.9
-    memory_estimator = None
-
+_ESTIMATOR = "torch._inductor.fx_passes.memory_estimator"
+_MEMORY = "torch._inductor.memory"
+_COMMS = "torch._inductor.comms"
 ORDERS = {"lpmf": "topological_sort_lpmf", "bfs": "topological_sort_bfs", "dfs": "topological_sort_dfs"}
 # Their accounts are taken down at helper functions, which torch 2.9 has within the passes.
-INCREMENTAL = SCHEDULERS[3:] if hasattr(comms, "_perform_double_linked_list_swap") else []
-PROFILE = [] if memory_estimator is None else ["profile"]
+INCREMENTAL = SCHEDULERS[3:] if versions.have(f"{_COMMS}._perform_double_linked_list_swap") else []
+PROFILE = ["profile"] if versions.have(f"{_ESTIMATOR}.MemoryTracker") else []
 METHODS = [*PROFILE, "estimate", *ORDERS, "reorder_for_peak_memory", *INCREMENTAL]
 # How many swaps are told: each costs a list of all nodes.
 SWAPS = 16
@@ -108,8 +107,8 @@ def profile(rebuilt):
     if not counts_all:
         raise Refused("everything is on the CPU, which the profile does not count")
     with rebuilt.timing() as timing:
-        line = memory_estimator.build_memory_profile(graph, releasable)
-        tracker = memory_estimator.MemoryTracker(graph, releasable)
+        line = versions.get(f"{_ESTIMATOR}.build_memory_profile")(graph, releasable)
+        tracker = versions.get(f"{_ESTIMATOR}.MemoryTracker")(graph, releasable)
         tracked = []
         for node in graph.nodes:
             tracker.schedule_node(node)
@@ -179,12 +178,12 @@ def stated(program, order, inputs):
     slots, _ = memory.estimate_peak_memory(order, inputs, program.outputs)
     estimates = {"estimate_peak_memory": slots + kept}
     claim = {"estimates": estimates, "before": kept}
-    if hasattr(memory, "estimate_peak_memory_allocfree"):
+    if versions.have(f"{_MEMORY}.estimate_peak_memory_allocfree"):
         peak, steps, _, _ = memory.estimate_peak_memory_allocfree(order, inputs, program.outputs)
         estimates["estimate_peak_memory_allocfree"] = peak + kept
         claim["steps"] = [[after_alloc + kept, after_free + kept] for after_alloc, after_free in steps]
         claim["peak"] = max(peak + kept, kept)
-    if hasattr(memory, "estimate_region_peak_memory"):
+    if versions.have(f"{_MEMORY}.estimate_region_peak_memory"):
         step_of = {node: step for step, node in enumerate(order)}
         region = memory.estimate_region_peak_memory(
             order, region_start=0, region_end=len(order) - 1, step_of=step_of.__getitem__,
@@ -239,7 +238,7 @@ class Swaps:
             "_update_memory_tracking_after_swap_reorder": self.updated,
             "_update_memory_tracking_after_swap_sink_waits": self.updated,
         }
-        originals = {name: getattr(comms, name, None) for name in names}
+        originals = {name: versions.get(f"{_COMMS}.{name}") for name in names}
         missing = [name for name, function in originals.items() if function is None]
         if missing:
             raise Refused(f"this torch has no {missing[0]} in comms.py")
@@ -296,7 +295,7 @@ def incremental(rebuilt, method, options):
     for callers_inputs in (True, False):
         program = modelled(rebuilt, callers_inputs)
         swaps = Swaps(program.kept_bytes())
-        with program.entered(), config_comms.patch(settings(options, rebuilt.rank)):
+        with program.entered(), settings(options, rebuilt.rank):
             _, inputs = program.plan()
             with swaps.watching(), rebuilt.timing() as timing:
                 order = getattr(comms, method)(program.nodes)

@@ -10,8 +10,11 @@ PyTorch lets the iterative passes change the order of collectives (`reorder_iter
 default in 2.15), which is right only if all ranks have the same estimates. Here that is off.
 """
 
-from torch._inductor import comms, config_comms
+from contextlib import nullcontext
 
+from torch._inductor import comms
+
+from .. import versions
 from ..errors import Refused
 from ..scheduler_nodes import Program, reordered
 from . import register
@@ -27,11 +30,11 @@ METHODS = [
 # Those that look at memory, and so need planning information.
 PLANNED = METHODS[3:]
 # Older versions lack some of them.
-OFFERED = [method for method in METHODS if hasattr(comms, method)]
+OFFERED = [method for method in METHODS if versions.have(f"torch._inductor.comms.{method}")]
 
 
 def settings(options, rank):
-    """PyTorch's configuration for the options of a case; a list of budgets has one for each rank."""
+    """Around a pass: PyTorch's configuration for the options of a case; a list of budgets has one for each rank."""
     budget = options.get("budget", 0.2)
     if isinstance(budget, list):
         if not 0 <= rank < len(budget):
@@ -48,7 +51,8 @@ def settings(options, rank):
         "sink_waits_iterative_unsafe_collectives_reorder": False,
     }
     # Older versions lack some of them.
-    return {key: value for key, value in wanted.items() if hasattr(config_comms, key)}
+    patch = versions.get("torch._inductor.config_comms.patch")
+    return nullcontext() if patch is None else patch(versions.only_known(wanted, "torch._inductor.config_comms"))
 
 
 def method_of(options):
@@ -67,7 +71,7 @@ PROMISES = [{"when": {"method": ["sink_waits_iterative"]}, "options": {"promises
 def run(rebuilt, options):
     method = method_of(options)
     program = Program(rebuilt.document)
-    with program.entered(), config_comms.patch(settings(options, rebuilt.rank)):
+    with program.entered(), settings(options, rebuilt.rank):
         if method in PLANNED:
             program.plan()
         with rebuilt.timing() as timing:
