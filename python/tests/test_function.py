@@ -61,7 +61,7 @@ def leaves(gm):
     sys.exit("bye")
 
 def foreign(gm):
-    node = next(iter(fx.symbolic_trace(torch.relu).graph.nodes))
+    node = next(iter(fx.symbolic_trace(lambda x: x).graph.nodes))
     gm.graph.output_node().args = ((node,),)
 
 def method(gm):
