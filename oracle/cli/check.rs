@@ -531,7 +531,8 @@ impl Check {
                 &made
             }
             (None, _) => {
-                let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string()).ok()?;
+                let candidate =
+                    self.worker.or_named(&self.pass, limits, || self.candidate().to_string()).ok()?;
                 made = schedule::outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }

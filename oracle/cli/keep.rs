@@ -86,7 +86,9 @@ impl Keep {
             [] => Err(CouldNotRun::new(format_args!("{}: holds no case", folder.display()))),
             [first, ..] => {
                 let (count, folder, first) = (cases.len(), folder.display(), first.display());
-                Err(CouldNotRun::new(format_args!("{folder}: holds {count} cases; name one, such as {first}")))
+                Err(CouldNotRun::new(format_args!(
+                    "{folder}: holds {count} cases; name one, such as {first}"
+                )))
             }
         }
     }
@@ -178,7 +180,8 @@ fn called(origin: &Origin, tests: &Path) -> Option<String> {
 fn relative(path: &Path, folder: &Path) -> PathBuf {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     let (Ok(path), Ok(folder)) = (whole(path), whole(folder)) else { return path.to_path_buf() };
-    let (to, from): (Vec<Component>, Vec<Component>) = (path.components().collect(), folder.components().collect());
+    let (to, from): (Vec<Component>, Vec<Component>) =
+        (path.components().collect(), folder.components().collect());
     let common = to.iter().zip(&from).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(common).map(|_| Component::ParentDir);
     up.chain(to.iter().skip(common).copied()).collect()
@@ -216,7 +219,9 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<String, CouldNotRu
         let path = folder.join(name);
         if path.symlink_metadata().is_ok() && !holds(&path, text) {
             let path = path.display();
-            return Err(CouldNotRun::new(format_args!("{path}: is there already, and is left alone; give --name")));
+            return Err(CouldNotRun::new(format_args!(
+                "{path}: is there already, and is left alone; give --name"
+            )));
         }
     }
     let mut done = String::new();

@@ -105,7 +105,9 @@ mod tests {
     fn a_function_is_named_by_file_or_module() {
         let file = function("/a b/mypass.py:f");
         assert_eq!(file.as_deref(), Ok("/a b/mypass.py:f"));
-        assert!(function("mypass.py:f").is_ok_and(|spec| spec.starts_with('/') && spec.ends_with("/mypass.py:f")));
+        assert!(
+            function("mypass.py:f").is_ok_and(|spec| spec.starts_with('/') && spec.ends_with("/mypass.py:f"))
+        );
         assert_eq!(function("my.passes:f.g").as_deref(), Ok("my.passes:f.g"));
         for wrong in ["mypass.py", "mypass.py:", ":f", ""] {
             assert!(function(wrong).is_err(), "{wrong}");

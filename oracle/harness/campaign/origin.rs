@@ -48,8 +48,8 @@ pub fn origin_in(folder: &Path) -> Result<Option<Origin>, String> {
     if !path.exists() {
         return Ok(None);
     }
-    let bytes = read_bytes(&path, Limit::Store.standard())
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes =
+        read_bytes(&path, Limit::Store.standard()).map_err(|error| format!("{}: {error}", path.display()))?;
     let (header, ..) = store::read(&path, &bytes).map_err(|error| error.to_string())?;
     Ok(header.map(|header| header.runs.as_deref().map_or(Origin::Here, worker::origin)))
 }

@@ -299,7 +299,9 @@ fn greeted(command: &str, limits: &Limits) -> Result<(Process, Hello), NoHello> 
                 (Silence::Late, _) => (format!("no hello within {} s", limits.start.as_secs_f64()), last),
                 (Silence::Ended, Some(status)) => (format!("{} before its hello", ending(status)), last),
                 (Silence::Ended, None) => ("closes its output before its hello".to_string(), last),
-                (Silence::TooLong, _) => (format!("its first line has more than {} bytes", limits.answer), None),
+                (Silence::TooLong, _) => {
+                    (format!("its first line has more than {} bytes", limits.answer), None)
+                }
                 (Silence::Stopped, _) => ("a stop was asked for before its hello".to_string(), None),
             };
             return Err(NoHello { why, last });
