@@ -11,6 +11,9 @@ const CASE: &str = "world 2 ranks, groups dp = [0 1]\npass bucketing kind=all_ga
                     g0 = all_gather(x, dp) : f32[8]\nw0 = wait(g0)\noutput w0\n\
                     expect someone violates worker/error\n";
 
+/// A campaign that finds something at once.
+const BRIEFLY: &[&str] = &["--seed", "3", "--cases", "4", "--values", "off", "--reduce-seconds", "2"];
+
 /// A script in the place of Python.
 fn stand_in(folder: &Scratch, script: &str) -> String {
     let path = folder.write("python3", format!("#!/bin/sh\n{script}\n").as_bytes());
@@ -40,22 +43,12 @@ fn refused(output: &Output) -> String {
 fn a_function_is_served_by_python() {
     let folder = Scratch::new("function");
     // Says what it was called with, and then is a worker.
-    let script =
-        format!("echo \"$PYTHONSAFEPATH $*\" > called; exec '{PROGRAM}' worker --candidate bucket-no-key");
+    let script = format!(
+        "echo \"$PYTHONSAFEPATH $*\" > called; exec '{PROGRAM}' worker --candidate bucket-direct-dependence"
+    );
     let python = stand_in(&folder, &script);
-    let arguments = [
-        "fuzz",
-        "bucketing",
-        "--python",
-        "it's mine.py:f",
-        "--cases",
-        "32",
-        "--jobs",
-        "1",
-        "--repro",
-        "found",
-    ];
-    let output = run(&folder, &python, &arguments);
+    let fuzz = ["fuzz", "bucketing", "--python", "it's mine.py:f", "--repro", "found", "--jobs", "1"];
+    let output = run(&folder, &python, &[&fuzz[..], BRIEFLY].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let whole = folder.path("it's mine.py");
     let called = std::fs::read_to_string(folder.path("called")).unwrap();
@@ -142,10 +135,10 @@ fn who_broke_the_rule_must_be_known() {
     let test = std::fs::read_to_string(folder.path("kept/test_one.py")).unwrap();
     assert!(test.contains(r#"check_case(HERE / "one.graph", "my.passes:f")"#), "{test}");
     // Of a campaign, its store says it.
-    let fuzz = ["fuzz", "bucketing", "--candidate", "bucket-no-key", "--cases", "32", "--out", "out"];
-    assert_eq!(run(&folder, "", &fuzz).status.code(), Some(1));
-    let cases = std::fs::read_dir(folder.path("out")).unwrap().map(|entry| entry.unwrap().path());
-    let case = cases.filter(|path| path.extension().is_some_and(|ending| ending == "graph")).next().unwrap();
+    let fuzz = ["fuzz", "bucketing", "--candidate", "bucket-direct-dependence", "--out", "out"];
+    assert_eq!(run(&folder, "", &[&fuzz[..], BRIEFLY].concat()).status.code(), Some(1));
+    let mut cases = std::fs::read_dir(folder.path("out")).unwrap().map(|entry| entry.unwrap().path());
+    let case = cases.find(|path| path.extension().is_some_and(|ending| ending == "graph")).unwrap();
     let output = run(&folder, "", &["keep", &case.display().to_string(), "mutants"]);
     assert!(text(&output.stdout).contains("there is nothing to keep but the case"), "{output:?}");
     assert_eq!(std::fs::read_dir(folder.path("mutants")).unwrap().count(), 1);

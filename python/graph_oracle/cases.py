@@ -34,7 +34,7 @@ def check_case(path: str | os.PathLike[str], function: str | None = None, *, wor
     who = ["--python", function] if function is not None else ["--worker", str(worker)]
     done = subprocess.run(
         [*command(), "check", kind, case, *who, "--format", "json"],
-        capture_output=True, text=True, env={**os.environ, **_this_python()},
+        check=False, capture_output=True, text=True, env={**os.environ, **_this_python()},
     )
     if done.returncode not in STATUSES or not done.stdout:
         line = (done.stderr or done.stdout).strip().splitlines()

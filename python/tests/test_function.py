@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from graph_oracle import check_case
+from graph_oracle.judge import command
 from graph_oracle.pytorch import function, repro, worker
 
 from . import graphs
@@ -61,7 +63,7 @@ def leaves(gm):
     sys.exit("bye")
 
 def foreign(gm):
-    node = next(iter(fx.symbolic_trace(lambda x: x).graph.nodes))
+    node = fx.Graph().placeholder("elsewhere")
     gm.graph.output_node().args = ((node,),)
 
 def method(gm):
@@ -207,7 +209,7 @@ def test_a_file_that_does_not_run_is_one_line_and_status_2(tmp_path: pathlib.Pat
     file.write_text("x = 1\nx.y\n")
     command = [sys.executable, "-m", "graph_oracle.pytorch", "worker", "--function", f"{file}:f"]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (2, "")
     said = f"graph-oracle: {file} cannot be imported: AttributeError: 'int' object has no attribute 'y' (line 2)"
     assert done.stderr.strip().splitlines()[-1] == said
@@ -224,5 +226,29 @@ def test_a_script_shows_it_in_plain_torch(path: str, tmp_path: pathlib.Path, nam
     assert "graph_oracle" not in written
     script = tmp_path / "repro.py"
     script.write_text(written)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_a_kept_finding_fails_until_the_pass_is_mended(tmp_path: pathlib.Path) -> None:
+    """`graph-oracle keep` writes a test that calls `check_case`."""
+    listed = subprocess.run([command(), "--help"], check=False, capture_output=True, text=True).stdout
+    if "  keep " not in listed:
+        pytest.skip(f"{command()} is a graph-oracle without keep")
+    mine, case = tmp_path / "mypass.py", tmp_path / "drops.graph"
+    mine.write_text(SOURCE)
+    case.write_text("pass rewrite\nx = input : f32[4]\nr = relu(x) : f32[4]\noutput r\n")
+    kept = [command(), "keep", str(case), str(tmp_path / "tests"), "--python", f"{mine}:drop"]
+    subprocess.run(kept, check=True, capture_output=True)
+    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "tests" / "test_drops.py")]
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
+    today = subprocess.run(test, check=False, capture_output=True, text=True, env=environment)
+    assert today.returncode == 1 and "rewrite/values" in today.stdout, today.stdout
+    mine.write_text(SOURCE.replace("if node.target is RELU:", "if False:"))
+    mended = subprocess.run(test, check=False, capture_output=True, text=True, env=environment)
+    assert mended.returncode == 0, mended.stdout
+
+
+def test_a_case_is_checked_by_one_of_two() -> None:
+    with pytest.raises(ValueError, match="a function, or else worker=CMD"):
+        check_case("case.graph")

@@ -82,8 +82,9 @@ class Function:
 
     @property
     def cuts(self) -> bool:
-        """Whether it takes what a partitioner takes."""
-        return len(self.positional) > 1 and self.positional[1].default is inspect.Parameter.empty
+        """Whether it takes what a partitioner takes: `num_fwd_outputs`, or two arguments and whatever is named."""
+        required = [p for p in self.positional if p.default is inspect.Parameter.empty]
+        return "num_fwd_outputs" in self.keywords(2) or (len(required) > 1 and self.takes_anything)
 
     @property
     def positional(self) -> list[inspect.Parameter]:
@@ -199,7 +200,7 @@ def _takes_graph(found: Callable[..., Any], parameters: tuple[inspect.Parameter,
         try:
             hints = typing.get_type_hints(found if inspect.isroutine(found) else type(found).__call__)
             annotation = hints.get(first.name, annotation)
-        except Exception:
+        except (NameError, TypeError, AttributeError):
             # What it names is for type checkers only, say.
             annotation = annotation.strip("\"'").rpartition(".")[2]
     if annotation is inspect.Parameter.empty:
