@@ -18,6 +18,8 @@ from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
 
 if TYPE_CHECKING:
     from .pytorch.capture import recording
+    from .pytorch.hooks import checked, pass_check
+    from .pytorch.stacks import checked_passes
     from .pytorch.watch import watch
     from .pytorch.worlds import fake_world, rebuilt
     from .strategies import graphs, joint_graphs
@@ -26,9 +28,12 @@ __version__ = "0.1.0"
 
 # Offered besides, by the module that has it: these import torch, or another package that is optional.
 _OFFERED = {
+    "checked": "pytorch.hooks",
+    "checked_passes": "pytorch.stacks",
     "fake_world": "pytorch.worlds",
     "graphs": "strategies",
     "joint_graphs": "strategies",
+    "pass_check": "pytorch.hooks",
     "rebuilt": "pytorch.worlds",
     "recording": "pytorch.capture",
     "watch": "pytorch.watch",
