@@ -16,7 +16,7 @@ import copy
 import functools
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -27,11 +27,7 @@ from . import schedules
 from .states import State
 
 OnWrong: TypeAlias = Literal["raise", "collect"]
-# What Inductor asks of a pass by its class, the most special first.
-_BASES = (
-    "CustomInferenceAwareGraphPass", "CustomGraphPass", "CustomGraphModulePass", "CustomSchedulerPass",
-    "CustomPartitionerFn",
-)
+Metadata: TypeAlias = Literal["now", "later"]
 # Here Inductor drops what a pass returns.
 _IN_PLACE = (
     "pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass", "post_grad_custom_pre_pass",
@@ -44,7 +40,10 @@ class Checked:
     a run could not be judged. `unchanged`: how many runs changed nothing.
     """
 
-    def __init__(self, wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any], metadata: Metadata = "now"
+    ) -> None:
+        self.metadata = metadata
         self.wrapped, self.kind, self.on_wrong, self.name, self.options = wrapped, kind, on_wrong, name, options
         self.__name__, self.__doc__ = name, getattr(wrapped, "__doc__", None)
         self.verdicts: list[Verdict] = []
@@ -54,7 +53,22 @@ class Checked:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Inductor's cache keys hold the pickled pass. What was seen so far is no part of it.
-        return _again, (self.wrapped, self.kind, self.on_wrong, self.name, self.options)
+        return Checked, (self.wrapped, self.kind, self.on_wrong, self.name, self.options, self.metadata)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # Inductor and others ask of what class a pass is: it is of that of the pass. A function passes for a partitioner
+        # where it is said to be one, as Inductor takes partitioners of that class only.
+        if hasattr(self.wrapped, "uuid"):
+            return type(self.wrapped)
+        return (_partitioner_class() if self.kind == "partition" else None) or Checked
+
+    def uuid(self) -> Any:
+        """What identifies the pass to caches. A pass without has another one in each process: what it compiled may not be taken
+        for the work of another.
+        """
+        found = getattr(self.wrapped, "uuid", None)
+        return found() if found is not None else self._unique
 
     def __getattr__(self, name: str) -> Any:
         # Pass managers of other stacks ask a pass for attributes of their own.
@@ -142,7 +156,7 @@ class Checked:
             self.problems.append(str(error))
             return
         self.verdicts.append(verdict)
-        if self.on_wrong == "raise":
+        if self.on_wrong == "raise" and not (self.metadata == "later" and verdict.violated == ["rewrite/metadata"]):
             verdict.raise_if_wrong(allow_undecided=True)
 
 
@@ -178,7 +192,8 @@ class PassCheck:
 
 
 def checked(
-    my_pass: Any = None, kind: Kind = "rewrite", on_wrong: OnWrong = "raise", *, name: str = "", **options: Any
+    my_pass: Any = None, kind: Kind = "rewrite", on_wrong: OnWrong = "raise", *, name: str = "",
+    metadata: Metadata = "now", **options: Any,
 ) -> Any:
     """A pass that is judged whenever it runs, and is otherwise what it was.
 
@@ -186,23 +201,26 @@ def checked(
     of Inductor; a partitioner; a pass on scheduler nodes; or a PassManager of FX, all passes of which are judged then.
     `kind`: as in `check_pair`; a CustomPartitionerFn is a "partition", and scheduler nodes a "schedule", by themselves.
     `on_wrong`: "raise" WrongPass where a rule is violated, and CannotJudge where nothing can be said for want of a graph
-    that can be read; or "collect" in `verdicts` and `problems` of what is returned. `options`: as in `check_pair`.
+    that can be read; or "collect" in `verdicts` and `problems` of what is returned. `metadata`: "later" where something puts
+    the metadata of nodes in order after the pass: metadata that is not true (`rewrite/metadata`) then raises nothing if it is all
+    that was found. `options`: as in `check_pair`.
     It may stand before a function as a decorator.
     """
     if my_pass is None:
-        return functools.partial(checked, kind=kind, on_wrong=on_wrong, name=name, **options)
+        return functools.partial(checked, kind=kind, on_wrong=on_wrong, name=name, metadata=metadata, **options)
     if kind not in KINDS:
         raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
     if on_wrong not in ("raise", "collect"):
         raise CannotJudge(f'on_wrong is "raise" or "collect", not {on_wrong!r}')
+    if metadata not in ("now", "later"):
+        raise CannotJudge(f'metadata is "now" or "later", not {metadata!r}')
     if isinstance(my_pass, (str, bytes, fx.GraphModule, fx.Graph)) or not callable(my_pass):
         raise CannotJudge(f"checked takes the pass itself, a callable, not {_described(my_pass)}")
     if _is_manager(my_pass):
-        return _checked_manager(my_pass, kind, on_wrong, options)
-    base = _base_of(my_pass)
-    if base is not None and base.__name__ == "CustomPartitionerFn":
+        return _checked_manager(my_pass, {"kind": kind, "on_wrong": on_wrong, "metadata": metadata, **options})
+    if _is_partitioner(my_pass):
         kind = "partition"
-    return _again(my_pass, kind, on_wrong, name or name_of(my_pass), options)
+    return Checked(my_pass, kind, on_wrong, name or name_of(my_pass), options, metadata)
 
 
 def pass_check(kind: Kind = "rewrite", **options: Any) -> PassCheck:
@@ -239,41 +257,17 @@ def name_of(my_pass: Any) -> str:
     return str(getattr(my_pass, "__name__", None) or type(my_pass).__name__)
 
 
-def _again(wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any]) -> Checked:
-    base = _base_of(wrapped)
-    if base is None and kind == "partition":
-        # Inductor takes partitioners of this class only.
-        base = _custom("CustomPartitionerFn")
-    return _class_for(base)(wrapped, kind, on_wrong, name, options)
-
-
-def _uuid(self: Checked) -> Any:
-    found = getattr(self.wrapped, "uuid", None)
-    # Without one, another in each process: nothing that it compiled may be taken for the work of another pass.
-    return found() if found is not None else self._unique
-
-
-@functools.lru_cache(maxsize=None)
-def _class_for(base: type | None) -> type[Checked]:
-    if base is None:
-        return Checked
-    # The abstract methods of torch's classes come later in the order of resolution, `uuid` first.
-    return type(f"Checked{base.__name__}", (Checked, base), {"uuid": _uuid})
-
-
-def _custom(name: str) -> type | None:
-    """A class of Inductor's interface; not all versions have all."""
+def _partitioner_class() -> type | None:
+    """The class of Inductor's partitioners; not all versions of torch have it."""
     import torch._inductor.custom_graph_pass as module
 
-    found = getattr(module, name, None)
+    found = getattr(module, "CustomPartitionerFn", None)
     return found if isinstance(found, type) else None
 
 
-def _base_of(my_pass: Any) -> type | None:
-    if "torch._inductor.custom_graph_pass" not in sys.modules:
-        return None
-    found = (_custom(name) for name in _BASES)
-    return next((base for base in found if base is not None and isinstance(my_pass, base)), None)
+def _is_partitioner(my_pass: Any) -> bool:
+    base = _partitioner_class() if "torch._inductor.custom_graph_pass" in sys.modules else None
+    return base is not None and isinstance(my_pass, base)
 
 
 def _is_manager(my_pass: Any) -> bool:
@@ -282,13 +276,13 @@ def _is_manager(my_pass: Any) -> bool:
     return any(manager is not None and isinstance(my_pass, manager) for manager in managers)
 
 
-def _checked_manager(manager: Any, kind: Kind, on_wrong: OnWrong, options: dict[str, Any]) -> Any:
+def _checked_manager(manager: Any, options: dict[str, Any]) -> Any:
     """A copy of a manager with its passes judged. Its constraints name the passes themselves, so they are solved before."""
     found = copy.copy(manager)
     found.passes = list(manager.passes)
     solve = getattr(found, "solve_constraints", None) or found.validate
     solve()
-    found.passes = [checked(one, kind, on_wrong, **options) for one in found.passes]
+    found.passes = [checked(one, **options) for one in found.passes]
     return found
 
 
@@ -309,6 +303,6 @@ def _described(value: Any) -> str:
         return "None"
     if isinstance(value, str):
         return f"the string {value[:40]!r}"
-    if isinstance(value, (list, tuple, Sequence)):
+    if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"

@@ -199,7 +199,8 @@ class _Watch:
             return
         started = time.perf_counter()
         if before.still(given):
-            self._tell(Watched(frame.name, "rewrite", seconds=frame.seconds + time.perf_counter() - started))
+            if not frame.inner:
+                self._tell(Watched(frame.name, "rewrite", seconds=frame.seconds + time.perf_counter() - started))
             return
         after = self._state(given)
         if frame.is_one_of_its_passes(after):
