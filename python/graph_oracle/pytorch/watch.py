@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -127,7 +127,6 @@ class _Watch:
         self.watchers: list[_Watcher] = []
         self._threads = threading.local()
         self._undo: list[tuple[Any, str, Any]] = []
-        self._settings = ExitStack()
         try:
             self._replace_all()
         except BaseException:
@@ -139,7 +138,6 @@ class _Watch:
         for holder, name, function in reversed(self._undo):
             setattr(holder, name, function)
         self._undo.clear()
-        self._settings.close()
 
     # What runs where.
 
@@ -249,7 +247,7 @@ class _Watch:
         before = State(joint, "joint")
         seconds = time.perf_counter() - started
         parts = function(joint, *args, **kwargs)
-        name = getattr(function, "name", None) or name_of(function)
+        name = name_of(function)
         if is_pair(parts):
             self._judge(name, "partition", seconds, lambda: compare_parts(before, parts, kwargs, f"by {name}", {}))
         else:
@@ -314,8 +312,7 @@ class _Watch:
         comms = importlib.import_module("torch._inductor.comms")
         self._replace(comms, "reorder_compute_and_comm_for_overlap", lambda f: functools.partial(self.schedules, f))
         self._replace_observer()
-        self._replace_custom_partitioner()
-        self._turn_caches_off()
+        self._replace_compiler()
 
     def _replace(self, holder: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         function = getattr(holder, name, None)
@@ -367,28 +364,39 @@ class _Watch:
         self._replace(Observer, "apply_graph_pass", naming)
         self._replace(Observer, "apply_gm_pass", naming)
 
-    def _replace_custom_partitioner(self) -> None:
-        from torch._inductor import custom_graph_pass
+    def _replace_compiler(self) -> None:
+        """Where a compilation begins, settings are changed for its time: they are those of a thread."""
+        from torch._inductor import compile_fx
 
-        base = getattr(custom_graph_pass, "CustomPartitionerFn", None)
+        for name in ("compile_fx", "_compile_fx_inner"):
+            self._replace(compile_fx, name, _without_caches)
+        self._replace(compile_fx, "partition_fn", lambda f: functools.partial(self.partition_fn, f))
+
+    def partition_fn(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Where Inductor calls the custom partitioner, if there is one."""
         found: Any = getattr(torch._inductor.config, "custom_partitioner_fn", None)
-        if base is None or found is None:
-            return
-        # Inductor asks for the class, and names the pass by it.
+        if found is None:
+            return function(*args, **kwargs)
         judged = self._around(_Named(found), self.partition)
-        stand_in = type(type(found).__name__, (base,), {
+        # Inductor asks for the class, and names the pass by it.
+        base: Any = importlib.import_module("torch._inductor.custom_graph_pass").CustomPartitionerFn
+        stand_in = type(name_of(found), (base,), {
             "__call__": lambda _, *args, **kwargs: judged(*args, **kwargs), "uuid": lambda _: found.uuid(),
         })
-        self._settings.enter_context(torch._inductor.config.patch(custom_partitioner_fn=stand_in()))
+        with torch._inductor.config.patch(custom_partitioner_fn=stand_in()):
+            return function(*args, **kwargs)
 
-    def _turn_caches_off(self) -> None:
-        import torch._functorch.config as functorch
 
-        for config, names in (
-            (torch._inductor.config, ("fx_graph_cache", "fx_graph_remote_cache")), (functorch, ("enable_autograd_cache",))
-        ):
-            known = {name: False for name in names if hasattr(config, name)}
-            self._settings.enter_context(config.patch(known))
+def _without_caches(function: Any) -> Any:
+    import torch._functorch.config as functorch
+
+    @functools.wraps(function)
+    def uncached(*args: Any, **kwargs: Any) -> Any:
+        caches = {"fx_graph_cache": False, "fx_graph_remote_cache": False}
+        with torch._inductor.config.patch(caches), functorch.patch(enable_autograd_cache=False):
+            return function(*args, **kwargs)
+
+    return uncached
 
 
 class _Named:
