@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .campaign import CampaignResult, campaign
     from .cases import check_case
     from .pytorch.capture import recording
+    from .pytorch.hooks import checked, pass_check
+    from .pytorch.stacks import checked_passes
     from .pytorch.watch import watch
     from .pytorch.worlds import fake_world, rebuilt
     from .strategies import graphs, joint_graphs
@@ -31,9 +33,12 @@ _OFFERED = {
     "CampaignResult": "campaign",
     "campaign": "campaign",
     "check_case": "cases",
+    "checked": "pytorch.hooks",
+    "checked_passes": "pytorch.stacks",
     "fake_world": "pytorch.worlds",
     "graphs": "strategies",
     "joint_graphs": "strategies",
+    "pass_check": "pytorch.hooks",
     "rebuilt": "pytorch.worlds",
     "recording": "pytorch.capture",
     "watch": "pytorch.watch",

@@ -55,6 +55,27 @@ class Ran:
         return check_pair(self.before, self.after, "schedule", subject=f"by {self.name}", **options)
 
 
+class Running:
+    """A pass that is about to run on a list of scheduler nodes."""
+
+    def __init__(self, name, given, number=None):
+        self.name, self.given = name, list(given)
+        self.before = document(self.given, name if number is None else f"{name}_{number}")
+
+    def is_unchanged(self, order):
+        """Whether the pass left the order as it was."""
+        return len(order) == len(self.given) and all(a is b for a, b in zip(order, self.given))
+
+    def done(self, order):
+        """What it did. Planning information comes with the first pass: what a node allocates is told once for both lists."""
+        entries = {entry["name"]: entry for entry in self.before["nodes"]}
+        listed = [
+            entries.get(node.get_name()) or document([node], self.name, self.given)["nodes"][0] for node in order
+        ]
+        nodes = [*listed, self.before["nodes"][-1]]
+        return Ran(self.name, self.before, {**self.before, "num_nodes": len(nodes), "nodes": nodes})
+
+
 class Stopped(Exception):
     """Scheduling is done; nothing more is wanted."""
 
@@ -132,14 +153,9 @@ def recording(stop=True):
 
     def wrap(name, function):
         def wrapped(nodes, *args, **kwargs):
-            given = list(nodes)
-            before = document(given, f"{name}_{len(ran)}")
+            running = Running(name, nodes, len(ran))
             after = function(nodes, *args, **kwargs)
-            entries = {entry["name"]: entry for entry in before["nodes"]}
-            # Planning information comes with the first pass: what a node allocates is told once, for both lists.
-            listed = [entries.get(node.get_name()) or document([node], name, given)["nodes"][0] for node in after]
-            nodes = [*listed, before["nodes"][-1]]
-            ran.append(Ran(name, before, {**before, "num_nodes": len(nodes), "nodes": nodes}))
+            ran.append(running.done(after))
             return after
 
         return wrapped

@@ -1,0 +1,62 @@
+"""The passes of other stacks, judged: `checked_passes(passes)`.
+
+torchtitan's graph trainer (0.3.0, torchtitan/experiments/graph_trainer/passes.py) runs a list of `(gm, example_inputs) -> gm`:
+
+    gm = apply_graph_passes(gm, inputs, graph_oracle.checked_passes(passes))
+
+DeepSpeed's DeepCompile (0.19.8, deepspeed/compile/backend.py) looks passes up by name, or takes a schedule of them, and
+calls them as `(gm, graph_id, graph_order, ...)`, which return the module, or None for "nothing was changed":
+
+    deepspeed.compile.backend.opt_passes.update(graph_oracle.checked_passes(deepspeed.compile.backend.opt_passes))
+    schedule = graph_oracle.checked_passes([(0, [zero3_compile.add_z3_gather_release]), (5, [prefetch.schedule_prefetch])])
+
+vLLM's manager (0.33.0, vllm/compilation/passes/pass_manager.py) holds a list, and some passes by name; it is changed in place,
+as the configuration holds the manager itself:
+
+    graph_oracle.checked_passes(manager)      # after manager.configure(...)
+
+Passes that gather or free parameters by operators of their own are "undecided" at best: their operators have no meaning here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..judge import CannotJudge
+from .hooks import Checked, checked
+
+
+def checked_passes(passes: Any, **options: Any) -> Any:
+    """The same with each pass judged whenever it runs; `options` as for `checked`.
+
+    `passes`: a list, tuple or dict of passes, nested as it may be (numbers among them stay), or a manager that holds its
+    passes in an attribute `passes`, which is changed in place.
+    """
+    if isinstance(passes, (str, bytes)):
+        raise CannotJudge(f"checked_passes takes passes, not the name {passes!r}")
+    if isinstance(getattr(passes, "passes", None), (list, tuple)):
+        return _manager(passes, options)
+    if not isinstance(passes, (list, tuple, dict)):
+        raise CannotJudge(f"checked_passes takes a list of passes or a pass manager, not a {type(passes).__name__}")
+    return _each(passes, options)
+
+
+def _each(value: Any, options: dict[str, Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_each(one, options) for one in value)
+    if isinstance(value, dict):
+        return {key: _each(one, options) for key, one in value.items()}
+    if isinstance(value, (str, bytes)):
+        raise CannotJudge(f"checked_passes takes passes, not the name {value!r}: look it up first")
+    if type(value) is Checked or not callable(value):
+        return value
+    return checked(value, **options)
+
+
+def _manager(manager: Any, options: dict[str, Any]) -> Any:
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    for name, value in list(vars(manager).items()):
+        if name == "passes" or isinstance(value, CustomGraphPass):
+            setattr(manager, name, _each(value, options))
+    return manager

@@ -1,0 +1,217 @@
+"""`watch` over the passes of running compilations."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+from torch._inductor import config
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
+from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+import graph_oracle
+from graph_oracle import CannotJudge, WrongPass
+from graph_oracle.pytorch import watch as watching
+from graph_oracle.pytorch.watch import watch
+
+from . import hooked
+from .hooked import Pass, copied, negated, nothing
+
+
+def patched() -> list[Any]:
+    """What a watch replaces."""
+    from torch._functorch import config as functorch
+    from torch._inductor import comms, compile_fx, memory, pattern_matcher
+    from torch._inductor.fx_passes import bucketing, post_grad
+
+    return [
+        *(vars(GraphTransformObserver)[name] for name in ("__enter__", "__exit__", "apply_graph_pass", "apply_gm_pass")),
+        compile_fx.min_cut_rematerialization_partition, pattern_matcher.stable_topological_sort,
+        post_grad.stable_topological_sort, bucketing.bucket_all_gather, memory.reorder_for_peak_memory, comms.sink_waits,
+        comms.reorder_compute_and_comm_for_overlap, compile_fx.compile_fx, compile_fx.partition_fn, config.custom_partitioner_fn, functorch.enable_autograd_cache,
+        config.fx_graph_cache,
+    ]
+
+
+def observed(function: Any, gm: Any, name: str = "mine", subsystem: str = "mine") -> None:
+    GraphTransformObserver(gm, name, subsystem).apply_graph_pass(function)
+
+
+def test_a_wrong_pass_of_a_compilation_is_named() -> None:
+    passes = [Pass(nothing), negated, copied]
+    with watch(report=False) as seen, config.patch(post_grad_custom_post_pass=passes), hooked.without_kernels():
+        hooked.compiled()
+    assert seen.wrong == ["post_grad_passes.post_grad_custom_post_pass: negated"]
+    assert [verdict.violated for verdict in seen.violated] == [["rewrite/values"]]
+    assert seen.problems == [], str(seen)
+    outcomes = {one.name: one.outcome for one in seen.passes}
+    assert outcomes["post_grad_passes.post_grad_custom_post_pass: Pass"] == "unchanged"
+    assert outcomes["post_grad_passes.post_grad_custom_post_pass: copied"] == "unchanged", "no relu was left"
+    assert outcomes["min_cut_rematerialization_partition"] == "sound"
+    assert {"joint_graph_passes", "post_grad_passes", "pre_grad_passes"} <= {name.split(".")[0] for name in outcomes}
+    assert "reorder_for_peak_memory" in outcomes
+    assert not seen and all(one.seconds < 60 for one in seen.passes)
+    with pytest.raises(WrongPass, match="negated is wrong"):
+        seen.raise_if_wrong()
+    assert "violated" in seen.table() and "1 of them wrong" in str(seen)
+
+
+def test_nothing_right_is_convicted() -> None:
+    def step(x: Any, w: Any) -> Any:
+        y = torch.nn.functional.dropout(torch.nn.functional.softmax(x @ w, -1), 0.5)
+        return torch.cat([y.view(-1), (x.t() + 0).reshape(-1)]).sum()
+
+    with watch(report=False) as seen, hooked.without_kernels():
+        hooked.compiled(lambda x: step(x, x * 2))
+    assert seen.violated == [] and seen.problems == [], str(seen)
+    assert any(verdict.pass_kind == "rewrite" for verdict in seen.verdicts)
+    seen.raise_if_wrong()
+
+
+def test_passes_are_picked_by_name() -> None:
+    for patterns, names in (
+        ("m*", ["mine.mine", "mine.mine_too"]), (["*.mine"], ["mine.mine"]), ("nothing_such", []), (["mine_too"], ["mine.mine_too"]),
+    ):
+        with watch(patterns, report=False) as seen:
+            observed(copied, hooked.module())
+            observed(copied, hooked.module(), "mine_too")
+        assert [one.name for one in seen.passes] == names
+    with pytest.raises(CannotJudge, match="names of passes"):
+        with watch([copied]):  # type: ignore[list-item]
+            pass
+
+
+def test_what_is_within_a_pass_is_part_of_it() -> None:
+    def outer(graph: fx.Graph) -> None:
+        observed(negated, graph.owning_module, "there")
+        for node in hooked.calls(graph, torch.ops.aten.neg.default):
+            node.target = torch.ops.aten.relu.default
+
+    def marked(graph: fx.Graph) -> None:
+        outer(graph)
+        copied(graph)
+
+    with watch(report=False) as seen:
+        observed(marked, hooked.module(), "whole")
+    assert [(one.name, one.outcome) for one in seen.passes] == [("mine.whole", "sound")]
+    with watch("there", report=False) as seen:
+        observed(marked, hooked.module(), "whole")
+    assert [(one.name, one.outcome) for one in seen.passes] == [("mine.there", "violated")]
+
+
+def test_what_cannot_be_read_is_told_and_only_if_it_changed() -> None:
+    def other_method(graph: fx.Graph) -> None:
+        next(node for node in graph.nodes if node.op == "call_method").target = "neg"
+
+    gm = fx.symbolic_trace(lambda x: x.relu())
+    with watch(report=False) as seen:
+        observed(nothing, gm, "first")
+        observed(other_method, gm, "second")
+    assert [one.outcome for one in seen.passes] == ["unchanged", "not judged"]
+    (name, problem), = seen.problems
+    assert name == "mine.second" and "trace the model down" in problem
+    assert not seen and seen.violated == []
+
+
+def test_everything_is_put_back() -> None:
+    before = patched()
+    with watch(report=False):
+        assert all(a is not b for a, b in zip(before[:13], patched()[:13]))
+    assert patched() == before
+    with contextlib.suppress(KeyError), watch(report=False):
+        raise KeyError
+    assert patched() == before and watching._WATCHES == []
+
+    def fails(graph: fx.Graph) -> None:
+        raise KeyError("mine")
+
+    with watch(report=False) as seen:
+        for function in (fails, copied):
+            with contextlib.suppress(KeyError):
+                observed(function, hooked.module())
+    assert [one.outcome for one in seen.passes] == ["sound"], "a pass that failed is none that was judged"
+
+
+def test_watches_within_one_another_and_in_threads() -> None:
+    before = patched()
+    first, second = watch(report=False), watch("no*", report=False)
+    one = first.__enter__()
+    two = second.__enter__()
+    observed(negated, hooked.module(), "north")
+    first.__exit__(None, None, None)
+    observed(negated, hooked.module(), "north")
+    observed(negated, hooked.module(), "south")
+    second.__exit__(None, None, None)
+    observed(negated, hooked.module(), "north")
+    assert (one.wrong, two.wrong) == (["mine.north"], ["mine.north"] * 2)
+    assert patched() == before
+
+    def work(number: int) -> None:
+        for turn in range(5):
+            with watch(f"thread_{number}", report=False) as seen:
+                observed(negated if number % 2 else copied, hooked.module(), f"thread_{number}")
+            found[number, turn] = [one.outcome for one in seen.passes]
+
+    found: dict[tuple[int, int], list[str]] = {}
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert all(outcome == ["violated" if number % 2 else "sound"] for (number, _), outcome in found.items()), found
+    assert patched() == before
+
+
+class Partitioner(CustomPartitionerFn):
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
+        from torch._functorch.partitioners import default_partition
+
+        forward, backward = default_partition(gm, joint_inputs, **{
+            key: value for key, value in kwargs.items() if key in ("num_fwd_outputs", "static_lifetime_input_indices")
+        })
+        negated(forward.graph)
+        return forward, backward
+
+    def uuid(self) -> Any:
+        return "wrong"
+
+
+def test_a_custom_partitioner_is_named() -> None:
+    with config.patch(custom_partitioner_fn=Partitioner()), watch(report=False) as seen, hooked.without_kernels():
+        hooked.compiled()
+    assert "Partitioner" in seen.wrong
+    assert {verdict.pass_kind for verdict in seen.violated} == {"partition"}
+
+
+def reversed_nodes(nodes: Any) -> Any:
+    return list(reversed(nodes))
+
+
+def test_passes_on_scheduler_nodes_are_named() -> None:
+    def step(x: Any, w: Any) -> Any:
+        return torch.mm(torch.relu(torch.mm(x, w)), w)
+
+    settings = {
+        "reorder_for_compute_comm_overlap": True,
+        "reorder_for_compute_comm_overlap_passes": ["sink_waits", reversed_nodes, "raise_comms"],
+    }
+    with config.patch(settings), watch(report=False) as seen, hooked.without_kernels():
+        hooked.compiled(lambda x: step(x, x * 2))
+    assert seen.wrong == ["reversed_nodes"], str(seen)
+    assert {"sink_waits", "raise_comms"} <= {one.name for one in seen.passes}
+    assert config.reorder_for_compute_comm_overlap_passes != settings["reorder_for_compute_comm_overlap_passes"]
+
+
+def test_the_report(capsys: Any) -> None:
+    with graph_oracle.watch():
+        pass
+    assert "watched 0 passes" in (told := capsys.readouterr().err) and "nothing was compiled meanwhile" in told
+    with watch():
+        observed(negated, hooked.module())
+    told = capsys.readouterr().err
+    assert "watched 1 passes, 1 of them wrong" in told and "mine.mine is wrong: rewrite/values" in told
