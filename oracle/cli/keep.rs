@@ -207,8 +207,7 @@ fn test(name: &str, rule: Option<&str>, call: &str) -> String {
          from graph_oracle import check_case\n\n\
          HERE = Path(__file__).resolve().parent\n\n\n\
          def test_{name}() -> None:\n    \
-             verdict = check_case(HERE / \"{name}.graph\", {call})\n    \
-             assert verdict, str(verdict)\n"
+             check_case(HERE / \"{name}.graph\", {call}).raise_if_wrong()\n"
     )
 }
 

@@ -1,7 +1,6 @@
 """Kept cases: `check_case(path, function)` runs a pass on a case of graph-oracle, and says what it thinks of the result.
 
-    verdict = check_case("tests/deadlock.graph", "mypass.py:my_pass")
-    assert verdict, str(verdict)
+    check_case("tests/deadlock.graph", "mypass.py:my_pass").raise_if_wrong()
 
 `graph-oracle keep` writes tests of this kind.
 """
