@@ -1,8 +1,8 @@
 """`checked_passes` on the passes of other stacks.
 
 What is real is taken from the folders of GRAPH_ORACLE_STACKS (unpacked wheels of torchtitan and vLLM, a source tree of
-DeepSpeed, and what they import), which nothing else needs. Without them, the tests of the interfaces as the sources state
-them still run.
+DeepSpeed, and what they import), which nothing else needs. Without them, the tests of the interfaces as the sources
+state them still run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def titan(function: Any) -> Any:
 
 
 def applied(gm: Any, passes: list[Any]) -> Any:
-    """apply_graph_passes of torchtitan 0.3.0, experiments/graph_trainer/passes.py: its loop, and how it names a pass."""
+    """apply_graph_passes of torchtitan 0.3.0, experiments/graph_trainer/passes.py: its loop, and how it names a
+    pass."""
     for one in passes:
         assert (one.func.__name__ if isinstance(one, functools.partial) else one.__name__)
         gm = one(gm, [])
@@ -92,7 +93,9 @@ def test_real_passes_of_torchtitan(real: Any) -> None:
 def deep(function: Any) -> Any:
     """A pass as DeepCompile has them (deepspeed 0.19.8, compile/backend.py): it may return None for nothing done."""
 
-    def ran(gm: Any, graph_id: int, graph_order: Any, profiling: Any, inputs: Any, budget: float, manager: Any, bwd: bool) -> Any:
+    def ran(
+        gm: Any, graph_id: int, graph_order: Any, profiling: Any, inputs: Any, budget: float, manager: Any, bwd: bool
+    ) -> Any:
         if function is nothing:
             return None
         function(gm.graph)
@@ -126,7 +129,8 @@ def test_the_real_registry_of_deepspeed(real: Any) -> None:
 
 
 class Manager(CustomGraphPass):
-    """PostGradPassManager of vLLM 0.33.0, compilation/passes/pass_manager.py: what it holds, and in which order it runs."""
+    """PostGradPassManager of vLLM 0.33.0, compilation/passes/pass_manager.py: what it holds, and in which order it
+    runs."""
 
     def __init__(self, passes: list[Any], last: Any) -> None:
         self.passes, self.fix_functionalization, self.pass_config = passes, last, object()

@@ -24,15 +24,18 @@ from .hooked import Pass, copied, negated, nothing
 
 def patched() -> list[Any]:
     """What a watch replaces."""
+    names = ("__enter__", "__exit__", "apply_graph_pass", "apply_gm_pass")
     from torch._functorch import config as functorch
     from torch._inductor import comms, compile_fx, memory, pattern_matcher
     from torch._inductor.fx_passes import bucketing, post_grad
 
     return [
-        *(vars(GraphTransformObserver)[name] for name in ("__enter__", "__exit__", "apply_graph_pass", "apply_gm_pass")),
+        *(vars(GraphTransformObserver)[name] for name in names),
         compile_fx.min_cut_rematerialization_partition, pattern_matcher.stable_topological_sort,
-        post_grad.stable_topological_sort, bucketing.bucket_all_gather, memory.reorder_for_peak_memory, comms.sink_waits,
-        comms.reorder_compute_and_comm_for_overlap, compile_fx.compile_fx, compile_fx.partition_fn, config.custom_partitioner_fn, functorch.enable_autograd_cache,
+        post_grad.stable_topological_sort, bucketing.bucket_all_gather, memory.reorder_for_peak_memory,
+        comms.sink_waits,
+        comms.reorder_compute_and_comm_for_overlap, compile_fx.compile_fx, compile_fx.partition_fn,
+        config.custom_partitioner_fn, functorch.enable_autograd_cache,
         config.fx_graph_cache,
     ]
 
@@ -74,7 +77,8 @@ def test_nothing_right_is_convicted() -> None:
 
 def test_passes_are_picked_by_name() -> None:
     for patterns, names in (
-        ("m*", ["mine.mine", "mine.mine_too"]), (["*.mine"], ["mine.mine"]), ("nothing_such", []), (["mine_too"], ["mine.mine_too"]),
+        ("m*", ["mine.mine", "mine.mine_too"]), (["*.mine"], ["mine.mine"]), ("nothing_such", []),
+        (["mine_too"], ["mine.mine_too"]),
     ):
         with watch(patterns, report=False) as seen:
             observed(copied, hooked.module())

@@ -22,7 +22,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import fx
 
-from ..judge import KINDS, CannotJudge, Kind, Verdict, check_pair
+from .._oracle import CannotJudge
+from ..judge import KINDS, Kind, Verdict, check_pair
 from . import schedules
 from .states import State
 
@@ -41,7 +42,8 @@ class Checked:
     """
 
     def __init__(
-        self, wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any], metadata: Metadata = "now"
+        self, wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any],
+        metadata: Metadata = "now",
     ) -> None:
         self.metadata = metadata
         self.wrapped, self.kind, self.on_wrong, self.name, self.options = wrapped, kind, on_wrong, name, options
@@ -57,15 +59,15 @@ class Checked:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Inductor and others ask of what class a pass is: it is of that of the pass. A function passes for a partitioner
-        # where it is said to be one, as Inductor takes partitioners of that class only.
+        # Inductor and others ask of what class a pass is: it is of that of the pass. A function passes for a
+        # partitioner where it is said to be one, as Inductor takes partitioners of that class only.
         if hasattr(self.wrapped, "uuid"):
             return type(self.wrapped)
         return (_partitioner_class() if self.kind == "partition" else None) or Checked
 
     def uuid(self) -> Any:
-        """What identifies the pass to caches. A pass without has another one in each process: what it compiled may not be taken
-        for the work of another.
+        """What identifies the pass to caches. A pass without has another one in each process: what it compiled may
+        not be taken for the work of another.
         """
         found = getattr(self.wrapped, "uuid", None)
         return found() if found is not None else self._unique
@@ -115,8 +117,8 @@ class Checked:
             return given
         if _graph_of(found) is not _graph_of(given) and self._is_dropped():
             raise CannotJudge(
-                f"{self.name} returned another graph, but Inductor drops what this hook returns: change the given graph "
-                "in place"
+                f"{self.name} returned another graph, but Inductor drops what this hook returns: change the given "
+                "graph in place"
             )
         return found
 
@@ -132,7 +134,9 @@ class Checked:
         before = State(given, "joint")
         parts = self.wrapped(*args, **kwargs)
         if not is_pair(parts):
-            raise CannotJudge(f"{self.name} returned {_described(parts)}, where a partitioner returns (forward, backward)")
+            raise CannotJudge(
+                f"{self.name} returned {_described(parts)}, where a partitioner returns (forward, backward)"
+            )
         self._judged(lambda: compare_parts(before, parts, kwargs, f"by {self.name}", self.options))
         return parts
 
@@ -140,7 +144,9 @@ class Checked:
         ran = schedules.Running(self.name, given)
         order = self.wrapped(*args, **kwargs)
         if not isinstance(order, (list, tuple)):
-            raise CannotJudge(f"{self.name} returned {_described(order)}, where a pass on scheduler nodes returns their list")
+            raise CannotJudge(
+                f"{self.name} returned {_described(order)}, where a pass on scheduler nodes returns their list"
+            )
         if ran.is_unchanged(order):
             self.unchanged += 1
             return order
@@ -197,13 +203,14 @@ def checked(
 ) -> Any:
     """A pass that is judged whenever it runs, and is otherwise what it was.
 
-    `my_pass`: a callable on a GraphModule, a Graph or `(gm, example_inputs)`; a CustomGraphPass or another of these classes
-    of Inductor; a partitioner; a pass on scheduler nodes; or a PassManager of FX, all passes of which are judged then.
+    `my_pass`: a callable on a GraphModule, a Graph or `(gm, example_inputs)`; a CustomGraphPass or another of these
+    classes of Inductor; a partitioner; a pass on scheduler nodes; or a PassManager of FX, all passes of which are
+    judged then.
     `kind`: as in `check_pair`; a CustomPartitionerFn is a "partition", and scheduler nodes a "schedule", by themselves.
-    `on_wrong`: "raise" WrongPass where a rule is violated, and CannotJudge where nothing can be said for want of a graph
-    that can be read; or "collect" in `verdicts` and `problems` of what is returned. `metadata`: "later" where something puts
-    the metadata of nodes in order after the pass: metadata that is not true (`rewrite/metadata`) then raises nothing if it is all
-    that was found. `options`: as in `check_pair`.
+    `on_wrong`: "raise" WrongPass where a rule is violated, and CannotJudge where nothing can be said for want of a
+    graph that can be read; or "collect" in `verdicts` and `problems` of what is returned. `metadata`: "later" where
+    something puts the metadata of nodes in order after the pass: metadata that is not true (`rewrite/metadata`) then
+    raises nothing if it is all that was found. `options`: as in `check_pair`.
     It may stand before a function as a decorator.
     """
     if my_pass is None:
@@ -277,7 +284,8 @@ def _is_manager(my_pass: Any) -> bool:
 
 
 def _checked_manager(manager: Any, options: dict[str, Any]) -> Any:
-    """A copy of a manager with its passes judged. Its constraints name the passes themselves, so they are solved before."""
+    """A copy of a manager with its passes judged. Its constraints name the passes themselves: they are solved
+    before."""
     found = copy.copy(manager)
     found.passes = list(manager.passes)
     solve = getattr(found, "solve_constraints", None) or found.validate

@@ -17,6 +17,7 @@ With `stop` (the default) compilation ends after scheduling: no kernel is made, 
 """
 
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 
@@ -58,15 +59,15 @@ class Ran:
 class Running:
     """A pass that is about to run on a list of scheduler nodes."""
 
-    def __init__(self, name, given, number=None):
+    def __init__(self, name: str, given: Any, number: int | None = None) -> None:
         self.name, self.given = name, list(given)
         self.before = document(self.given, name if number is None else f"{name}_{number}")
 
-    def is_unchanged(self, order):
+    def is_unchanged(self, order: Any) -> bool:
         """Whether the pass left the order as it was."""
         return len(order) == len(self.given) and all(a is b for a, b in zip(order, self.given))
 
-    def done(self, order):
+    def done(self, order: Any) -> Any:
         """What it did. Planning information comes with the first pass: what a node allocates is told once for both lists."""
         entries = {entry["name"]: entry for entry in self.before["nodes"]}
         listed = [

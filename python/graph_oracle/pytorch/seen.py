@@ -29,8 +29,8 @@ class Watched:
 
 class Seen:
     """`passes`: all that ran, in order. `verdicts` of those that changed something: `violated` those that found
-    something, `undecided` those that could not tell (a refusal is among them). `problems`: what could not be judged, and
-    why. True if passes ran and each was found sound or changed nothing.
+    something, `undecided` those that could not tell (a refusal is among them). `problems`: what could not be judged,
+    and why. True if passes ran and each was found sound or changed nothing.
     """
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ class Seen:
         return sum(one.seconds for one in self.passes)
 
     def raise_if_wrong(self, *, allow_undecided: bool = True) -> Seen:
-        """Raises WrongPass for the first pass that was found wrong; without `allow_undecided` also for one that could not be
-        shown to be right.
+        """Raises WrongPass for the first pass that was found wrong; without `allow_undecided` also for one that could
+        not be shown to be right.
         """
         for verdict in [*self.violated, *self.undecided]:
             verdict.raise_if_wrong(allow_undecided=allow_undecided)

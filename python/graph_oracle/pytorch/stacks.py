@@ -1,6 +1,7 @@
 """The passes of other stacks, judged: `checked_passes(passes)`.
 
-torchtitan's graph trainer (0.3.0, torchtitan/experiments/graph_trainer/passes.py) runs a list of `(gm, example_inputs) -> gm`:
+torchtitan's graph trainer (0.3.0, torchtitan/experiments/graph_trainer/passes.py) runs a list of `(gm,
+example_inputs) -> gm`:
 
     gm = apply_graph_passes(gm, inputs, graph_oracle.checked_passes(passes))
 
@@ -8,29 +9,30 @@ DeepSpeed's DeepCompile (0.19.8, deepspeed/compile/backend.py) looks passes up b
 calls them as `(gm, graph_id, graph_order, ...)`, which return the module, or None for "nothing was changed":
 
     deepspeed.compile.backend.opt_passes.update(graph_oracle.checked_passes(deepspeed.compile.backend.opt_passes))
-    schedule = graph_oracle.checked_passes([(0, [zero3_compile.add_z3_gather_release]), (5, [prefetch.schedule_prefetch])])
+    schedule = graph_oracle.checked_passes([(0, [add_z3_gather_release]), (5, [schedule_prefetch])])
 
-vLLM's manager (0.33.0, vllm/compilation/passes/pass_manager.py) holds a list, and some passes by name; it is changed in place,
-as the configuration holds the manager itself:
+vLLM's manager (0.33.0, vllm/compilation/passes/pass_manager.py) holds a list, and some passes by name; it is changed
+in place, as the configuration holds the manager itself:
 
     graph_oracle.checked_passes(manager)      # after manager.configure(...)
 
-Passes that gather or free parameters by operators of their own are "undecided" at best: their operators have no meaning here.
+Passes that gather or free parameters by operators of their own are "undecided" at best: their operators have no
+meaning here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..judge import CannotJudge
+from .._oracle import CannotJudge
 from .hooks import Checked, checked
 
 
 def checked_passes(passes: Any, **options: Any) -> Any:
     """The same with each pass judged whenever it runs; `options` as for `checked`.
 
-    `passes`: a list, tuple or dict of passes, nested as it may be (numbers among them stay), or a manager that holds its
-    passes in an attribute `passes`, which is changed in place.
+    `passes`: a list, tuple or dict of passes, nested as it may be (numbers among them stay), or a manager that holds
+    its passes in an attribute `passes`, which is changed in place.
     """
     if isinstance(passes, (str, bytes)):
         raise CannotJudge(f"checked_passes takes passes, not the name {passes!r}")

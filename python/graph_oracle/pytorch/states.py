@@ -96,7 +96,7 @@ def in_order(graph: fx.Graph) -> bool:
 
 @contextmanager
 def in_order_for_now(graph: fx.Graph) -> Iterator[None]:
-    """The graph sorted as PyTorch does it, and put back afterwards: in one that is out of order nothing can be copied."""
+    """The graph sorted as PyTorch does it, and put back afterwards."""
     from torch._inductor import pattern_matcher
 
     sort: Any = pattern_matcher.stable_topological_sort

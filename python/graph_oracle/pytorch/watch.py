@@ -5,14 +5,15 @@
     print(seen.table())
     seen.raise_if_wrong()
 
-Watched are all passes that Inductor runs through its GraphTransformObserver (pre-grad, joint-graph and post-grad passes,
-the custom ones included), the bucketing passes with the sort that must repair what they leave, the partitioners,
-`stable_topological_sort` where it changes the order, and the passes on scheduler nodes. They get and give what they
-always did. Inductor's caches are off meanwhile, as nothing can be seen of a pass that did not run.
+Watched are all passes that Inductor runs through its GraphTransformObserver (pre-grad, joint-graph and post-grad
+passes, the custom ones included), the bucketing passes with the sort that must repair what they leave, the
+partitioners, `stable_topological_sort` where it changes the order, and the passes on scheduler nodes. They get and give
+what they always did. Inductor's caches are off meanwhile, as nothing can be seen of a pass that did not run.
 
-A pass that changed nothing is not judged, and what one pass left is what the next one got: a graph is read once a change.
-Passes run by name within another count as part of it. Not watched are passes that Inductor calls directly (such as the
-canonicalization before the joint passes), and `_pre_fusion_custom_pass` and its like, which change what the nodes are.
+A pass that changed nothing is not judged, and what one pass left is what the next one got: a graph is read once a
+change. Passes run by name within another count as part of it. Not watched are passes that Inductor calls directly
+(such as the canonicalization before the joint passes), and `_pre_fusion_custom_pass` and its like, which change what
+the nodes are.
 """
 
 from __future__ import annotations
@@ -30,24 +31,15 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..judge import CannotJudge, Verdict
+from .._oracle import CannotJudge
+from ..judge import Verdict
 from . import schedules
 from .hooks import compare, compare_parts, is_pair, name_of
 from .seen import Seen, Watched
 from .states import State
+from .watch_points import BUCKETING, PARTITIONERS, SORTS, Named, observed, without_caches
 
 __all__ = ["Seen", "Watched", "watch"]
-
-BUCKETING = {
-    "torch._inductor.fx_passes.bucketing": ["bucket_all_gather", "bucket_reduce_scatter", "bucket_all_reduce"],
-    "torch._inductor.fx_passes.fsdp": [
-        "bucket_fsdp_all_gather", "bucket_fsdp_reduce_scatter", "bucket_fsdp_all_reduce", "pre_bucket_fsdp_collectives",
-    ],
-}
-PARTITIONERS = {
-    "torch._functorch.partitioners": ["default_partition", "min_cut_rematerialization_partition"],
-}
-SORTS = {"torch._inductor.pattern_matcher": ["stable_topological_sort"]}
 
 
 @contextmanager
@@ -79,7 +71,9 @@ def _patterns(passes: str | Sequence[str] | None) -> list[str]:
     found = [passes] if isinstance(passes, str) else list(passes)
     for one in found:
         if not isinstance(one, str):
-            raise CannotJudge(f"watch(passes=...) takes names of passes, such as \"bucket_*\", not a {type(one).__name__}")
+            raise CannotJudge(
+                f"watch(passes=...) takes names of passes, such as \"bucket_*\", not a {type(one).__name__}"
+            )
     return found
 
 
@@ -180,7 +174,8 @@ class _Watch:
         """An observer opens. Those within another belong to that."""
         frames = self._frames()
         frame = _Frame(name, None, True)
-        if not any(one.is_judged for one in frames) and isinstance(given, (fx.GraphModule, fx.Graph)) and self._wanting(name):
+        is_part = any(one.is_judged for one in frames)
+        if not is_part and isinstance(given, (fx.GraphModule, fx.Graph)) and self._wanting(name):
             started = time.perf_counter()
             frame.before = self._state(given)
             frame.seconds = time.perf_counter() - started
@@ -291,7 +286,7 @@ class _Watch:
         key = "reorder_for_compute_comm_overlap_passes"
         config: Any = torch._inductor.config
         found = [
-            self._around(_Named(one), self.schedule) if callable(one) else one for one in getattr(config, key)
+            self._around(Named(one), self.schedule) if callable(one) else one for one in getattr(config, key)
         ]
         with config.patch({key: found}):
             return function(nodes)
@@ -338,7 +333,7 @@ class _Watch:
 
         def entering(function: Any) -> Any:
             def entered(observer: Any) -> Any:
-                self.enter(_observed(observer), observer.gm)
+                self.enter(observed(observer), observer.gm)
                 return function(observer)
 
             return entered
@@ -369,7 +364,7 @@ class _Watch:
         from torch._inductor import compile_fx
 
         for name in ("compile_fx", "_compile_fx_inner"):
-            self._replace(compile_fx, name, _without_caches)
+            self._replace(compile_fx, name, without_caches)
         self._replace(compile_fx, "partition_fn", lambda f: functools.partial(self.partition_fn, f))
 
     def partition_fn(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -377,7 +372,7 @@ class _Watch:
         found: Any = getattr(torch._inductor.config, "custom_partitioner_fn", None)
         if found is None:
             return function(*args, **kwargs)
-        judged = self._around(_Named(found), self.partition)
+        judged = self._around(Named(found), self.partition)
         # Inductor asks for the class, and names the pass by it.
         base: Any = importlib.import_module("torch._inductor.custom_graph_pass").CustomPartitionerFn
         stand_in = type(name_of(found), (base,), {
@@ -385,35 +380,3 @@ class _Watch:
         })
         with torch._inductor.config.patch(custom_partitioner_fn=stand_in()):
             return function(*args, **kwargs)
-
-
-def _without_caches(function: Any) -> Any:
-    import torch._functorch.config as functorch
-
-    @functools.wraps(function)
-    def uncached(*args: Any, **kwargs: Any) -> Any:
-        caches = {"fx_graph_cache": False, "fx_graph_remote_cache": False}
-        with torch._inductor.config.patch(caches), functorch.patch(enable_autograd_cache=False):
-            return function(*args, **kwargs)
-
-    return uncached
-
-
-class _Named:
-    """A callable with a name: objects that are called have none."""
-
-    def __init__(self, function: Any) -> None:
-        self.function, self.__name__ = function, name_of(function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-
-def _observed(observer: Any) -> str:
-    """What a pass of the observer is called: with its subsystem, and where a hook has many with the function's name."""
-    name = str(observer.passname)
-    function = getattr(observer, "_graph_oracle_pass", None)
-    if "custom" in name and function is not None:
-        own = name_of(function)
-        name = f"{name}: {own}" if own != name else name
-    return f"{observer.subsystem}.{name}" if getattr(observer, "subsystem", None) else name
