@@ -172,6 +172,8 @@ def check_pair(
         raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
     several = isinstance(after, Iterable) and not isinstance(after, str) and not _is_graph(after)
     results = list(after) if several else [after]  # type: ignore[arg-type]
+    if several and not results:
+        raise CannotJudge("after: the list is empty, and what no graph says cannot be judged")
     if kind == "partition" and (not results or len(results) % 2):
         raise CannotJudge("of a partition, `after` is the pair (forward, backward)")
     is_partition = kind == "partition"
@@ -211,7 +213,9 @@ def read(
 
 def load(path: str | os.PathLike[str]) -> Graph:
     """A graph from a file: exchange JSON (may be gzip), a text case, or a graph as PyTorch prints it."""
-    return Graph.load(path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise CannotJudge(f"{_described(path)} is no path of a file")
+    return Graph.load(os.fspath(path))
 
 
 def graph(given: GraphLike, kind: str = "forward") -> Graph:
@@ -236,10 +240,12 @@ class _Reader:
     def graph(self, given: object, what: str, kind: str) -> Graph:
         if isinstance(given, Graph):
             return given
+        if isinstance(given, str) and "\n" in given:
+            raise CannotJudge(f"{what}: that is a text and not the path of a file; graph_oracle.Graph(text) reads it")
         if isinstance(given, (str, os.PathLike)):
-            return Graph.load(os.fspath(given))
+            return load(given)
         if isinstance(given, dict):
-            return Graph(json.dumps(given))
+            return Graph(_json(given, what))
         if not _is_graph(given):
             raise CannotJudge(
                 f"{what}: {_described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, or "
@@ -248,8 +254,19 @@ class _Reader:
         from .pytorch.read import Reader
 
         self._reader = self._reader or Reader()
-        found: Graph = self._reader.read(given, kind)
+        try:
+            found: Graph = self._reader.read(given, kind)
+        except (TypeError, NotImplementedError) as error:
+            # Sparse tensors, and arguments that have no form.
+            raise CannotJudge(f"{what}: {error}") from error
         return found
+
+
+def _json(given: dict[str, Any], what: str) -> str:
+    try:
+        return json.dumps(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CannotJudge(f"{what}: the dict is no exchange JSON: {error}") from None
 
 
 def _described(given: object) -> str:

@@ -21,11 +21,13 @@ import importlib
 import importlib.util
 import os
 import sys
-from contextlib import contextmanager
+import traceback
+from contextlib import contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
 
+from ..judge import CannotJudge
 from . import versions
 from .document import document, write
 
@@ -143,6 +145,10 @@ def fake_world(ranks, rank=0):
     """This process as one rank of several that do not exist."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
+    if type(ranks) is not int or type(rank) is not int or not 0 <= rank < ranks:
+        raise CannotJudge(f"rank {rank!r} of {ranks!r}: ranks go from 0 to one below their number")
+    if dist.is_initialized():
+        raise CannotJudge("this process has a process group already (destroy_process_group ends it)")
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
     try:
         yield
@@ -162,17 +168,42 @@ def find(name):
         spec = importlib.util.spec_from_file_location(stem, module)
         loaded = importlib.util.module_from_spec(spec)
         sys.modules[stem] = loaded
-        spec.loader.exec_module(loaded)
+        try:
+            spec.loader.exec_module(loaded)
+        except Exception as error:
+            raise SystemExit(f"graph-oracle capture: {module} cannot be imported: {described(error)}") from None
     else:
         sys.path.insert(0, os.getcwd())
         try:
             loaded = importlib.import_module(module)
-        except ImportError as error:
-            raise SystemExit(f"graph-oracle capture: {module} cannot be imported: {error}") from None
+        except Exception as error:
+            raise SystemExit(f"graph-oracle capture: {module} cannot be imported: {described(error)}") from None
     found = getattr(loaded, function, None)
     if not callable(found):
         raise SystemExit(f"graph-oracle capture: {module} has no function {function}")
     return found
+
+
+def described(error):
+    """An exception in one line, with the place in the user's files that raised it."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(torch.__file__), "<")
+    place = next((f" ({frame.filename}:{frame.lineno})" for frame in reversed(frames)
+                  if not frame.filename.startswith(inside)), "")
+    return f"{type(error).__name__}: {text}{place}"
+
+
+def why(error):
+    """What is to be said of a function that raised something."""
+    if isinstance(error, CannotJudge):
+        return str(error)
+    if isinstance(error, versions.get("torch._dynamo.exc.TorchDynamoException")):
+        return f"torch.compile refuses it: {described(error)}"
+    text = described(error)
+    if "process group" in text and not dist.is_initialized():
+        text += "; --ranks N runs it as one of N ranks"
+    return text
 
 
 def add_arguments(parser):
@@ -189,12 +220,14 @@ def main(options):
     for name in options.function:
         function = find(name)
         module = os.path.splitext(os.path.basename(name.partition(":")[0]))[0].rpartition(".")[2]
-        with recording(f"{module}_{function.__name__}", post_grad=options.post_grad) as found:
-            if options.ranks:
-                with fake_world(options.ranks, options.rank):
+        try:
+            with recording(f"{module}_{function.__name__}", post_grad=options.post_grad) as found:
+                with fake_world(options.ranks, options.rank) if options.ranks else nullcontext():
                     function()
-            else:
-                function()
+        except Exception as error:
+            failed = True
+            print(f"graph-oracle capture: {name}: {why(error)}", file=sys.stderr)
+            continue
         for path in found.write(options.out):
             print(path)
         for graph, problem in found.problems:

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import fx
 
 from .._oracle import CannotJudge, Graph
+from ..judge import load
 from . import groups, rebuild
 from .capture import fake_world
 from .errors import Refused
@@ -34,7 +35,9 @@ def rebuilt(graph: Graph | str | os.PathLike[str], rank: int = 0) -> Iterator[fx
     """
     if dist.is_initialized() and not groups.are_ours():
         raise CannotJudge("this process has a process group: a graph is rebuilt in one of its own (destroy_process_group)")
-    given = graph if isinstance(graph, Graph) else Graph.load(os.fspath(graph))
+    if type(rank) is not int:
+        raise CannotJudge(f"the rank is a number, and not {rank!r}")
+    given = graph if isinstance(graph, Graph) else load(graph)
     try:
         made = rebuild.rebuild(json.loads(given.json()), rank, after="carried")
     except Refused as refused:
