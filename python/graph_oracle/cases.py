@@ -32,7 +32,8 @@ def check_case(path: str | os.PathLike[str], function: str | None = None, *, wor
     kind = kind or _kind(case)
     who = ["--python", function] if function is not None else ["--worker", str(worker)]
     done = subprocess.run(
-        [*command(), "check", kind, case, *who, "--format", "json"],
+        # Importing torch takes minutes where a machine is busy.
+        [*command(), "check", kind, case, *who, "--worker-start", "600", "--format", "json"],
         check=False, capture_output=True, text=True, env={**os.environ, **_this_python()},
     )
     if done.returncode not in STATUSES or not done.stdout:
