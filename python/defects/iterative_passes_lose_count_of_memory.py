@@ -6,9 +6,11 @@ After each swap the pass's account is compared with `estimate_peak_memory_allocf
 PyTorch's own check (`config_comms.reorder_iterative_debug_memory_recompute`), and what the pass foresaw for the nodes
 that it moved with what they then hold. Three causes:
 
-1. reorder_communication_preserving_peak_memory: `estimate_peak_memory_allocfree` books the bytes of all freeable inputs as
+1. reorder_communication_preserving_peak_memory: `estimate_peak_memory_allocfree` books the bytes of all freeable inputs
+as
    allocations of the first node. When that node is swapped behind a collective, the inputs seem to come to life later.
-2. sink_waits_iterative: `_update_memory_tracking_after_swap_sink_waits` does not change `buf_to_snode_last_use` when the
+2. sink_waits_iterative: `_update_memory_tracking_after_swap_sink_waits` does not change `buf_to_snode_last_use` when
+the
    last use of a buffer goes from the candidate to a node of the group. The next wait finds the old last use, and the
    buffer is freed twice in the account.
 3. Both: `group_peak_memory` is computed when a node joins the group and stays as it is when swaps change what the group
@@ -18,7 +20,6 @@ So swaps are allowed that exceed the memory budget, and others refused that do n
 """
 
 import sys
-
 
 import torch
 import torch.distributed as dist
@@ -109,12 +110,16 @@ def compared(candidate, gns, group_names, snodes, inputs, outputs, peak, account
     _, full, _, _ = estimate_peak_memory_allocfree(snodes, inputs, outputs)
     moved = max(live for node, (live, _) in zip(snodes, full) if node is candidate or node in gns)
     if FORESEEN and moved != FORESEEN[0]:
-        PARTED.append(f"before swapping {candidate.get_name()} with {group_names} a peak of {FORESEEN[0]} bytes was "
-                      f"foreseen, then there are {moved}")
+        PARTED.append(
+            f"before swapping {candidate.get_name()} with {group_names} a peak of {FORESEEN[0]} bytes was "
+            f"foreseen, then there are {moved}"
+        )
     for node, known in zip(snodes, full):
         if account[node] != known:
-            PARTED.append(f"after swapping {candidate.get_name()} with {group_names}: {node.get_name()} holds "
-                          f"{account[node]} bytes by the account, {known} by full recomputation")
+            PARTED.append(
+                f"after swapping {candidate.get_name()} with {group_names}: {node.get_name()} holds "
+                f"{account[node]} bytes by the account, {known} by full recomputation"
+            )
             break
     return False
 

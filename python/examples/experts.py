@@ -1,6 +1,6 @@
 """A small mixture of experts: each rank holds one expert, tokens travel to it and back; everything else is sharded.
 
-    python -m graph_oracle.pytorch capture examples/experts.py:sharded --ranks 4 -o graphs
+python -m graph_oracle.pytorch capture examples/experts.py:sharded --ranks 4 -o graphs
 """
 
 import os

@@ -1,7 +1,8 @@
-"""Models of the package `transformers` with random weights, as small as they get. The package is needed for these alone.
+"""Models of the package `transformers` with random weights, as small as they get. The package is needed for these
+alone.
 
-    python -m graph_oracle.pytorch capture examples/hugging_face.py:gpt2 -o graphs
-    python -m graph_oracle.pytorch capture examples/hugging_face.py:llama_sharded --ranks 2 -o graphs
+python -m graph_oracle.pytorch capture examples/hugging_face.py:gpt2 -o graphs
+python -m graph_oracle.pytorch capture examples/hugging_face.py:llama_sharded --ranks 2 -o graphs
 """
 
 import os
@@ -39,10 +40,18 @@ def gpt2():
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=WORDS, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=16, use_cache=False,
-    ))
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=WORDS,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=16,
+            use_cache=False,
+        )
+    )
 
 
 def llama_sharded():
@@ -55,7 +64,11 @@ def bert():
     from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig(
-        vocab_size=WORDS, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        vocab_size=WORDS,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
         max_position_embeddings=16,
     )
     model = BertForMaskedLM(config)

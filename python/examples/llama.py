@@ -1,6 +1,7 @@
-"""A small transformer in the manner of Llama (RMS norms, rotary embedding, grouped heads, gated MLP), one training step.
+"""A small transformer in the manner of Llama (RMS norms, rotary embedding, grouped heads, gated MLP), one training
+step.
 
-    python -m graph_oracle.pytorch capture examples/llama.py:sharded --ranks 4 -o graphs
+python -m graph_oracle.pytorch capture examples/llama.py:sharded --ranks 4 -o graphs
 """
 
 import os

@@ -1,5 +1,5 @@
-"""Fully sharded data parallelism that torch.compile sees: each parameter is a DTensor shard that is gathered where it is
-used (as in SimpleFSDP of torchtitan). FSDP2's own hooks run outside of the compiled graphs."""
+"""Fully sharded data parallelism that torch.compile sees: each parameter is a DTensor shard that is gathered where it
+is used (as in SimpleFSDP of torchtitan). FSDP2's own hooks run outside of the compiled graphs."""
 
 import torch
 from torch import nn

@@ -45,7 +45,16 @@ _OFFERED = {
 }
 
 __all__ = [
-    "CannotJudge", "Finding", "Graph", "Reason", "Verdict", "WrongPass", "check_pair", "graph", "load", *_OFFERED,
+    "CannotJudge",
+    "Finding",
+    "Graph",
+    "Reason",
+    "Verdict",
+    "WrongPass",
+    "check_pair",
+    "graph",
+    "load",
+    *_OFFERED,
 ]
 
 

@@ -69,9 +69,7 @@ class Shrinking:
     def graph(self) -> Graph:
         """The case as it is."""
 
-def generate(
-    kind: str, seed: int, number: int, without: Sequence[str] = ..., max_ranks: int | None = None
-) -> Graph:
+def generate(kind: str, seed: int, number: int, without: Sequence[str] = ..., max_ranks: int | None = None) -> Graph:
     """Case `number` of the campaign `seed` for a kind of pass."""
 
 def command(arguments: Sequence[str | os.PathLike[str]]) -> int:

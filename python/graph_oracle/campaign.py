@@ -1,11 +1,12 @@
-"""A campaign in shards, on the processors of this machine or on a Ray cluster: `graph_oracle.campaign("bucketing", ...)`.
+"""A campaign in shards, on the processors of this machine or on a Ray cluster: `graph_oracle.campaign("bucketing",
+...)`.
 
     found = graph_oracle.campaign("bucketing", candidate="pr158663", cases=100_000, out="found", cluster="ray")
     if not found:                    # something was found, or something was not done
         print(found)
 
-It does what `graph-oracle fuzz --shard I/N` and `graph-oracle results` do (docs/fuzzing.md), N times and once, and begins
-a shard again that was killed. Called again with the same arguments it goes on with what is below `out`.
+It does what `graph-oracle fuzz --shard I/N` and `graph-oracle results` do (docs/fuzzing.md), N times and once, and
+begins a shard again that was killed. Called again with the same arguments it goes on with what is below `out`.
 
 A case is judged in one shard, whatever the number of shards; so the counts are those of one process. Each shard
 chooses by itself which of its violations it reduces, so that several shards may find more examples of a cause than one.
@@ -32,7 +33,8 @@ from .shards import Done, Plan, folder_of, run
 
 # Shards for each processor: so many that a killed one loses little, and that none is waited for long at the end.
 SHARES = 4
-# Cases in a batch, the least that a shard can do, and the same with a worker (oracle/harness/campaign, oracle/cli/fuzz).
+# Cases in a batch, the least that a shard can do, and the same with a worker (oracle/harness/campaign,
+# oracle/cli/fuzz).
 BATCH, WORKER_BATCH = 512, 64
 CASES = 10_000
 # How often a shard is begun again.
@@ -51,7 +53,8 @@ class CampaignResult:
     folders: list[Path]
     summary: dict[str, Any]
     text: str
-    # The exit status that graph-oracle gives: 0 nothing was found, 1 something was, 2 not all was done, 3 nothing judged.
+    # The exit status that graph-oracle gives: 0 nothing was found, 1 something was, 2 not all was done, 3 nothing
+    # judged.
     status: int
     # The shards that were not done, and why.
     lost: dict[int, str] = field(default_factory=dict)
@@ -130,22 +133,31 @@ def campaign(
 ) -> CampaignResult:
     """Runs a campaign in shards and gives what all of them found.
 
-    Who is judged is one of `python` ("FILE.py:FUNCTION" or "MODULE:FUNCTION"), `worker` (a command) and `candidate` (a name; the reference, if
-    nothing else is given). `cluster`: None for this machine, or "ray", at `address` or where Ray finds one. `shards`: by
-    default four for each processor. `jobs`: processors that one shard takes. `files`: what a worker's command names, for
-    machines that do not see this one's disk. `arguments`: more of `graph-oracle fuzz`. `options`: of the pass, such as
-    cap="64MiB". `progress` is told a line when a shard is done; by default the line goes to standard error.
+    Who is judged is one of `python` ("FILE.py:FUNCTION" or "MODULE:FUNCTION"), `worker` (a command) and `candidate` (a
+    name; the reference, if nothing else is given). `cluster`: None for this machine, or "ray", at `address` or where
+    Ray finds one. `shards`: by default four for each processor. `jobs`: processors that one shard takes. `files`: what
+    a worker's command names, for machines that do not see this one's disk. `arguments`: more of `graph-oracle fuzz`.
+    `options`: of the pass, such as cap="64MiB". `progress` is told a line when a shard is done; by default the line
+    goes to standard error.
 
     Raises CannotJudge where it cannot run at all.
     """
-    judged = [(flag, value) for flag, value in (("--python", python), ("--worker", worker), ("--candidate", candidate))
-              if value is not None]
+    judged = [
+        (flag, value)
+        for flag, value in (("--python", python), ("--worker", worker), ("--candidate", candidate))
+        if value is not None
+    ]
     if len(judged) > 1:
         raise ValueError("give one of python, worker and candidate")
     given = ["fuzz", pass_kind, *(word for pair in judged for word in pair), "--cases", str(cases), "--seed", str(seed)]
     given += ["--out", os.fspath(out), "--jobs", str(jobs), "--retries", str(retries)]
-    optional = [("--shards", shards), ("--cluster", cluster), ("--cluster-address", address), ("--known", known),
-                ("--repro", repro)]
+    optional = [
+        ("--shards", shards),
+        ("--cluster", cluster),
+        ("--cluster-address", address),
+        ("--known", known),
+        ("--repro", repro),
+    ]
     for flag, value in optional:
         given += [flag, str(value)] if value is not None else []
     given += [word for graph in graphs for word in ("--graph", os.fspath(graph))]
@@ -180,15 +192,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read(arguments: Sequence[str]) -> _Given:
     parser = _Parser(
-        prog="python -m graph_oracle.campaign", allow_abbrev=False, usage="%(prog)s fuzz PASS --out DIR [options]",
+        prog="python -m graph_oracle.campaign",
+        allow_abbrev=False,
+        usage="%(prog)s fuzz PASS --out DIR [options]",
         description="Runs a campaign in shards. Other options are those of `graph-oracle fuzz`.",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where to keep what is found")
     parser.add_argument("--shards", type=_positive, metavar="N", help="how many; default: four for each processor")
     parser.add_argument("--cluster", choices=["ray"], help="run the shards there; default: on this machine")
     parser.add_argument("--cluster-address", metavar="ADDR", help="where the cluster is; default: where Ray finds one")
-    parser.add_argument("--cluster-file", action="append", default=[], metavar="FILE", help="send this along (repeatable)")
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="J", help="processors that a shard takes; default: 1")
+    parser.add_argument(
+        "--cluster-file", action="append", default=[], metavar="FILE", help="send this along (repeatable)"
+    )
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="J", help="processors that a shard takes; default: 1"
+    )
     parser.add_argument("--retries", type=int, default=RETRIES, metavar="N", help="how often a shard is begun again")
     parser.add_argument("--cases", default=str(CASES), metavar="N", help="how many")
     parser.add_argument("--candidate", action="append", default=[], metavar="NAME", help="who is judged")
@@ -200,12 +218,28 @@ def _read(arguments: Sequence[str]) -> _Given:
     for flag in ("--format", "--show", "--html"):
         parser.add_argument(flag, help="of `graph-oracle results`")
     read, rest = parser.parse_known_args(list(arguments))
-    shown = [word for key in ("format", "show", "html") if (value := getattr(read, key)) for word in (f"--{key}", value)]
+    shown = [
+        word for key in ("format", "show", "html") if (value := getattr(read, key)) for word in (f"--{key}", value)
+    ]
     if len(read.candidate) > 1:
         raise CannotJudge("several candidates: run one campaign in shards for each")
     return _Given(
-        tuple(rest), read.out, read.cases, read.shards, read.cluster, read.cluster_address, read.jobs, read.retries,
-        read.candidate, read.worker, read.python, read.known, read.graph, read.cluster_file, read.repro, shown,
+        tuple(rest),
+        read.out,
+        read.cases,
+        read.shards,
+        read.cluster,
+        read.cluster_address,
+        read.jobs,
+        read.retries,
+        read.candidate,
+        read.worker,
+        read.python,
+        read.known,
+        read.graph,
+        read.cluster_file,
+        read.repro,
+        shown,
     )
 
 

@@ -1,4 +1,5 @@
-"""Kept cases: `check_case(path, function)` runs a pass on a case of graph-oracle, and says what it thinks of the result.
+"""Kept cases: `check_case(path, function)` runs a pass on a case of graph-oracle, and says what it thinks of the
+result.
 
     check_case("tests/deadlock.graph", "mypass.py:my_pass").raise_if_wrong()
 
@@ -21,7 +22,9 @@ from .program import command
 STATUSES = (0, 1, 3)
 
 
-def check_case(path: str | os.PathLike[str], function: str | None = None, *, worker: str | None = None, kind: str = "") -> Verdict:
+def check_case(
+    path: str | os.PathLike[str], function: str | None = None, *, worker: str | None = None, kind: str = ""
+) -> Verdict:
     """The Verdict on what a function (FILE.py:FUNCTION or MODULE:FUNCTION) makes of a case, or else a worker's command.
 
     The function is run by this Python, in a process of its own. `kind` is the pass, where the file does not name it.
@@ -34,7 +37,10 @@ def check_case(path: str | os.PathLike[str], function: str | None = None, *, wor
     done = subprocess.run(
         # Importing torch takes minutes where a machine is busy.
         [*command(), "check", kind, case, *who, "--worker-start", "600", "--format", "json"],
-        check=False, capture_output=True, text=True, env={**os.environ, **_this_python()},
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **_this_python()},
     )
     if done.returncode not in STATUSES or not done.stdout:
         line = (done.stderr or done.stdout).strip().splitlines()

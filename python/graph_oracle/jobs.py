@@ -1,11 +1,13 @@
-"""The shards of a campaign as jobs of a cluster: `python -m graph_oracle jobs slurm bucketing --shards 8 --out found > job.sh`.
+"""The shards of a campaign as jobs of a cluster: `python -m graph_oracle jobs slurm bucketing --shards 8 --out found >
+job.sh`.
 
-It writes one file, a Slurm array script or an indexed Job of Kubernetes, for people to read, to change and to hand in. At
-its top stands how to run it and how to see what was found. All else that is given is for `graph-oracle fuzz`. A job that is
-begun again goes on with its shard where it was; so the folder `--out` has to be on a disk that all machines see, and so
-have files that the arguments name.
+It writes one file, a Slurm array script or an indexed Job of Kubernetes, for people to read, to change and to hand in.
+At its top stands how to run it and how to see what was found. All else that is given is for `graph-oracle fuzz`. A job
+that is begun again goes on with its shard where it was; so the folder `--out` has to be on a disk that all machines
+see, and so have files that the arguments name.
 
-It hands in nothing, and asks for no queue, time or memory: what a cluster wants is given to sbatch, or added to the file.
+It hands in nothing, and asks for no queue, time or memory: what a cluster wants is given to sbatch, or added to the
+file.
 """
 
 from __future__ import annotations
@@ -112,8 +114,14 @@ class Jobs:
 def slurm(jobs: Jobs) -> str:
     """A script for sbatch."""
     return SLURM.format(
-        title=jobs.title, shards=jobs.shards, last=jobs.shards - 1, name=jobs.name, jobs=jobs.jobs, fuzz=jobs.fuzz,
-        out=shlex.quote(jobs.out), results=jobs.results,
+        title=jobs.title,
+        shards=jobs.shards,
+        last=jobs.shards - 1,
+        name=jobs.name,
+        jobs=jobs.jobs,
+        fuzz=jobs.fuzz,
+        out=shlex.quote(jobs.out),
+        results=jobs.results,
     )
 
 
@@ -123,8 +131,15 @@ def kubernetes(jobs: Jobs) -> str:
     fuzz = jobs.fuzz.replace("$", "$$")
     command = SHARD.format(fuzz=fuzz, shards=jobs.shards, out=shlex.quote(jobs.out).replace("$", "$$"))
     return KUBERNETES.format(
-        title=jobs.title, shards=jobs.shards, name=jobs.name, jobs=jobs.jobs, image=_text(jobs.image),
-        claim=_text(jobs.claim), out=_text(jobs.out), command=_text(command), results=_pod(jobs),
+        title=jobs.title,
+        shards=jobs.shards,
+        name=jobs.name,
+        jobs=jobs.jobs,
+        image=_text(jobs.image),
+        claim=_text(jobs.claim),
+        out=_text(jobs.out),
+        command=_text(command),
+        results=_pod(jobs),
     )
 
 
@@ -132,7 +147,9 @@ def _pod(jobs: Jobs) -> str:
     """The command that shows what is on the claim: a pod that goes when it has done so."""
     name = f"{jobs.name}-results"
     container = {
-        "name": name, "image": jobs.image, "command": ["sh", "-c", jobs.results.replace("$", "$$")],
+        "name": name,
+        "image": jobs.image,
+        "command": ["sh", "-c", jobs.results.replace("$", "$$")],
         "volumeMounts": [{"name": "found", "mountPath": jobs.out}],
     }
     volume = {"name": "found", "persistentVolumeClaim": {"claimName": jobs.claim}}
@@ -151,16 +168,22 @@ WRITERS: dict[str, Callable[[Jobs], str]] = {"slurm": slurm, "kubernetes": kuber
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m graph_oracle jobs", allow_abbrev=False, usage="%(prog)s {slurm,kubernetes} PASS --shards N [options]",
-        description="Writes a campaign as jobs of a cluster, one for each shard. Other options: `graph-oracle fuzz --help`.",
+        prog="python -m graph_oracle jobs",
+        allow_abbrev=False,
+        usage="%(prog)s {slurm,kubernetes} PASS --shards N [options]",
+        description="Writes a campaign as jobs of a cluster, one for each shard; `graph-oracle fuzz --help` has more.",
     )
     parser.add_argument("kind", choices=list(WRITERS), help="whose jobs they are")
     parser.add_argument("pass_kind", metavar="PASS", help="as of `graph-oracle fuzz`")
     parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many jobs")
-    parser.add_argument("--out", metavar="DIR", help="a folder that all machines see; default: found, /found in Kubernetes")
+    parser.add_argument(
+        "--out", metavar="DIR", help="a folder that all machines see; default: found, /found in Kubernetes"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processors that a shard takes; default: 1")
     parser.add_argument("--image", metavar="IMAGE", help="Kubernetes: an image with graph-oracle, and with the worker")
-    parser.add_argument("--claim", metavar="NAME", help="Kubernetes: the volume claim that --out is; default: graph-oracle")
+    parser.add_argument(
+        "--claim", metavar="NAME", help="Kubernetes: the volume claim that --out is; default: graph-oracle"
+    )
     read, rest = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
     if refused := _refused(read, rest):
         print(f"graph-oracle jobs: {refused}", file=sys.stderr)
@@ -176,7 +199,9 @@ def _refused(read: argparse.Namespace, rest: Sequence[str]) -> str | None:
     words = [read.pass_kind, read.out or "", read.image or "", read.claim or "", *rest]
     if read.shards < 1 or read.jobs < 1:
         return "--shards and --jobs are at least 1"
-    if any(word == flag or word.startswith(flag + "=") for word in rest for flag in ("--shard", "--seconds", "--cluster")):
+    if any(
+        word == flag or word.startswith(flag + "=") for word in rest for flag in ("--shard", "--seconds", "--cluster")
+    ):
         return "--shard, --seconds and --cluster: each job has its shard; say --cases"
     if any(not word.isprintable() for word in words):
         return "a line break or another control character in an argument"

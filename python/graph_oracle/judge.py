@@ -88,8 +88,9 @@ class Reason:
 class Verdict:
     """What was found: `verdict` is "sound", "violated", "undecided" or "refused".
 
-    True only if it is sound. An undecided verdict is neither: nothing wrong was found, and nothing was shown to be right.
-    `rules` says of each rule whether it holds, and where it was not checked, why. In a notebook it shows itself as a page.
+    True only if it is sound. An undecided verdict is neither: nothing wrong was found, and nothing was shown to be
+    right. `rules` says of each rule whether it holds, and where it was not checked, why. In a notebook it shows itself
+    as a page.
     """
 
     pass_kind: str
@@ -116,7 +117,8 @@ class Verdict:
         return list(dict.fromkeys(finding.rule for finding in self.findings))
 
     def raise_if_wrong(self, *, allow_undecided: bool = False) -> Verdict:
-        """Raises WrongPass unless it is sound; with `allow_undecided`, only if a rule is violated or the pass refused."""
+        """Raises WrongPass unless it is sound; with `allow_undecided`, only if a rule is violated or the pass
+        refused."""
         if self or (allow_undecided and self.verdict == "undecided"):
             return self
         raise WrongPass(self)
@@ -162,9 +164,9 @@ def check_pair(
     """Judges what a pass made of a graph.
 
     `after`: the graph after it; of an implementation that bakes the rank in, the list of all ranks' graphs; for
-    "partition" the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `values`: how
-    values are compared. `options`: what is allowed or promised (cap="64MiB", allow=["reassociation"], ...); those that
-    only say how the result was made are refused (docs/rules.md).
+    "partition" the pair of forward and backward. `unrepaired`: for "bucketing", the graph before its sort. `values`:
+    how values are compared. `options`: what is allowed or promised (cap="64MiB", allow=["reassociation"], ...); those
+    that only say how the result was made are refused (docs/rules.md).
 
     Raises CannotJudge where what was given cannot be judged: no graph, a cycle, an option that nobody knows.
     """
@@ -180,8 +182,11 @@ def check_pair(
     reader = _Reader()
     first = reader.graph(before, "before", "joint" if is_partition else "forward")
     second = [
-        reader.graph(one, f"after, graph {number}" if several else "after",
-                     ("forward", "backward")[number % 2] if is_partition else "forward")
+        reader.graph(
+            one,
+            f"after, graph {number}" if several else "after",
+            ("forward", "backward")[number % 2] if is_partition else "forward",
+        )
         for number, one in enumerate(results)
     ]
     third = None if unrepaired is None else reader.graph(unrepaired, "unrepaired", "forward")
@@ -198,8 +203,13 @@ def read(
     """A Verdict from a report, as `--format json` prints it."""
     findings = [
         Finding(
-            rule=one["rule"], severity=one["severity"], title=one["title"], nodes=one.get("nodes") or [],
-            facts=one.get("facts") or [], expected=one.get("expected") or "", observed=one.get("observed") or "",
+            rule=one["rule"],
+            severity=one["severity"],
+            title=one["title"],
+            nodes=one.get("nodes") or [],
+            facts=one.get("facts") or [],
+            expected=one.get("expected") or "",
+            observed=one.get("observed") or "",
             follows=len(one.get("consequences") or []),
         )
         for one in report.get("findings") or []
@@ -248,8 +258,8 @@ class _Reader:
             return Graph(_json(given, what))
         if not _is_graph(given):
             raise CannotJudge(
-                f"{what}: {_described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, or "
-                "the path of a file"
+                f"{what}: {_described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, "
+                "or the path of a file"
             )
         from .pytorch.read import Reader
 

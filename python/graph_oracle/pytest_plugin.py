@@ -126,7 +126,9 @@ def _hint(failed: Sequence[Verdict]) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("graph-oracle", "graph-oracle: judges graph passes")
     group.addoption(
-        "--graph-oracle", choices=("off", "watch"), default="off",
+        "--graph-oracle",
+        choices=("off", "watch"),
+        default="off",
         help="watch: judge the passes of each torch.compile of each test; wrong or undecided ones fail the test",
     )
     group.addoption(_UPDATE, action="store_true", help="write the snapshots of graph_oracle.snapshot")

@@ -1,8 +1,8 @@
 """The shards of a campaign, run as processes of this machine.
 
-A shard is `graph-oracle fuzz PASS --shard I/N --out DIR`. Which cases are its own, and what it finds in them, depends on
-nothing but the campaign's arguments. One that was killed is begun again in its folder and goes on there. This holds for
-a shard on a desk, in a Ray task and in a job of a cluster alike: all of them run it by `run`.
+A shard is `graph-oracle fuzz PASS --shard I/N --out DIR`. Which cases are its own, and what it finds in them, depends
+on nothing but the campaign's arguments. One that was killed is begun again in its folder and goes on there. This holds
+for a shard on a desk, in a Ray task and in a job of a cluster alike: all of them run it by `run`.
 
 It does not know of any cluster, and needs nothing but Python.
 """
@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from ._oracle import CannotJudge
 from .program import command
 
 # What a shard may end with that is an answer: nothing found, something found, nothing judged (few cases, for example).
@@ -135,8 +134,11 @@ def _start(plan: Plan, shard: int, tries: int, out: Path, repro: Path) -> _Runni
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), *arguments],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints,
-        cwd=out if plan.files else None, env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=complaints,
+        cwd=out if plan.files else None,
+        env={**os.environ, "PATH": path},
     )
     return _Running(shard, process, complaints, time.monotonic(), tries)
 

@@ -67,8 +67,6 @@ def graphs(
     return _Graphs(kind, without, max_ranks)
 
 
-def joint_graphs(
-    *, without: Sequence[str] = _NOT_IN_TORCH, max_ranks: int | None = None
-) -> SearchStrategy[Graph]:
+def joint_graphs(*, without: Sequence[str] = _NOT_IN_TORCH, max_ranks: int | None = None) -> SearchStrategy[Graph]:
     """Joint graphs, for partitioners; `num_fwd_outputs` of the graph says how many of its outputs are forward's."""
     return graphs("partition", without=without, max_ranks=max_ranks)

@@ -8,11 +8,17 @@ REAL = pathlib.Path(__file__).resolve().parents[2] / "corpus" / "real"
 
 
 def recorded():
-    """The graphs of corpus/real, by name. Where one does not say how many ranks there are, they are those of its groups."""
+    """The graphs of corpus/real, by name. Where one does not say how many ranks there are, they are those of its
+    groups."""
     for path in sorted(REAL.rglob("*.json.gz")):
         document = json.loads(gzip.decompress(path.read_bytes()))
         groups = document.get("groups") or {}
-        ranks = [rank for group in groups.values() for instance in group.get("ranks") or [range(group["size"])] for rank in instance]
+        ranks = [
+            rank
+            for group in groups.values()
+            for instance in group.get("ranks") or [range(group["size"])]
+            for rank in instance
+        ]
         document.setdefault("world", {"ranks": max(ranks, default=0) + 1})
         for group in groups.values():
             group.setdefault("ranks", [list(range(group["size"]))])

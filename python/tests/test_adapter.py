@@ -60,12 +60,16 @@ class Rebuilding(unittest.TestCase):
         self.assertEqual((after["world"], after["groups"]), (before["world"], before["groups"]))
 
     def test_views_share_storage(self):
-        after = rebuild(graphs.document([
-            graphs.placeholder("x", [4]),
-            graphs.call("v", "aten.view.default", [graphs.ref("x"), [2, 2]]),
-            graphs.call("r", "aten.relu.default", [graphs.ref("v")]),
-            graphs.output("v", "r"),
-        ])).export()
+        after = rebuild(
+            graphs.document(
+                [
+                    graphs.placeholder("x", [4]),
+                    graphs.call("v", "aten.view.default", [graphs.ref("x"), [2, 2]]),
+                    graphs.call("r", "aten.relu.default", [graphs.ref("v")]),
+                    graphs.output("v", "r"),
+                ]
+            )
+        ).export()
         x, v, r = (node["out"]["storage"] for node in after["nodes"][:3])
         self.assertEqual(x, v)
         self.assertNotEqual(x, r)
@@ -110,11 +114,13 @@ class Rebuilding(unittest.TestCase):
         self.assertGreater(len(compared), 50, compared)
 
     def test_inputs_keep_their_memory(self):
-        shared = graphs.document([
-            graphs.placeholder("x", [2], storage=7, offset=1, storage_bytes=40),
-            graphs.placeholder("y", [3], storage=7, offset=0, storage_bytes=40),
-            graphs.output("x", "y"),
-        ])
+        shared = graphs.document(
+            [
+                graphs.placeholder("x", [2], storage=7, offset=1, storage_bytes=40),
+                graphs.placeholder("y", [3], storage=7, offset=0, storage_bytes=40),
+                graphs.output("x", "y"),
+            ]
+        )
         x, y = (node["out"] for node in rebuild(shared).export()["nodes"][:2])
         self.assertEqual((x["storage"], x["offset"], x["storage_bytes"]), (y["storage"], 1, 40))
 
@@ -149,11 +155,13 @@ class Rebuilding(unittest.TestCase):
             rebuild(graphs.two_gathers(), 2)
 
     def test_strides_that_say_nothing_are_not_compared(self):
-        document = graphs.document([
-            graphs.placeholder("x", [1, 3]),
-            graphs.call("r", "aten.neg.default", [graphs.ref("x")], {**graphs.tensor([1, 3]), "stride": [7, 1]}),
-            graphs.output("r"),
-        ])
+        document = graphs.document(
+            [
+                graphs.placeholder("x", [1, 3]),
+                graphs.call("r", "aten.neg.default", [graphs.ref("x")], {**graphs.tensor([1, 3]), "stride": [7, 1]}),
+                graphs.output("r"),
+            ]
+        )
         self.assertEqual(rebuild(document).export()["nodes"][1]["out"]["stride"], [3, 1])
         document["nodes"][1]["out"]["stride"] = [3, 2]
         with self.assertRaisesRegex(Refused, "strides"):
@@ -201,7 +209,10 @@ class Ordering(unittest.TestCase):
         rebuilt = rebuild(document, after="carried")
         self.assertIn("control_deps", str(rebuilt.graph))
         after = rebuilt.export()
-        shown = [[(n["name"], n["op"], n["target"], n.get("args"), n.get("after")) for n in d["nodes"]] for d in (document, after)]
+        shown = [
+            [(n["name"], n["op"], n["target"], n.get("args"), n.get("after")) for n in d["nodes"]]
+            for d in (document, after)
+        ]
         self.assertEqual(*shown)
 
     def test_a_group_that_only_carriers_name_is_written(self):
@@ -304,7 +315,13 @@ class Passes(unittest.TestCase):
         self.assertNotEqual(one, other)
 
     def test_options_are_refused_or_known(self):
-        for options in ({"mode": "functional"}, {"groups": "dp"}, {"cap": "x"}, {"rank": "1"}, {"selection": "spanning"}):
+        for options in (
+            {"mode": "functional"},
+            {"groups": "dp"},
+            {"cap": "x"},
+            {"rank": "1"},
+            {"selection": "spanning"},
+        ):
             with self.subTest(options):
                 self.assertEqual(ask("bucketing", graphs.two_gathers(), options)["type"], "refused")
 
@@ -361,7 +378,9 @@ class Passes(unittest.TestCase):
 class Execution(unittest.TestCase):
     def test_ranks_gather_from_each_other(self):
         given = [{"x": [1, 2], "y": [3, 4, 5]}, {"x": [-1, -2], "y": [6, 7, 8]}]
-        inputs = [{k: {"dtype": "float32", "shape": [len(v)], "bits": bits(v)} for k, v in rank.items()} for rank in given]
+        inputs = [
+            {k: {"dtype": "float32", "shape": [len(v)], "bits": bits(v)} for k, v in rank.items()} for rank in given
+        ]
         answer = ask("execute", graphs.two_gathers(), inputs=inputs)
         self.assertEqual(answer.get("through"), "gloo", answer)
         for results in answer["results"]:
@@ -389,28 +408,34 @@ class Execution(unittest.TestCase):
             self.assertEqual([numbers(rank["x"]) for rank in answer["inputs"]], [[8, 12]] * 2)
 
     def test_reductions(self):
-        document = graphs.document([
-            graphs.placeholder("x", [4]),
-            graphs.call("a", "_c10d_functional.all_reduce.default", [graphs.ref("x"), "sum", "dp"]),
-            graphs.call("s", "_c10d_functional.reduce_scatter_tensor.default", [graphs.ref("x"), "avg", 2, "dp"]),
-            graphs.wait("u", "a", [4]),
-            graphs.wait("v", "s", [2]),
-            graphs.output("u", "v"),
-        ])
+        document = graphs.document(
+            [
+                graphs.placeholder("x", [4]),
+                graphs.call("a", "_c10d_functional.all_reduce.default", [graphs.ref("x"), "sum", "dp"]),
+                graphs.call("s", "_c10d_functional.reduce_scatter_tensor.default", [graphs.ref("x"), "avg", 2, "dp"]),
+                graphs.wait("u", "a", [4]),
+                graphs.wait("v", "s", [2]),
+                graphs.output("u", "v"),
+            ]
+        )
         inputs = [{"x": {"dtype": "float32", "shape": [4], "bits": bits(v)}} for v in ([1, 2, 3, 4], [10, 20, 30, 40])]
         answer = ask("execute", document, inputs=inputs)
         results = answer["results"]
-        self.assertEqual([[numbers(r) for r in rank] for rank in results],
-                         [[[11, 22, 33, 44], [5.5, 11]], [[11, 22, 33, 44], [16.5, 22]]])
+        self.assertEqual(
+            [[numbers(r) for r in rank] for rank in results],
+            [[[11, 22, 33, 44], [5.5, 11]], [[11, 22, 33, 44], [16.5, 22]]],
+        )
 
     def test_what_gloo_has_not_is_emulated(self):
-        eight = graphs.document([
-            graphs.placeholder("x", [2]),
-            graphs.call("c", "prims.convert_element_type.default", [graphs.ref("x"), {"dtype": "int16"}]),
-            graphs.call("g", "_c10d_functional.all_reduce.default", [graphs.ref("c"), "sum", "dp"]),
-            graphs.call("w", "_c10d_functional.wait_tensor.default", [graphs.ref("g")]),
-            graphs.output("w"),
-        ])
+        eight = graphs.document(
+            [
+                graphs.placeholder("x", [2]),
+                graphs.call("c", "prims.convert_element_type.default", [graphs.ref("x"), {"dtype": "int16"}]),
+                graphs.call("g", "_c10d_functional.all_reduce.default", [graphs.ref("c"), "sum", "dp"]),
+                graphs.call("w", "_c10d_functional.wait_tensor.default", [graphs.ref("g")]),
+                graphs.output("w"),
+            ]
+        )
         inputs = [{"x": {"dtype": "float32", "shape": [2], "bits": bits(v)}} for v in ([1, 2], [3, 4])]
         answer = ask("execute", eight, inputs=inputs)
         self.assertEqual(answer.get("through"), "emulated", answer)
@@ -451,19 +476,29 @@ class Reproductions(unittest.TestCase):
 
     @unittest.skipIf(versions.version() <= (2, 9), "this torch keeps the write")
     def test_a_lost_write_fails(self):
-        document = graphs.document([
-            graphs.placeholder("x", [2]),
-            graphs.placeholder("y", [2]),
-            graphs.call("b", "aten.empty.memory_format", [[4]],
-                        kwargs={"dtype": {"dtype": "float32"}, "device": {"device": "cpu"}, "pin_memory": False}),
-            graphs.call("g0", "_c10d_functional.all_gather_into_tensor_out.default",
-                        [graphs.ref("x"), 2, "dp"], kwargs={"out": graphs.ref("b")}),
-            graphs.gather("g1", "y", 2, "dp", [4]),
-            graphs.wait("w0", "g0", [4]),
-            graphs.wait("w1", "g1", [4]),
-            graphs.call("r", "aten.neg.default", [graphs.ref("b")]),
-            graphs.output("w0", "w1", "r"),
-        ])
+        document = graphs.document(
+            [
+                graphs.placeholder("x", [2]),
+                graphs.placeholder("y", [2]),
+                graphs.call(
+                    "b",
+                    "aten.empty.memory_format",
+                    [[4]],
+                    kwargs={"dtype": {"dtype": "float32"}, "device": {"device": "cpu"}, "pin_memory": False},
+                ),
+                graphs.call(
+                    "g0",
+                    "_c10d_functional.all_gather_into_tensor_out.default",
+                    [graphs.ref("x"), 2, "dp"],
+                    kwargs={"out": graphs.ref("b")},
+                ),
+                graphs.gather("g1", "y", 2, "dp", [4]),
+                graphs.wait("w0", "g0", [4]),
+                graphs.wait("w1", "g1", [4]),
+                graphs.call("r", "aten.neg.default", [graphs.ref("b")]),
+                graphs.output("w0", "w1", "r"),
+            ]
+        )
         status, text = self.run_script({"pass": "bucketing", "graph": document, "title": "the buffer is not written"})
         self.assertEqual(status, 1)
         self.assertRegex(text, "^FAILS: value 2 of rank 0 is tensor")
@@ -473,16 +508,18 @@ class Reproductions(unittest.TestCase):
         def draw(name, of, shape):
             return graphs.call(name, "aten.bernoulli.p", [graphs.ref(of), 0.5], graphs.tensor(shape))
 
-        document = graphs.document([
-            graphs.placeholder("x", [16]),
-            graphs.gather("g0", "x", 2, "dp", [32]),
-            graphs.wait("w0", "g0", [32]),
-            draw("r0", "w0", [32]),
-            draw("r1", "x", [16]),
-            graphs.gather("g1", "x", 2, "dp", [32]),
-            graphs.wait("w1", "g1", [32]),
-            graphs.output("r0", "r1", "w1"),
-        ])
+        document = graphs.document(
+            [
+                graphs.placeholder("x", [16]),
+                graphs.gather("g0", "x", 2, "dp", [32]),
+                graphs.wait("w0", "g0", [32]),
+                draw("r0", "w0", [32]),
+                draw("r1", "x", [16]),
+                graphs.gather("g1", "x", 2, "dp", [32]),
+                graphs.wait("w1", "g1", [32]),
+                graphs.output("r0", "r1", "w1"),
+            ]
+        )
         status, text = self.run_script({"pass": "bucketing", "graph": document, "title": "the second draws first"})
         self.assertEqual(status, 1)
         self.assertRegex(text, "^FAILS: value 0 of rank 0 is tensor")
@@ -494,15 +531,27 @@ class Process(unittest.TestCase):
             "from graph_oracle.pytorch.worker import Channel; import os; c = Channel.take(); print('noise');"
             "os.write(1, b'more'); c.send({'type': 'hello'})"
         )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))},
+        )
         self.assertEqual(done.stdout, b'{"type":"hello"}\n')
         self.assertTrue(b"noise" in done.stderr and b"more" in done.stderr, done.stderr)
 
     def test_no_torch_is_one_line(self):
-        script = "import sys; sys.modules['torch'] = None; from graph_oracle.pytorch.__main__ import main; sys.exit(main(['worker']))"
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+        script = (
+            "import sys; sys.modules['torch'] = None; from graph_oracle.pytorch.__main__ import main; "
+            "sys.exit(main(['worker']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))},
+        )
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
         self.assertIn("torch", done.stderr)
 

@@ -1,4 +1,5 @@
-"""Campaigns in shards: on this machine, and on a Ray cluster of three processes on it (one that only leads, and two nodes).
+"""Campaigns in shards: on this machine, and on a Ray cluster of three processes on it (one that only leads, and two
+nodes).
 
 They need no torch. Those on a cluster are skipped where Ray is not installed.
 """
@@ -20,8 +21,8 @@ from typing import Any
 import pytest
 
 import graph_oracle
-from graph_oracle.campaign import CampaignResult, _plan, _read, _shards, campaign, main
 from graph_oracle import CannotJudge
+from graph_oracle.campaign import CampaignResult, _plan, _read, _shards, campaign, main
 from graph_oracle.program import command
 from graph_oracle.shards import read_folder, write_folder
 
@@ -30,8 +31,8 @@ SHARDS = 4
 
 
 def worker(marker: Path | None = None) -> str:
-    """The command of a worker that is wrong in a few cases. With a marker, the first that starts writes its process number
-    there and waits, so that whoever wants to can end it in the middle of a shard."""
+    """The command of a worker that is wrong in a few cases. With a marker, the first that starts writes its process
+    number there and waits, so that whoever wants to can end it in the middle of a shard."""
     serve = f"{shlex.join(command())} worker --candidate memory-stale-last-use"
     if marker is None:
         return serve
@@ -104,13 +105,17 @@ def test_shards_find_what_one_process_finds(tmp_path: Path) -> None:
     told: list[str] = []
     found = run(tmp_path / "shards", progress=told.append)
     alone(tmp_path / "one")
-    one = subprocess.run([*command(), "results", str(tmp_path / "one"), "--format", "json"], capture_output=True, check=False)
+    one = subprocess.run(
+        [*command(), "results", str(tmp_path / "one"), "--format", "json"], capture_output=True, check=False
+    )
     assert found.findings and found.summary["missing_shards"] is None
     expected = json.loads(one.stdout)[0]["total"]
     for key in ("cases", "violated", "useful", "rules", "first_violation", "found"):
         assert found.summary["total"][key] == expected[key], key
     assert (found.status, bool(found), found.lost) == (1, False, {})
-    assert len(told) == SHARDS and told[-1].endswith(f"{CASES} cases, {found.violated} violated, {len(found.findings)} findings")
+    assert len(told) == SHARDS and told[-1].endswith(
+        f"{CASES} cases, {found.violated} violated, {len(found.findings)} findings"
+    )
     assert f"{CASES} cases" in str(found)
 
 
@@ -222,7 +227,9 @@ def cluster() -> Iterator[Any]:
 
 def test_ray_finds_the_same_to_the_byte(cluster: Any, tmp_path: Path) -> None:
     told: list[str] = []
-    found = run(tmp_path / "out", cluster="ray", address=cluster.address, progress=told.append, repro=tmp_path / "repro")
+    found = run(
+        tmp_path / "out", cluster="ray", address=cluster.address, progress=told.append, repro=tmp_path / "repro"
+    )
     assert len(told) == SHARDS and not found.lost
     assert read_folder(tmp_path / "out") == in_turn(tmp_path / "turn")
     assert len(list((tmp_path / "repro").iterdir())) == sum(len(_found(folder)) for folder in found.folders)
@@ -277,8 +284,15 @@ def test_files_travel(cluster: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("serve.sh").write_text(f"exec {worker()}\n")
     found = campaign(
-        "memory", worker="sh ./serve.sh", cases=64, shards=1, out="out", cluster="ray", address=cluster.address,
-        files=["serve.sh"], progress=print,
+        "memory",
+        worker="sh ./serve.sh",
+        cases=64,
+        shards=1,
+        out="out",
+        cluster="ray",
+        address=cluster.address,
+        files=["serve.sh"],
+        progress=print,
     )
     assert found.cases == 64 and not found.lost
 

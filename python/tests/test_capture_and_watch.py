@@ -53,7 +53,7 @@ class Capture(Group):
         with capture.recording("gather", post_grad=False) as found:
             with torch.no_grad():
                 torch.compile(lambda x: gathered(x) * 2)(torch.randn(4))
-        (name, written), = found.graphs
+        ((name, written),) = found.graphs
         self.assertEqual(name, "gather_0_inference")
         self.assertEqual([group["ranks"] for group in written["groups"].values()], [[[0, 1]]])
         self.assertEqual(written["world"], {"ranks": 2})
@@ -85,7 +85,9 @@ class Scheduler(Group):
         writes = [node for node in before if node.get("after")]
         self.assertEqual(len(writes), 1)
         for one in ran:
-            self.assertEqual(sorted(n["name"] for n in one.before["nodes"]), sorted(n["name"] for n in one.after["nodes"]))
+            self.assertEqual(
+                sorted(n["name"] for n in one.before["nodes"]), sorted(n["name"] for n in one.after["nodes"])
+            )
         self.assertTrue(by_name["sink_waits"].verdict())
         if torch.__version__.startswith("2.15.0"):
             # Known: see defects/reorder_communication_ignores_ordering_edges.py.

@@ -120,7 +120,9 @@ def served(path: str, name: str, only: str | None = None) -> worker.Worker:
     return worker.Worker(Silent(), function.passes(found, only), torch.__version__ + found.digest, function=found)
 
 
-def ask(path: str, name: str, kind: str = "rewrite", document: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+def ask(
+    path: str, name: str, kind: str = "rewrite", document: dict[str, Any] | None = None, **options: Any
+) -> dict[str, Any]:
     message = {"type": "run", "id": 1, "pass": kind, "options": options, "rank": 0, "graph": document or relu()}
     answer: dict[str, Any] = served(path, name).answer(json.dumps(message))
     return answer
@@ -209,7 +211,9 @@ def test_a_file_that_does_not_run_is_one_line_and_status_2(tmp_path: pathlib.Pat
     file.write_text("x = 1\nx.y\n")
     command = [sys.executable, "-m", "graph_oracle.pytorch", "worker", "--function", f"{file}:f"]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL
+    )
     assert (done.returncode, done.stdout) == (2, "")
     said = f"graph-oracle: {file} cannot be imported: AttributeError: 'int' object has no attribute 'y' (line 2)"
     assert done.stderr.strip().splitlines()[-1] == said
@@ -217,8 +221,15 @@ def test_a_file_that_does_not_run_is_one_line_and_status_2(tmp_path: pathlib.Pat
 
 @pytest.mark.parametrize(
     ("name", "kind", "status"),
-    [("drop", "rewrite", 1), ("drop", "bucketing", 1), ("counts", "rewrite", 0), ("text", "rewrite", 1),
-     ("raises", "schedule", 1), ("cut", "partition", 0), ("cut_nothing", "partition", 1)],
+    [
+        ("drop", "rewrite", 1),
+        ("drop", "bucketing", 1),
+        ("counts", "rewrite", 0),
+        ("text", "rewrite", 1),
+        ("raises", "schedule", 1),
+        ("cut", "partition", 0),
+        ("cut_nothing", "partition", 1),
+    ],
 )
 def test_a_script_shows_it_in_plain_torch(path: str, tmp_path: pathlib.Path, name: str, kind: str, status: int) -> None:
     document = graphs.joint() if kind == "partition" else relu()

@@ -14,7 +14,10 @@ from torch import fx
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor import config
 from torch._inductor.custom_graph_pass import (
-    CustomGraphModulePass, CustomGraphPass, CustomInferenceAwareGraphPass, CustomPartitionerFn,
+    CustomGraphModulePass,
+    CustomGraphPass,
+    CustomInferenceAwareGraphPass,
+    CustomPartitionerFn,
 )
 from torch.fx.passes import pass_manager as old_manager
 from torch.fx.passes.infra import pass_manager
@@ -63,8 +66,8 @@ def test_a_pass_may_return_another_graph_and_take_more() -> None:
 
 def test_what_a_pass_leaves_out_of_order_is_judged_as_sorted() -> None:
     def reversed_order(graph: fx.Graph) -> None:
-        relu, = hooked.calls(graph, torch.ops.aten.relu.default)
-        add, = hooked.calls(graph, torch.ops.aten.add.Tensor)
+        (relu,) = hooked.calls(graph, torch.ops.aten.relu.default)
+        (add,) = hooked.calls(graph, torch.ops.aten.add.Tensor)
         relu.prepend(add)
 
     judged, gm = checked(reversed_order), hooked.module()

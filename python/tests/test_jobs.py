@@ -21,7 +21,7 @@ from graph_oracle.shards import read_folder
 
 SHARDS = 3
 # What a shell, YAML and Kubernetes could all read as something of their own.
-ODD = "exec {program} worker --candidate memory-stale-last-use # it's \"odd\": $HOME $(HOME) $$ \\ é {{x}}"
+ODD = 'exec {program} worker --candidate memory-stale-last-use # it\'s "odd": $HOME $(HOME) $$ \\ é {{x}}'
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def jobs(out: Path) -> Jobs:
 
 
 def expected(folder: Path) -> dict[str, bytes]:
-    campaign("memory", worker=ODD.format(program=shlex.join(command())), cases=192, shards=SHARDS, out=folder, progress=print)
+    campaign(
+        "memory", worker=ODD.format(program=shlex.join(command())), cases=192, shards=SHARDS, out=folder, progress=print
+    )
     return read_folder(folder)
 
 
@@ -58,13 +60,21 @@ def test_the_script_of_slurm_runs_each_shard(tmp_path: Path, programs: dict[str,
     assert f"--array=0-{SHARDS - 1}\n" in script
     for index in range(SHARDS):
         done = subprocess.run(
-            ["bash"], input=script, text=True, capture_output=True, check=False,
+            ["bash"],
+            input=script,
+            text=True,
+            capture_output=True,
+            check=False,
             env={**programs, "SLURM_ARRAY_TASK_ID": str(index)},
         )
         assert (done.returncode, done.stderr) == (0, "")
     assert read_folder(out) == expected(tmp_path / "expected")
     shown = subprocess.run(
-        ["bash", "-c", comment(script, "graph-oracle results")], env=programs, capture_output=True, text=True, check=False
+        ["bash", "-c", comment(script, "graph-oracle results")],
+        env=programs,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert shown.returncode == 1 and "192 cases" in shown.stdout and "partial" not in shown.stdout
 
@@ -72,7 +82,12 @@ def test_the_script_of_slurm_runs_each_shard(tmp_path: Path, programs: dict[str,
 def test_what_cannot_run_fails_the_job(tmp_path: Path, programs: dict[str, str]) -> None:
     script = slurm(Jobs(("memory", "--candidate", "nobody"), 1, str(tmp_path)))
     done = subprocess.run(
-        ["bash"], input=script, text=True, capture_output=True, check=False, env={**programs, "SLURM_ARRAY_TASK_ID": "0"}
+        ["bash"],
+        input=script,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**programs, "SLURM_ARRAY_TASK_ID": "0"},
     )
     assert done.returncode == 2
 
@@ -101,7 +116,8 @@ def test_the_job_of_kubernetes_runs_each_shard(tmp_path: Path, programs: dict[st
 
 
 def expand(word: str) -> str:
-    """What Kubernetes makes of a word of a command: `$$` is a dollar sign, and a variable that it does not know stays."""
+    """What Kubernetes makes of a word of a command: `$$` is a dollar sign, and a variable that it does not know
+    stays."""
     assert "$(HOME)" not in word.replace("$$", "")
     return word.replace("$$", "$")
 

@@ -52,8 +52,12 @@ class Memory(unittest.TestCase):
         self.assertEqual(set(claim["estimates"].values()), {45})
 
     def test_the_orders(self):
-        for method, order, peak in (("lpmf", "acbde", 40), ("bfs", "abcde", 45), ("dfs", "acbde", 40),
-                                    ("reorder_for_peak_memory", "acbde", 40)):
+        for method, order, peak in (
+            ("lpmf", "acbde", 40),
+            ("bfs", "abcde", 45),
+            ("dfs", "acbde", 40),
+            ("reorder_for_peak_memory", "acbde", 40),
+        ):
             claim = run("memory", example(), method=method)["claim"]
             self.assertEqual(("".join(claim["order"]), claim["peak"]), (order, peak), method)
 
@@ -74,8 +78,12 @@ class Memory(unittest.TestCase):
         nodes = [
             placeholder("x", [2], device="cuda:0"),
             call("y", "aten.relu.default", [ref("x")], tensor([2], device="cuda:0")),
-            call("g", "_c10d_functional.all_gather_into_tensor.default", [ref("y"), 2, "dp"],
-                 tensor([4], device="cuda:0")),
+            call(
+                "g",
+                "_c10d_functional.all_gather_into_tensor.default",
+                [ref("y"), 2, "dp"],
+                tensor([4], device="cuda:0"),
+            ),
             call("w", "_c10d_functional.wait_tensor.default", [ref("g")], tensor([4], device="cuda:0")),
             output("w"),
         ]
@@ -97,7 +105,7 @@ class Memory(unittest.TestCase):
     def test_what_is_not_in_the_model_is_refused(self):
         nodes = [placeholder("x", [4]), gather("g", "x", 2, "dp", [8]), output("g")]
         graph = document(nodes)
-        for method in METHODS[len(PROFILE):]:
+        for method in METHODS[len(PROFILE) :]:
             with self.assertRaises(Refused):
                 run("memory", graph, method=method)
 
@@ -165,9 +173,13 @@ class Dependencies(unittest.TestCase):
 
     def test_consecutive_collectives_stay_in_order(self):
         nodes = [
-            placeholder("x", [4]), placeholder("y", [4]),
-            gather("g", "x", 2, "dp", [8]), gather("h", "y", 2, "dp", [8]),
-            wait("w", "g", [8]), wait("u", "h", [8]), output("w", "u"),
+            placeholder("x", [4]),
+            placeholder("y", [4]),
+            gather("g", "x", 2, "dp", [8]),
+            gather("h", "y", 2, "dp", [8]),
+            wait("w", "g", [8]),
+            wait("u", "h", [8]),
+            output("w", "u"),
         ]
         self.assertEqual(self.dependencies(nodes, "h"), {("g", True)})
 

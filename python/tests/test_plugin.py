@@ -42,22 +42,22 @@ def run(pytester, monkeypatch):
 
 
 def test_importing_the_plugin_imports_neither_torch_nor_the_judge():
-    code = (
-        "import sys, graph_oracle.pytest_plugin\n"
-        "assert 'torch' not in sys.modules"
-    )
+    code = "import sys, graph_oracle.pytest_plugin\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(_PACKAGE)})
 
 
 def test_a_right_pass_and_a_wrong_one(run):
-    found = run(_GRAPHS + """
+    found = run(
+        _GRAPHS
+        + """
 def test_right(graph_oracle):
     assert graph_oracle.assert_pass_ok(BEFORE, SAME, "bucketing")
     assert graph_oracle.check(BEFORE, WRONG, "bucketing").verdict == "violated"
 
 def test_wrong(graph_oracle):
     graph_oracle.assert_pass_ok(BEFORE, WRONG, "bucketing")
-""")
+"""
+    )
     found.assert_outcomes(passed=1, failed=1)
     found.stdout.fnmatch_lines(["graph-oracle: bucketing is wrong: *"])
     # What is shown is the finding, not the plugin's own code.
@@ -65,7 +65,10 @@ def test_wrong(graph_oracle):
 
 
 def test_undecided_fails_unless_it_is_allowed(run):
-    found = run(_GRAPHS + _UNDECIDED + """
+    found = run(
+        _GRAPHS
+        + _UNDECIDED
+        + """
 def test_fails(graph_oracle, monkeypatch):
     undecided(monkeypatch)
     graph_oracle.assert_pass_ok(BEFORE, SAME)
@@ -83,39 +86,50 @@ def test_is_allowed_by_its_marker(graph_oracle, monkeypatch):
 def test_the_argument_goes_before_the_marker(graph_oracle, monkeypatch):
     undecided(monkeypatch)
     graph_oracle.assert_pass_ok(BEFORE, SAME, allow_undecided=False)
-""", "--strict-markers")
+""",
+        "--strict-markers",
+    )
     found.assert_outcomes(passed=2, failed=2)
     found.stdout.fnmatch_lines(["*it is open*", "*allow_undecided=True lets this pass*"])
 
 
 def test_refused_fails_even_where_undecided_is_allowed(run):
-    found = run(_GRAPHS + """
+    found = run(
+        _GRAPHS
+        + """
 @pytest.mark.graph_oracle(allow_undecided=True)
 def test_refused(graph_oracle, monkeypatch):
     verdict = oracle.judge.Verdict("rewrite", "refused", [], {}, [], reasons=[oracle.Reason("test", "no such thing")])
     monkeypatch.setattr(oracle.judge, "check_pair", lambda *args, **options: verdict)
     graph_oracle.assert_pass_ok(BEFORE, SAME)
-""")
+"""
+    )
     found.assert_outcomes(failed=1)
 
 
 def test_a_marker_that_says_what_nobody_knows(run):
-    found = run(_GRAPHS + """
+    found = run(
+        _GRAPHS
+        + """
 @pytest.mark.graph_oracle(allow_undecidde=True)
 def test_it(graph_oracle):
     pass
-""")
+"""
+    )
     assert "not allow_undecidde" in found.stdout.str() + found.stderr.str()
     assert found.ret != 0
 
 
-_SNAPSHOTS = _GRAPHS + """
+_SNAPSHOTS = (
+    _GRAPHS
+    + """
 def test_graph(graph_oracle):
     graph_oracle.snapshot(BEFORE, "graph")
 
 def test_verdict(graph_oracle):
     graph_oracle.snapshot(graph_oracle.check(BEFORE, WRONG, "bucketing"), "verdict")
 """
+)
 
 
 def test_snapshots(run, pytester):
@@ -141,10 +155,14 @@ def test_snapshots(run, pytester):
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "a\\x1b"])
 def test_a_snapshot_stays_in_its_folder(run, pytester, name):
-    found = run(_GRAPHS + f"""
+    found = run(
+        _GRAPHS
+        + f"""
 def test_it(graph_oracle):
     graph_oracle.snapshot(BEFORE, "{name}")
-""", "--graph-oracle-update")
+""",
+        "--graph-oracle-update",
+    )
     found.assert_outcomes(failed=1)
     found.stdout.fnmatch_lines(["*is no name of a snapshot*"])
     assert not list(pytester.path.rglob("*.txt"))
@@ -184,7 +202,9 @@ def wrong_partitioner(monkeypatch):
 
 
 def test_watch(run):
-    source = _COMPILES + """
+    source = (
+        _COMPILES
+        + """
 def test_right():
     compiled()
 
@@ -199,6 +219,7 @@ def test_fails_by_itself(wrong_partitioner):
     compiled()
     assert not "by itself"
 """
+    )
     found = run(source, "--graph-oracle=watch")
     found.assert_outcomes(passed=2, failed=2)
     found.stdout.fnmatch_lines(["graph-oracle watched * passes of torch.compile: 1 not found sound"])
@@ -208,11 +229,14 @@ def test_fails_by_itself(wrong_partitioner):
 
 
 def test_watch_by_the_marker_alone(run):
-    found = run(_COMPILES + """
+    found = run(
+        _COMPILES
+        + """
 @pytest.mark.graph_oracle(watch=True)
 def test_wrong(wrong_partitioner):
     compiled()
-""")
+"""
+    )
     found.assert_outcomes(failed=1)
 
 

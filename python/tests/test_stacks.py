@@ -57,7 +57,7 @@ def applied(gm: Any, passes: list[Any]) -> Any:
     """apply_graph_passes of torchtitan 0.3.0, experiments/graph_trainer/passes.py: its loop, and how it names a
     pass."""
     for one in passes:
-        assert (one.func.__name__ if isinstance(one, functools.partial) else one.__name__)
+        assert one.func.__name__ if isinstance(one, functools.partial) else one.__name__
         gm = one(gm, [])
         assert isinstance(gm, fx.GraphModule)
     return gm
@@ -79,10 +79,16 @@ def test_real_passes_of_torchtitan(real: Any) -> None:
         return torch.relu(x.detach().view(4, 4).t().t()[0:4].view(16)).view(4, 4)
 
     gm = make_fx(step, tracing_mode="fake")(torch.randn(4, 4))
-    passes = checked_passes([
-        module.remove_detach_pass, module.remove_identity_view_pass, module.remove_b2b_transpose_pass,
-        module.remove_identity_slice_pass, module.canonicalize_graph_pass, module.eliminate_dead_code_pass,
-    ])
+    passes = checked_passes(
+        [
+            module.remove_detach_pass,
+            module.remove_identity_view_pass,
+            module.remove_b2b_transpose_pass,
+            module.remove_identity_slice_pass,
+            module.canonicalize_graph_pass,
+            module.eliminate_dead_code_pass,
+        ]
+    )
     count = len(gm.graph.nodes)
     applied(gm, passes)
     assert len(gm.graph.nodes) < count

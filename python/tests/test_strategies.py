@@ -5,7 +5,9 @@ from hypothesis import HealthCheck, Phase, assume, find, given, settings
 
 import graph_oracle
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+QUICK = settings(
+    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+)
 
 
 @given(graph_oracle.graphs(max_ranks=4))
@@ -44,7 +46,8 @@ def test_a_failing_example_becomes_small(word):
         return any(word in line for line in graph.text().splitlines())
 
     small = find(
-        graph_oracle.graphs(), has_it,
+        graph_oracle.graphs(),
+        has_it,
         settings=settings(QUICK, max_examples=500, phases=[Phase.generate, Phase.shrink]),
     )
     assert has_it(small)

@@ -21,15 +21,33 @@ def graph(*calls):
     nodes = [
         {"name": "x", "op": "placeholder", "target": "x", "out": X},
         *calls,
-        {"name": "g", "op": "call_function", "target": "_c10d_functional.all_gather_into_tensor.default", "args": group,
-         "out": GATHERED},
-        {"name": "w", "op": "call_function", "target": "_c10d_functional.wait_tensor.default", "args": [{"ref": "g"}],
-         "out": GATHERED},
+        {
+            "name": "g",
+            "op": "call_function",
+            "target": "_c10d_functional.all_gather_into_tensor.default",
+            "args": group,
+            "out": GATHERED,
+        },
+        {
+            "name": "w",
+            "op": "call_function",
+            "target": "_c10d_functional.wait_tensor.default",
+            "args": [{"ref": "g"}],
+            "out": GATHERED,
+        },
         {"name": "output", "op": "output", "target": "output", "args": [[{"ref": "w"}]]},
     ]
     return {
-        "schema_version": "graph-oracle/1", "name": "t", "kind": "forward", "source": "test", "torch": "",
-        "groups": {"0": {"size": 2, "rank": 0}}, "symbols": {}, "num_nodes": len(nodes), "ops": {}, "nodes": nodes,
+        "schema_version": "graph-oracle/1",
+        "name": "t",
+        "kind": "forward",
+        "source": "test",
+        "torch": "",
+        "groups": {"0": {"size": 2, "rank": 0}},
+        "symbols": {},
+        "num_nodes": len(nodes),
+        "ops": {},
+        "nodes": nodes,
     }
 
 
@@ -56,7 +74,9 @@ class Verdicts(unittest.TestCase):
 
     def test_only_sound_is_true(self):
         for target, expected in (
-            ("aten.clone.default", "sound"), ("aten.neg.default", "violated"), ("mylib.same.default", "undecided"),
+            ("aten.clone.default", "sound"),
+            ("aten.neg.default", "violated"),
+            ("mylib.same.default", "undecided"),
         ):
             with self.subTest(expected):
                 verdict = judge.check_pair(*self.pair(target), "bucketing")

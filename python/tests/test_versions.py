@@ -12,8 +12,11 @@ from graph_oracle.pytorch import versions
 
 _PACKAGE = pathlib.Path(versions.__file__).resolve().parent
 # Objects of the classes whose rows are of instances.
-_OBJECTS = {"torch.fx.experimental.symbolic_shapes.ShapeEnv": lambda: versions.get(
-    "torch.fx.experimental.symbolic_shapes.ShapeEnv")()}
+_OBJECTS = {
+    "torch.fx.experimental.symbolic_shapes.ShapeEnv": lambda: versions.get(
+        "torch.fx.experimental.symbolic_shapes.ShapeEnv"
+    )()
+}
 
 
 @pytest.mark.skipif(

@@ -31,11 +31,17 @@ def patched() -> list[Any]:
 
     return [
         *(vars(GraphTransformObserver)[name] for name in names),
-        compile_fx.min_cut_rematerialization_partition, pattern_matcher.stable_topological_sort,
-        post_grad.stable_topological_sort, bucketing.bucket_all_gather, memory.reorder_for_peak_memory,
+        compile_fx.min_cut_rematerialization_partition,
+        pattern_matcher.stable_topological_sort,
+        post_grad.stable_topological_sort,
+        bucketing.bucket_all_gather,
+        memory.reorder_for_peak_memory,
         comms.sink_waits,
-        comms.reorder_compute_and_comm_for_overlap, compile_fx.compile_fx, compile_fx.partition_fn,
-        config.custom_partitioner_fn, functorch.enable_autograd_cache,
+        comms.reorder_compute_and_comm_for_overlap,
+        compile_fx.compile_fx,
+        compile_fx.partition_fn,
+        config.custom_partitioner_fn,
+        functorch.enable_autograd_cache,
         config.fx_graph_cache,
     ]
 
@@ -77,7 +83,9 @@ def test_nothing_right_is_convicted() -> None:
 
 def test_passes_are_picked_by_name() -> None:
     for patterns, names in (
-        ("m*", ["mine.mine", "mine.mine_too"]), (["*.mine"], ["mine.mine"]), ("nothing_such", []),
+        ("m*", ["mine.mine", "mine.mine_too"]),
+        (["*.mine"], ["mine.mine"]),
+        ("nothing_such", []),
         (["mine_too"], ["mine.mine_too"]),
     ):
         with watch(patterns, report=False) as seen:
@@ -116,7 +124,7 @@ def test_what_cannot_be_read_is_told_and_only_if_it_changed() -> None:
         observed(nothing, gm, "first")
         observed(other_method, gm, "second")
     assert [one.outcome for one in seen.passes] == ["unchanged", "not judged"]
-    (name, problem), = seen.problems
+    ((name, problem),) = seen.problems
     assert name == "mine.second" and "trace the model down" in problem
     assert not seen and seen.violated == []
 
@@ -175,9 +183,15 @@ class Partitioner(CustomPartitionerFn):
     def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
         from torch._functorch.partitioners import default_partition
 
-        forward, backward = default_partition(gm, joint_inputs, **{
-            key: value for key, value in kwargs.items() if key in ("num_fwd_outputs", "static_lifetime_input_indices")
-        })
+        forward, backward = default_partition(
+            gm,
+            joint_inputs,
+            **{
+                key: value
+                for key, value in kwargs.items()
+                if key in ("num_fwd_outputs", "static_lifetime_input_indices")
+            },
+        )
         negated(forward.graph)
         return forward, backward
 

@@ -11,8 +11,8 @@ _LIMIT = 20_000
 
 
 def trim() -> None:
-    """Collects garbage (graphs are full of cycles, and collecting each by itself would cost more than it gives back), the
-    source text of generated modules, and results on fake tensors beyond a limit."""
+    """Collects garbage (graphs are full of cycles, and collecting each by itself would cost more than it gives back),
+    the source text of generated modules, and results on fake tensors beyond a limit."""
     graph_module._loader.eval_cache.clear()
     linecache.clearcache()
     if len(FakeTensorMode.cache) > _LIMIT:

@@ -189,8 +189,10 @@ def described(error):
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     frames = traceback.extract_tb(error.__traceback__)
     inside = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(torch.__file__), "<")
-    place = next((f" ({frame.filename}:{frame.lineno})" for frame in reversed(frames)
-                  if not frame.filename.startswith(inside)), "")
+    place = next(
+        (f" ({frame.filename}:{frame.lineno})" for frame in reversed(frames) if not frame.filename.startswith(inside)),
+        "",
+    )
     return f"{type(error).__name__}: {text}{place}"
 
 
@@ -207,8 +209,12 @@ def why(error):
 
 
 def add_arguments(parser):
-    parser.add_argument("function", nargs="+", metavar="MODULE:FUNCTION", help="called without arguments; MODULE may "
-                        "be a path to a .py file")
+    parser.add_argument(
+        "function",
+        nargs="+",
+        metavar="MODULE:FUNCTION",
+        help="called without arguments; MODULE may be a path to a .py file",
+    )
     parser.add_argument("-o", "--out", required=True, metavar="DIR")
     parser.add_argument("--ranks", type=int, default=0, help="run as one of so many ranks of a fake process group")
     parser.add_argument("--rank", type=int, default=0)

@@ -24,6 +24,7 @@ from .export import export
 
 _HAS_BACKED = versions.have("torch.fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val")
 
+
 def document(module, name="graph", kind="forward", **keys):
     """The exchange JSON of a GraphModule or Graph, as this rank. `keys` are further keys of the document."""
     graph = module if isinstance(module, fx.Graph) else module.graph
@@ -104,7 +105,9 @@ def groups_of(graph):
         return {}
     # An ordering edge hides the call that it is of, and what that call names, in a sub-graph.
     calls = [ordering.carried(node) or node for node in graph.nodes if node.op == "call_function"]
-    return groups_named(dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()])))
+    return groups_named(
+        dict.fromkeys(value for call in calls for value in _strings([*call.args, *call.kwargs.values()]))
+    )
 
 
 def groups_named(names: Iterable[str]) -> dict[str, dict[str, Any]]:

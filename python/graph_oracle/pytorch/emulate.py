@@ -11,14 +11,28 @@ import torch
 from torch import fx
 
 COLLECTIVES = {
-    "all_gather_into_tensor", "all_gather_into_tensor_out", "all_gather_into_tensor_coalesced",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "all_reduce", "all_reduce_", "all_reduce_coalesced",
-    "all_to_all_single", "broadcast", "broadcast_",
+    "all_gather_into_tensor",
+    "all_gather_into_tensor_out",
+    "all_gather_into_tensor_coalesced",
+    "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced",
+    "all_reduce",
+    "all_reduce_",
+    "all_reduce_coalesced",
+    "all_to_all_single",
+    "broadcast",
+    "broadcast_",
 }
 ALLOCATIONS = ("empty", "new_empty", "empty_strided", "new_empty_strided", "empty_like")
 REDUCTIONS = {
-    "sum": torch.add, "avg": torch.add, "product": torch.mul, "min": torch.minimum, "max": torch.maximum,
-    "band": torch.bitwise_and, "bor": torch.bitwise_or, "bxor": torch.bitwise_xor,
+    "sum": torch.add,
+    "avg": torch.add,
+    "product": torch.mul,
+    "min": torch.minimum,
+    "max": torch.maximum,
+    "band": torch.bitwise_and,
+    "bor": torch.bitwise_or,
+    "bxor": torch.bitwise_xor,
 }
 
 
@@ -28,8 +42,10 @@ def run_ranks(graphs, inputs, groups, seen=None, draws=None, in_order=False):
     gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting.
     `in_order`: each draw takes the next numbers of its rank, as from one generator, and not those of its name."""
     draws = draws or [{} for _ in graphs]
-    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank], in_order)
-               for rank, graph in enumerate(graphs)}
+    running = {
+        rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank], in_order)
+        for rank, graph in enumerate(graphs)
+    }
     outputs, waiting = [None] * len(graphs), {}
     arrived = dict.fromkeys(running)
     while running:
@@ -102,7 +118,11 @@ def _rank(graph, inputs, seen, draws, in_order):
                 if name in ALLOCATIONS:
                     unwritten(values[node])
         # Views are left out: another may write what they see. So is memory that nobody has written yet.
-        if seen is not None and isinstance(values[node], torch.Tensor) and isinstance(node.target, torch._ops.OpOverload):
+        if (
+            seen is not None
+            and isinstance(values[node], torch.Tensor)
+            and isinstance(node.target, torch._ops.OpOverload)
+        ):
             if not (node.target.is_view or node.target._schema.is_mutable or name in ALLOCATIONS):
                 seen[node.name] = values[node].clone()
     return None
@@ -139,8 +159,10 @@ def collective(name, calls):
     if any(c.get("group_size", size) != size for c in calls):
         raise RuntimeError(f"{name} says another group size than {size}")
     if name.endswith("_coalesced"):
-        columns = [collective(name.removesuffix("_coalesced"), [c | {key: c[key][i]} for c in calls])
-                   for i in range(len(first[key]))]
+        columns = [
+            collective(name.removesuffix("_coalesced"), [c | {key: c[key][i]} for c in calls])
+            for i in range(len(first[key]))
+        ]
         return [[column[rank] for column in columns] for rank in range(size)]
     tensors = [c[key] for c in calls]
     if name != "all_to_all_single" and len({(t.shape, t.dtype) for t in tensors}) > 1:

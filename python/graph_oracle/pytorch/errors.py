@@ -15,7 +15,8 @@ class Refused(Exception):
 
 
 class PassFailed(Exception):
-    """The implementation raised an exception, which is the cause. Whether it had reason to is not for the adapter to say."""
+    """The implementation raised an exception, which is the cause. Whether it had reason to is not for the adapter to
+    say."""
 
     def __init__(self, cause: Exception, left_behind: dict[str, Any] | None = None) -> None:
         super().__init__(str(cause))

@@ -4,8 +4,8 @@
 
 Nodes that were in the document keep its name for them, and what it says about their origin (`stack`, `module`, `desc`).
 The world, the groups with their rank lists, the symbols, name and kind are the document's. Storages are numbered by
-first use; symbolic sizes are written with the document's symbols. A call of `control_deps` on one operator is written as
-that operator, with ordering edges (ordering.py).
+first use; symbolic sizes are written with the document's symbols. A call of `control_deps` on one operator is written
+as that operator, with ordering edges (ordering.py).
 """
 
 import sympy

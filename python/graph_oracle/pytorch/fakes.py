@@ -5,8 +5,8 @@ metadata; after that its results are made from what was learned: shape, strides,
 result has. Where that is not the whole truth (symbolic sizes, conjugates, results of a strange make) nothing is
 remembered and the operator runs.
 
-Run means: its kernel for meta tensors is called as `FakeTensorMode` calls it, without the layers around it, which take ten
-times as long. That is done where all tensors are on one device, which the results are on too, and where no argument
+Run means: its kernel for meta tensors is called as `FakeTensorMode` calls it, without the layers around it, which take
+ten times as long. That is done where all tensors are on one device, which the results are on too, and where no argument
 asks for another one. What has no such kernel, or is data-dependent, goes through the mode's dispatch.
 """
 
@@ -116,13 +116,19 @@ def _tensor_key(value):
     shape, stride, offset = tuple(value.shape), value.stride(), value.storage_offset()
     if type(offset) is not int or not all(type(n) is int for n in shape) or not all(type(n) is int for n in stride):
         raise _Unknown
-    if value.is_conj() or value.is_neg() or value.layout is not torch.strided or type(value) not in (FakeTensor, torch.Tensor):
+    if (
+        value.is_conj()
+        or value.is_neg()
+        or value.layout is not torch.strided
+        or type(value) not in (FakeTensor, torch.Tensor)
+    ):
         raise _Unknown
     return shape, stride, offset, value.dtype, value.device, value.requires_grad
 
 
 def _recipe(value, inputs, device, fresh):
-    """How to make a result again. `device`: that of results which are meta tensors. `fresh`: the storages that this result made."""
+    """How to make a result again. `device`: that of results which are meta tensors. `fresh`: the storages that this
+    result made."""
     if isinstance(value, (list, tuple)):
         return type(value), [_recipe(v, inputs, device, fresh) for v in value]
     if value is None:
@@ -146,7 +152,10 @@ def _recipe(value, inputs, device, fresh):
         if storage._cdata in fresh or offset != 0:
             raise _Unknown
         fresh.append(storage._cdata)
-        if storage.nbytes() != torch.empty_strided(shape, stride, dtype=dtype, device="meta").untyped_storage().nbytes():
+        if (
+            storage.nbytes()
+            != torch.empty_strided(shape, stride, dtype=dtype, device="meta").untyped_storage().nbytes()
+        ):
             raise _Unknown
     return shape, stride, offset, dtype, device, owner
 

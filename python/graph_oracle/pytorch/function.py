@@ -39,8 +39,9 @@ from .passes import Pass
 
 Options = Mapping[str, Any]
 
-# What generated graphs must not have. A barrier takes a process group as an object, which a graph cannot name; a message from
-# rank to rank is not rebuilt; edges from a launch or to a wait hide these from whoever looks for them by their target.
+# What generated graphs must not have. A barrier takes a process group as an object, which a graph cannot name; a
+# message from rank to rank is not rebuilt; edges from a launch or to a wait hide these from whoever looks for them by
+# their target.
 _NO_EDGES = [] if ordering.AVAILABLE else ["ordering-edges"]
 WITHOUT = {
     "rewrite": ["barriers", *_NO_EDGES],
@@ -126,7 +127,9 @@ def load(spec: str) -> Function:
     except (TypeError, ValueError) as error:
         raise BadFunction(f"{spec} does not say what it takes: {error}") from error
     whole = f"{os.path.abspath(place) if is_file else place}:{path}"
-    function = Function(whole, found, parameters, _takes_graph(found, parameters), is_file, _digest(found, place, is_file))
+    function = Function(
+        whole, found, parameters, _takes_graph(found, parameters), is_file, _digest(found, place, is_file)
+    )
     if not function.positional:
         raise BadFunction(f"{spec} takes no graph: its first parameter is to be a GraphModule or a Graph")
     return function
@@ -177,8 +180,11 @@ def _line_of(error: BaseException, path: str) -> str:
 
 
 def _others(module: Any) -> str:
-    names = [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__] if (
-        inspect.ismodule(module)) else []
+    names = (
+        [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
+        if (inspect.ismodule(module))
+        else []
+    )
     return f"; it has {', '.join(names[:10])}" if names else ""
 
 
@@ -246,7 +252,8 @@ def _change(function: Function, kind: str, rebuilt: Any, options: Options) -> di
 
 
 def as_recorded(before: Mapping[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Nodes that compute what they did, as they were recorded: tracing knows more of results than a record has to say."""
+    """Nodes that compute what they did, as they were recorded: tracing knows more of results than a record has to
+    say."""
     known = {entry["name"]: entry for entry in before["nodes"]}
 
     def recorded(entry: dict[str, Any]) -> dict[str, Any]:
@@ -363,9 +370,12 @@ def changed(rebuilt: Any, returned: Any) -> fx.Graph:
     graph = graph_of(returned)
     if graph is not None:
         return graph
-    raise PassFailed(TypeError(
-        f"it returned {shown(returned)}; a pass changes the graph and returns nothing, or returns a GraphModule or a Graph"
-    ))
+    raise PassFailed(
+        TypeError(
+            f"it returned {shown(returned)}; a pass changes the graph and returns nothing, or returns a GraphModule or "
+            "a Graph"
+        )
+    )
 
 
 def parts(returned: Any) -> tuple[fx.Graph, fx.Graph]:
@@ -374,7 +384,9 @@ def parts(returned: Any) -> tuple[fx.Graph, fx.Graph]:
         forward, backward = map(graph_of, returned)
         if forward is not None and backward is not None:
             return forward, backward
-    raise PassFailed(TypeError(f"it returned {shown(returned)}; a partitioner returns (forward, backward), two GraphModules"))
+    raise PassFailed(
+        TypeError(f"it returned {shown(returned)}; a partitioner returns (forward, backward), two GraphModules")
+    )
 
 
 def graph_of(value: Any) -> fx.Graph | None:

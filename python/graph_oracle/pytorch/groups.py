@@ -109,7 +109,5 @@ def _make(size: int, rank: int, groups: Groups) -> None:
             world.pg_names[default] = "graph-oracle: the world"
     for name, ranks in groups.items():
         # `new_group` would choose the name, and sort the ranks.
-        group, _ = make(
-            len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
-        )
+        group, _ = make(len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1))
         world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}

@@ -31,7 +31,10 @@ OnWrong: TypeAlias = Literal["raise", "collect"]
 Metadata: TypeAlias = Literal["now", "later"]
 # Here Inductor drops what a pass returns.
 _IN_PLACE = (
-    "pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass", "post_grad_custom_pre_pass",
+    "pre_grad_custom_pass",
+    "joint_custom_pre_pass",
+    "joint_custom_post_pass",
+    "post_grad_custom_pre_pass",
     "post_grad_custom_post_pass",
 )
 
@@ -42,7 +45,12 @@ class Checked:
     """
 
     def __init__(
-        self, wrapped: Any, kind: Kind, on_wrong: OnWrong, name: str, options: dict[str, Any],
+        self,
+        wrapped: Any,
+        kind: Kind,
+        on_wrong: OnWrong,
+        name: str,
+        options: dict[str, Any],
         metadata: Metadata = "now",
     ) -> None:
         self.metadata = metadata
@@ -198,8 +206,13 @@ class PassCheck:
 
 
 def checked(
-    my_pass: Any = None, kind: Kind = "rewrite", on_wrong: OnWrong = "raise", *, name: str = "",
-    metadata: Metadata = "now", **options: Any,
+    my_pass: Any = None,
+    kind: Kind = "rewrite",
+    on_wrong: OnWrong = "raise",
+    *,
+    name: str = "",
+    metadata: Metadata = "now",
+    **options: Any,
 ) -> Any:
     """A pass that is judged whenever it runs, and is otherwise what it was.
 
@@ -297,7 +310,9 @@ def _checked_manager(manager: Any, options: dict[str, Any]) -> Any:
 def _is_schedule(value: Any) -> bool:
     scheduler = sys.modules.get("torch._inductor.scheduler")
     return (
-        isinstance(value, list) and bool(value) and scheduler is not None
+        isinstance(value, list)
+        and bool(value)
+        and scheduler is not None
         and all(isinstance(node, scheduler.BaseSchedulerNode) for node in value)
     )
 

@@ -2,9 +2,9 @@
 
     outcomes = run(rebuilt, inputs)       # rank by rank; None where gloo has no form of a collective that the graph has
 
-The processes are forked once, and stay: a world of fewer ranks uses the first of them. A process group is made once for each
-list of ranks, and then known by the names that a graph uses. At the start the processes try which collectives gloo has for
-which dtypes, so that no rank fails in the middle of a graph while others wait.
+The processes are forked once, and stay: a world of fewer ranks uses the first of them. A process group is made once for
+each list of ranks, and then known by the names that a graph uses. At the start the processes try which collectives gloo
+has for which dtypes, so that no rank fails in the middle of a graph while others wait.
 
 Results of `empty` are filled with a value that shows, as in emulate.py.
 """
@@ -30,8 +30,18 @@ _PATIENCE = 60.0
 # The largest world: a process is a copy of this one, which shares its memory until it writes to it.
 MOST_RANKS = 8
 _DTYPES = (
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
-    torch.uint8, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2,
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
 )
 _REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")
 _pool = None
@@ -226,7 +236,12 @@ class _Groups:
         if group is None:
             name = "graph-oracle:" + ",".join(map(str, ranks))
             group, _ = c10d._new_process_group_helper(
-                len(ranks), ranks.index(self.rank), list(ranks), "gloo", dist.PrefixStore(name, self.store), name,
+                len(ranks),
+                ranks.index(self.rank),
+                list(ranks),
+                "gloo",
+                dist.PrefixStore(name, self.store),
+                name,
                 timeout=timedelta(seconds=_PATIENCE),
             )
             c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
@@ -272,7 +287,9 @@ def _probe(rank, size, groups):
         for how in _REDUCTIONS:
             reducing = {
                 "reduce_scatter_tensor": lambda: ops.reduce_scatter_tensor(x, how, size, "probe"),
-                "reduce_scatter_tensor_coalesced": lambda: ops.reduce_scatter_tensor_coalesced([x, x], how, size, "probe"),
+                "reduce_scatter_tensor_coalesced": lambda: ops.reduce_scatter_tensor_coalesced(
+                    [x, x], how, size, "probe"
+                ),
                 "all_reduce": lambda: ops.all_reduce(x, how, "probe"),
                 "all_reduce_": lambda: ops.all_reduce_(x, how, "probe"),
                 "all_reduce_coalesced": lambda: ops.all_reduce_coalesced([x, x], how, "probe"),

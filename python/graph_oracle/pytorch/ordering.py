@@ -2,10 +2,10 @@
 
 An FX node has arguments and nothing else. Where Inductor wants one node behind another that it does not read (draws in
 program order, what the overlap scheduler chose), `preserve_node_ordering` of
-torch/_inductor/fx_passes/control_dependencies.py puts the node into a call of `control_deps`: what must come before it, a
-subgraph of that one operator, and its arguments. So a graph with ordering edges is rebuilt by this very function, and
-passes honour such an edge exactly as far as they honour a call of `control_deps`: its arguments are edges to every pass,
-and the operator inside is hidden from those that look for it by its target.
+torch/_inductor/fx_passes/control_dependencies.py puts the node into a call of `control_deps`: what must come before it,
+a subgraph of that one operator, and its arguments. So a graph with ordering edges is rebuilt by this very function, and
+passes honour such an edge exactly as far as they honour a call of `control_deps`: its arguments are edges to every
+pass, and the operator inside is hidden from those that look for it by its target.
 
     carry(rebuilt)             the edges of the document, once its nodes are there
     found = carried(node)      the operator that such a call stands for; None for any other node
@@ -32,11 +32,10 @@ AVAILABLE = _CONTROL_DEPS is not None and _PRESERVE is not None
 
 
 class Carried:
-    """What a call of `control_deps` stands for: the operator, its arguments in the outer graph, and what comes before."""
+    """What a call of `control_deps` stands for: the operator, its arguments in the outer graph, and what comes
+    before."""
 
-    def __init__(
-        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], before: list[fx_node.Node]
-    ) -> None:
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], before: list[fx_node.Node]) -> None:
         self.target, self.args, self.kwargs, self.before = target, args, kwargs, before
 
 

@@ -8,8 +8,8 @@ document records. What cannot be rebuilt in this way is refused (`errors.Refused
 
 Ordering edges are rebuilt as PyTorch carries them (ordering.py), where the pass takes that.
 
-Not rebuilt, and refused where a document has it: higher-order operators and subgraphs, renames and clusters, values that
-are no tensors, numbers or symbols.
+Not rebuilt, and refused where a document has it: higher-order operators and subgraphs, renames and clusters, values
+that are no tensors, numbers or symbols.
 """
 
 import operator
@@ -537,11 +537,20 @@ def evaluate(text, symbols):
         return base**exponent
 
     _OPERATORS = {
-        ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-        ast.Mod: operator.mod, ast.Pow: power,
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.FloorDiv: operator.floordiv,
+        ast.Mod: operator.mod,
+        ast.Pow: power,
     }
-    _FUNCTIONS = {"FloorDiv": operator.floordiv, "Mod": operator.mod, "PythonMod": operator.mod,
-                  "Max": torch.sym_max, "Min": torch.sym_min}
+    _FUNCTIONS = {
+        "FloorDiv": operator.floordiv,
+        "Mod": operator.mod,
+        "PythonMod": operator.mod,
+        "Max": torch.sym_max,
+        "Min": torch.sym_min,
+    }
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError:

@@ -2,12 +2,13 @@
 
     python -m graph_oracle.pytorch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
 
-The script needs torch alone (or, of a function of the user's own, that function too). It builds the graph node by node, runs PyTorch's pass as every rank, and tells what fails:
-an exception of the pass, a graph that does not lint or reads before it defines, ranks that wait for one another, or
-other values than before (on real tensors, all ranks in one process). Exit status 1 if the failure shows, else 0.
+The script needs torch alone (or, of a function of the user's own, that function too). It builds the graph node by node,
+runs PyTorch's pass as every rank, and tells what fails: an exception of the pass, a graph that does not lint or reads
+before it defines, ranks that wait for one another, or other values than before (on real tensors, all ranks in one
+process). Exit status 1 if the failure shows, else 0.
 
-Refused are findings that none of these would show (policies, memory), and graphs with symbolic sizes or with inputs that
-share memory.
+Refused are findings that none of these would show (policies, memory), and graphs with symbolic sizes or with inputs
+that share memory.
 """
 
 import inspect
@@ -75,24 +76,30 @@ def write(document, pass_, options, rank, rule, title, function=None):
     settings = " ".join(f"{key}={text(value)}" for key, value in options.items())
     head = [title.strip() or f"{who} {pass_} pass fails on this graph."]
     about = f"Pass {pass_}{' with ' + settings if settings else ''}, PyTorch {torch.__version__}"
-    head += ["", f"{about}{'; breaks ' + rule if rule else ''}.",
-             f"Needs {needs}. Exit status 1 if the failure shows, else 0."]
+    head += [
+        "",
+        f"{about}{'; breaks ' + rule if rule else ''}.",
+        f"Needs {needs}. Exit status 1 if the failure shows, else 0.",
+    ]
     groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
     ranks = [r for r in range(world_size(document)) if set(members(document, r)) == set(rebuilt.groups)]
     if len(ranks) != world_size(document):
         # Ranks outside a group do not run this graph.
         raise Refused("the graph uses groups that some ranks are not in")
-    return fill(_TEMPLATE, {
-        "HEAD": docstring(head),
-        "IMPORTS": "\n".join(imports),
-        "WORLD": str(world_size(document)),
-        "GROUPS": json.dumps(groups),
-        "BUILD": "\n".join("    " + line for line in graph.lines()),
-        "PASS": "\n".join("    " + line for line in lines),
-        "CHECK": _CHECKS[_CHECKED_AS.get(pass_, pass_)].strip("\n"),
-        "EMULATE": _source(),
-        "MORE": "False, True" if pass_ in ("bucketing", "schedule") else "False,",
-    })
+    return fill(
+        _TEMPLATE,
+        {
+            "HEAD": docstring(head),
+            "IMPORTS": "\n".join(imports),
+            "WORLD": str(world_size(document)),
+            "GROUPS": json.dumps(groups),
+            "BUILD": "\n".join("    " + line for line in graph.lines()),
+            "PASS": "\n".join("    " + line for line in lines),
+            "CHECK": _CHECKS[_CHECKED_AS.get(pass_, pass_)].strip("\n"),
+            "EMULATE": _source(),
+            "MORE": "False, True" if pass_ in ("bucketing", "schedule") else "False,",
+        },
+    )
 
 
 def _source():
@@ -144,7 +151,9 @@ class _Graph:
                 tuple_ = f"({', '.join(args)}{',' if len(args) == 1 else ''})"
                 if forward:
                     # It reads a later node: the arguments are put in when that node exists.
-                    lines.append(f"{variable} = graph.create_node('call_function', {target}, (), {{}}, {entry['name']!r})")
+                    lines.append(
+                        f"{variable} = graph.create_node('call_function', {target}, (), {{}}, {entry['name']!r})"
+                    )
                     late.append(f"{variable}.args = {tuple_}")
                     if kwargs:
                         late.append(f"{variable}.kwargs = {tail[2:]}")
@@ -170,7 +179,9 @@ class _Graph:
         if out["t"] != "tensor":
             raise Refused(f"input {entry['name']} is not reproduced")
         number, value = out.get("storage"), self.rebuilt.nodes[entry["name"]].meta.get("val")
-        full = value is None or value.untyped_storage().nbytes() == out.get("storage_bytes", value.untyped_storage().nbytes())
+        full = value is None or value.untyped_storage().nbytes() == out.get(
+            "storage_bytes", value.untyped_storage().nbytes()
+        )
         if out.get("offset") or (number is not None and number in storages) or not full:
             raise Refused(f"input {entry['name']} shares memory, or does not fill it")
         storages.add(number)
@@ -240,9 +251,12 @@ def _bucketing(rebuilt, options):
     kinds = [] if text(kind) == "all" else words(kind)
     filtered = text(options.get("filter", "none")) == "fsdp"
     sizes = None if text(options.get("cap", "auto")) == "auto" else megabytes("cap", options["cap"])
-    imports = ["from torch._inductor.fx_passes import bucketing, fsdp" if filtered
-               else "from torch._inductor.fx_passes import bucketing",
-               "from torch._inductor.pattern_matcher import stable_topological_sort"]
+    imports = [
+        "from torch._inductor.fx_passes import bucketing, fsdp"
+        if filtered
+        else "from torch._inductor.fx_passes import bucketing",
+        "from torch._inductor.pattern_matcher import stable_topological_sort",
+    ]
     lines = ["bucketing.deduplicate_wait_tensors(module.graph)"] if bucketing._DEDUPLICATES else []
     if filtered and not kinds:
         lines.append(f"fsdp.pre_bucket_fsdp_collectives(module, {mode!r}, {sizes[0] if sizes else None!r})")
@@ -268,12 +282,16 @@ def _overlap(options, selection, mode):
     from .passes import bucketing
 
     deps = yes("deps", options.get("deps", "no"))
-    imports = ["from torch._inductor.fx_passes import bucketing, overlap_manual_scheduling, overlap_scheduling",
-               "from torch._inductor.pattern_matcher import stable_topological_sort"]
+    imports = [
+        "from torch._inductor.fx_passes import bucketing, overlap_manual_scheduling, overlap_scheduling",
+        "from torch._inductor.pattern_matcher import stable_topological_sort",
+    ]
     lines = ["bucketing.deduplicate_wait_tensors(module.graph)"] if bucketing._DEDUPLICATES else []
     if selection == "manual":
         modules = words(options["modules"])
-        lines.append(f"overlap_manual_scheduling.manual_overlap_bucketing(module, {modules}, {deps}, bucket_mode={mode!r})")
+        lines.append(
+            f"overlap_manual_scheduling.manual_overlap_bucketing(module, {modules}, {deps}, bucket_mode={mode!r})"
+        )
     else:
         imports += ["", "", inspect.getsource(bucketing.estimate).rstrip(), ""]
         lines += [
@@ -287,8 +305,10 @@ def _overlap(options, selection, mode):
 
 
 def _repair(rebuilt, options):
-    return (["from torch._inductor.pattern_matcher import stable_topological_sort"],
-            ["stable_topological_sort(module.graph)", "return [module]"])
+    return (
+        ["from torch._inductor.pattern_matcher import stable_topological_sort"],
+        ["stable_topological_sort(module.graph)", "return [module]"],
+    )
 
 
 def _partition(rebuilt, options):
@@ -320,8 +340,11 @@ def _partition(rebuilt, options):
         f"        module, (), num_fwd_outputs={outputs}, static_lifetime_input_indices={static}",
         "    ))",
     ]
-    imports = ["import torch.distributed._functional_collectives", "from torch._functorch import config, partitioners",
-               "from torch.fx.passes.shape_prop import _extract_tensor_metadata"]
+    imports = [
+        "import torch.distributed._functional_collectives",
+        "from torch._functorch import config, partitioners",
+        "from torch.fx.passes.shape_prop import _extract_tensor_metadata",
+    ]
     return imports, lines
 
 
@@ -368,8 +391,11 @@ def _function_cuts(imports, path, function, chosen, rebuilt, options):
 
     chosen = {**chosen, **functions.partitioner_keywords(function, rebuilt, options)}
     named = "".join(f", {key}={value!r}" for key, value in chosen.items())
-    imports = ["import torch.distributed._functional_collectives",
-               "from torch.fx.passes.shape_prop import _extract_tensor_metadata", *imports]
+    imports = [
+        "import torch.distributed._functional_collectives",
+        "from torch.fx.passes.shape_prop import _extract_tensor_metadata",
+        *imports,
+    ]
     return imports, [
         "inputs, tangents = [], []",
         "for node in module.graph.nodes:",
@@ -385,7 +411,7 @@ def _function_cuts(imports, path, function, chosen, rebuilt, options):
 
 _PASSES = {"bucketing": _bucketing, "repair": _repair, "partition": _partition}
 
-_COMPARE = '''
+_COMPARE = """
     seen, seen_after = [{} for _ in range(WORLD)], [{} for _ in range(WORLD)]
     inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
     try:
@@ -393,16 +419,18 @@ _COMPARE = '''
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
-'''
+"""
 
 # Passes that are checked as others are.
 _CHECKED_AS = {"schedule": "bucketing"}
 
 _CHECKS = {
     # What is bucketed draws in the order of before. Backward may draw again what forward drew.
-    "bucketing": _COMPARE % True + '''
+    "bucketing": _COMPARE % True
+    + """
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after, in_order=True)
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after,
+        in_order=True)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except RuntimeError as error:
@@ -410,44 +438,49 @@ _CHECKS = {
     compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
     # Nodes that the pass left in place compute what they did before.
     compare_nodes(seen, seen_after)
-''',
-    "repair": '''
+""",
+    "repair": """
     return
-''',
+""",
     # A rewrite may call something else by a name that it has removed: outputs and inputs are compared.
-    "rewrite": _COMPARE % True + '''
+    "rewrite": _COMPARE % True
+    + """
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after, in_order=True)
+        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after,
+        in_order=True)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graph does not run: {error}")
     compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
-''',
-    "partition": '''
+""",
+    "partition": """
     for forward, _ in after:
         for value in flat(list(forward.graph.nodes)[-1].args[0]):
             target = getattr(value, "target", None)
             if getattr(target, "namespace", "") == "_c10d_functional" and "wait_tensor" not in str(target):
                 fail(f"forward hands over {value.name}, the result of {target}, which nobody has waited for")
-''' + _COMPARE % False + '''
+"""
+    + _COMPARE % False
+    + """
     copies, draws = clones(inputs), [{} for _ in range(WORLD)]
     try:
         forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
-        names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in after]
-        for given, saved, values in zip(copies, names, forward):
+        names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in
+        after] for given, saved, values in zip(copies, names, forward):
             given.update({name: value for name, value in zip(saved, values) if name not in given})
         backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graphs do not run: {error}")
-    count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs), GROUPS), backward)]
+    count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs),
+    GROUPS), backward)]
     # Both outputs, and the inputs as they are after both.
     written = [[given[name] for name in own] for given, own in zip(copies, inputs)]
     found = [[*flat(f)[:n], *flat(b), *w] for f, b, n, w in zip(forward, backward, count, written)]
     compare(expected, found)
-''',
+""",
 }
 
 _TEMPLATE = '''"""@HEAD@
@@ -510,11 +543,12 @@ def call(graph, mode, name, target, args, kwargs):
 
 
 def returned(graph, values, more):
-    """What the graph returns; with `more` also every wait and every value that nobody reads, so that they are compared."""
+    """What the graph returns; with `more` also every wait and what nobody reads, so that they are compared."""
     if not more:
         return values
     wait = torch.ops._c10d_functional.wait_tensor.default
-    calls = graph.find_nodes(op="call_function", target=wait) + [n for n in graph.nodes if n.op == "call_function" and not n.users]
+    calls = graph.find_nodes(op="call_function", target=wait)
+    calls += [n for n in graph.nodes if n.op == "call_function" and not n.users]
     tensors = [n for n in dict.fromkeys(calls) if isinstance(n.meta.get("val"), torch.Tensor) and n not in flat(values)]
     return (*flat(values), *tensors)
 

@@ -14,8 +14,8 @@ for each call (one for a cluster). Its dependencies are those that `Scheduler.co
 - ordering-only ones for ordering edges, and between consecutive collectives (`decide_global_ordering_of_comms`).
 
 Random draws and effects are kept in order by ordering-only dependencies, whatever Inductor would do with them: what is
-judged is what a pass does with the dependencies that it is given. Views are nodes of their own, without memory and time;
-the elements of a tuple live as long as any of them, as in an FX graph.
+judged is what a pass does with the dependencies that it is given. Views are nodes of their own, without memory and
+time; the elements of a tuple live as long as any of them, as in an FX graph.
 """
 
 import types

@@ -27,8 +27,12 @@ from . import versions
 PASSES = {
     "torch._inductor.memory": ["reorder_for_peak_memory"],
     "torch._inductor.comms": [
-        "sink_waits", "raise_comms", "reorder_compute_for_overlap", "reorder_communication_preserving_peak_memory",
-        "sink_waits_iterative", "simple_overlap",
+        "sink_waits",
+        "raise_comms",
+        "reorder_compute_for_overlap",
+        "reorder_communication_preserving_peak_memory",
+        "sink_waits_iterative",
+        "simple_overlap",
     ],
 }
 TARGET = "scheduler.step.default"
@@ -68,11 +72,10 @@ class Running:
         return len(order) == len(self.given) and all(a is b for a, b in zip(order, self.given))
 
     def done(self, order: Any) -> Any:
-        """What it did. Planning information comes with the first pass: what a node allocates is told once for both lists."""
+        """What it did. Planning information comes with the first pass: what a node allocates is told once for both
+        lists."""
         entries = {entry["name"]: entry for entry in self.before["nodes"]}
-        listed = [
-            entries.get(node.get_name()) or document([node], self.name, self.given)["nodes"][0] for node in order
-        ]
+        listed = [entries.get(node.get_name()) or document([node], self.name, self.given)["nodes"][0] for node in order]
         nodes = [*listed, self.before["nodes"][-1]]
         return Ran(self.name, self.before, {**self.before, "num_nodes": len(nodes), "nodes": nodes})
 
@@ -82,7 +85,8 @@ class Stopped(Exception):
 
 
 def document(order, name, given=None):
-    """A list of scheduler nodes as exchange JSON. `given`: the list that the pass was given, which settles the edges."""
+    """A list of scheduler nodes as exchange JSON. `given`: the list that the pass was given, which settles the
+    edges."""
     from torch._inductor.utils import contains_collective
 
     given = order if given is None else given
@@ -117,8 +121,14 @@ def document(order, name, given=None):
     last = [{"ref": entry["name"]} for entry in calls if entry["name"] not in read]
     nodes = [*calls, {"name": "output", "op": "output", "target": "output", "args": [last]}]
     return {
-        "schema_version": "graph-oracle/1", "name": name, "kind": "inference", "groups": {}, "symbols": {},
-        "num_nodes": len(nodes), "ops": {TARGET: _FACTS}, "nodes": nodes,
+        "schema_version": "graph-oracle/1",
+        "name": name,
+        "kind": "inference",
+        "groups": {},
+        "symbols": {},
+        "num_nodes": len(nodes),
+        "ops": {TARGET: _FACTS},
+        "nodes": nodes,
     }
 
 
@@ -170,6 +180,7 @@ def recording(stop=True):
                     undo.append((holder, name, function))
                     setattr(holder, name, wrap(name, function))
         if stop:
+
             def stopped(self):
                 raise Stopped("scheduling is done")
 

@@ -21,7 +21,7 @@ class Watched:
 
     @property
     def outcome(self) -> str:
-        """"sound", "violated", "undecided", "refused", "unchanged" or "not judged"."""
+        """ "sound", "violated", "undecided", "refused", "unchanged" or "not judged"."""
         if self.verdict is not None:
             return self.verdict.verdict
         return "not judged" if self.problem else "unchanged"
@@ -98,5 +98,3 @@ class Seen:
         return "\n".join(
             f"{one.outcome:<10}  {one.seconds * 1000:8.1f} ms  {one.kind:<9}  {one.name}" for one in self.passes
         )
-
-

@@ -3,14 +3,14 @@
     graph-oracle smoke --format json CASE.json > report.json
     python -m graph_oracle.pytorch.smoke report.json CASE.json [--device cpu|cuda] [--rank N]
 
-The graph (exchange JSON) is run with real kernels, one node at a time; each value is dropped after its last use. After each node
-two things are compared with the prediction:
+The graph (exchange JSON) is run with real kernels, one node at a time; each value is dropped after its last use. After
+each node two things are compared with the prediction:
 
 - the bytes of the storages that are alive, seen through weak references;
 - on cuda, `requested_bytes.all.current` of the allocator, after a synchronization.
 
-One rank runs. Collectives only make their results, for their memory is what counts here; as long as one is in flight its inputs
-are held, as torch's registry of works and its callers hold them.
+One rank runs. Collectives only make their results, for their memory is what counts here; as long as one is in flight
+its inputs are held, as torch's registry of works and its callers hold them.
 
 Exit status: 0 equal at every node, 1 not equal, 2 cannot run.
 """

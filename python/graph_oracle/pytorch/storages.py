@@ -33,10 +33,27 @@ _DRAWS = re.compile(
     r"multinomial|exponential|geometric|log_normal|cauchy|random|poisson|rrelu_with_noise|"
     r"_scaled_dot_product_\w+_attention)_?\."
 )
-_GEMM = re.compile(r"aten\.(mm|bmm|addmm|baddbmm|addbmm|convolution|linear|matmul|_scaled_mm|_scaled_dot_product_\w+)\.")
-_BYTES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
-          "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "complex32": 4, "complex64": 8,
-          "complex128": 16}
+_GEMM = re.compile(
+    r"aten\.(mm|bmm|addmm|baddbmm|addbmm|convolution|linear|matmul|_scaled_mm|_scaled_dot_product_\w+)\."
+)
+_BYTES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "float32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float64": 8,
+    "complex32": 4,
+    "complex64": 8,
+    "complex128": 16,
+}
 
 
 class Storage:

@@ -20,10 +20,33 @@ _REGISTERED_BY = {
     "prims": ["torch._prims"],
 }
 
-_PYTHON = {f"operator.{name}": getattr(operator, name) for name in (
-    "getitem", "add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pow",
-    "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "lshift", "rshift", "pos", "abs",
-)}
+_PYTHON = {
+    f"operator.{name}": getattr(operator, name)
+    for name in (
+        "getitem",
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "neg",
+        "pow",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "and_",
+        "or_",
+        "xor",
+        "lshift",
+        "rshift",
+        "pos",
+        "abs",
+    )
+}
 for _name in ("sym_sum", "sym_max", "sym_min", "sym_not", "sym_int", "sym_float", "sym_ite", "sym_sqrt"):
     _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
 _NAMES = {function: name for name, function in reversed(_PYTHON.items())}
@@ -142,7 +165,7 @@ def _list_alias(schema, index):
     text = str(schema).rpartition("->")[2].strip().strip("()")
     parts = [part.strip() for part in text.split(", ")]
     if index < len(parts) and parts[index].startswith("Tensor(") and "[]" in parts[index]:
-        return parts[index][len("Tensor("):].split(")")[0].split("!")[0].split(" ")[0]
+        return parts[index][len("Tensor(") :].split(")")[0].split("!")[0].split(" ")[0]
     # Printed without it: operators that split a tensor return views of their first argument.
     first = schema.arguments[0].alias_info if schema.arguments else None
     if first is not None and not first.is_write and len(first.before_set) == 1 and "*" in first.after_set:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """`template` with each `@KEY@` replaced by `values[KEY]`. All are filled at once: what a value holds is no place."""
+    """`template` with each `@KEY@` replaced by `values[KEY]`. All are filled at once: what a value holds is no
+    place."""
     return re.sub("@([A-Z]+)@", lambda place: values[place[1]], template)
 
 

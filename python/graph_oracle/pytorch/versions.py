@@ -65,50 +65,86 @@ ROWS: list[Row] = [
     *_all(f"{_PASSES}.fsdp", "bucket_fsdp_all_gather bucket_fsdp_reduce_scatter", "bucketing: filter=fsdp", (2, 9)),
     *_all(f"{_PASSES}.fsdp", "bucket_fsdp_all_reduce pre_bucket_fsdp_collectives", "bucketing: filter=fsdp", (2, 13)),
     Row(
-        f"{_PASSES}.overlap_scheduling.schedule_overlap_bucketing", "bucketing: selection=overlap", (2, 13),
-        takes=("collective_bucketing", "insert_overlap_deps", "custom_runtime_estimation", "collective_estimator",
-               "compute_estimator", "bucket_mode", "pre_bucketing_fsdp_collectives"),
+        f"{_PASSES}.overlap_scheduling.schedule_overlap_bucketing",
+        "bucketing: selection=overlap",
+        (2, 13),
+        takes=(
+            "collective_bucketing",
+            "insert_overlap_deps",
+            "custom_runtime_estimation",
+            "collective_estimator",
+            "compute_estimator",
+            "bucket_mode",
+            "pre_bucketing_fsdp_collectives",
+        ),
     ),
     Row(
-        f"{_PASSES}.overlap_manual_scheduling.manual_overlap_bucketing", "bucketing: selection=manual", (2, 12),
+        f"{_PASSES}.overlap_manual_scheduling.manual_overlap_bucketing",
+        "bucketing: selection=manual",
+        (2, 12),
         takes=("bucket_mode",),
     ),
     Row("torch._inductor.pattern_matcher.stable_topological_sort", "bucketing, repair, watch"),
     # Ordering edges.
     *_all(f"{_PASSES}.control_dependencies", "control_deps preserve_node_ordering", "ordering edges", (2, 10)),
     # Partitions.
-    *_all("torch._functorch.partitioners", "default_partition min_cut_rematerialization_partition _is_primal",
-          "partition, watch"),
-    *_all(_FUNCTORCH, "ban_recompute_used_far_apart ban_recompute_long_fusible_chains ban_recompute_reductions "
-          "ban_recompute_materialized_backward ban_recompute_not_in_allowlist cse aggressive_recomputation "
-          "treat_parameters_as_free_to_save recompute_views max_dist_from_bw activation_memory_budget "
-          "activation_memory_budget_solver activation_memory_budget_runtime_estimator", "partition"),
-    *_all(_FUNCTORCH, "unsafe_allow_optimization_of_collectives graphsafe_rng_functionalization",
-          "partition: options"),
+    *_all(
+        "torch._functorch.partitioners",
+        "default_partition min_cut_rematerialization_partition _is_primal",
+        "partition, watch",
+    ),
+    *_all(
+        _FUNCTORCH,
+        "ban_recompute_used_far_apart ban_recompute_long_fusible_chains ban_recompute_reductions "
+        "ban_recompute_materialized_backward ban_recompute_not_in_allowlist cse aggressive_recomputation "
+        "treat_parameters_as_free_to_save recompute_views max_dist_from_bw activation_memory_budget "
+        "activation_memory_budget_solver activation_memory_budget_runtime_estimator",
+        "partition",
+    ),
+    *_all(_FUNCTORCH, "unsafe_allow_optimization_of_collectives graphsafe_rng_functionalization", "partition: options"),
     Row(f"{_FUNCTORCH}.activation_memory_budget_require_full_coverage", "partition: options", (2, 15)),
     Row("torch.fx.passes.shape_prop._extract_tensor_metadata", "partition"),
     *_all("torch._guards", "tracing TracingContext", "partition"),
     # Scheduling and memory.
-    *_all(_COMMS, "sink_waits raise_comms reorder_compute_for_overlap decide_global_ordering_of_comms "
-          "reorder_communication_preserving_peak_memory", "schedule"),
+    *_all(
+        _COMMS,
+        "sink_waits raise_comms reorder_compute_for_overlap decide_global_ordering_of_comms "
+        "reorder_communication_preserving_peak_memory",
+        "schedule",
+    ),
     Row(f"{_COMMS}.sink_waits_iterative", "schedule", (2, 9)),
     Row(f"{_COMMS}.simple_overlap", "schedule", (2, 14)),
-    *_all(_COMMS, "_calculate_potential_peak_memory_reorder _calculate_potential_peak_memory_sink_waits "
-          "_perform_double_linked_list_swap _perform_double_linked_list_swap_sink_waits "
-          "_update_memory_tracking_after_swap_reorder _update_memory_tracking_after_swap_sink_waits",
-          "memory: the accounts of the iterative passes", (2, 10)),
+    *_all(
+        _COMMS,
+        "_calculate_potential_peak_memory_reorder _calculate_potential_peak_memory_sink_waits "
+        "_perform_double_linked_list_swap _perform_double_linked_list_swap_sink_waits "
+        "_update_memory_tracking_after_swap_reorder _update_memory_tracking_after_swap_sink_waits",
+        "memory: the accounts of the iterative passes",
+        (2, 10),
+    ),
     Row("torch._inductor.config_comms.patch", "schedule: settings", (2, 9), compiled=True),
-    *_all("torch._inductor.config_comms", "reorder_iterative_peak_memory_budget sink_iterative_peak_memory_budget "
-          "reorder_iterative_use_runtime_estimations sink_iterative_use_runtime_estimations "
-          "reorder_iterative_unsafe_collectives_reorder sink_waits_iterative_unsafe_collectives_reorder",
-          "schedule: settings", (2, 10)),
-    *_all("torch._inductor.memory", "reorder_for_peak_memory estimate_peak_memory topological_sort_lpmf "
-          "topological_sort_bfs topological_sort_dfs prepare_planning_info", "memory"),
+    *_all(
+        "torch._inductor.config_comms",
+        "reorder_iterative_peak_memory_budget sink_iterative_peak_memory_budget "
+        "reorder_iterative_use_runtime_estimations sink_iterative_use_runtime_estimations "
+        "reorder_iterative_unsafe_collectives_reorder sink_waits_iterative_unsafe_collectives_reorder",
+        "schedule: settings",
+        (2, 10),
+    ),
+    *_all(
+        "torch._inductor.memory",
+        "reorder_for_peak_memory estimate_peak_memory topological_sort_lpmf "
+        "topological_sort_bfs topological_sort_dfs prepare_planning_info",
+        "memory",
+    ),
     *_all("torch._inductor.memory", "estimate_peak_memory_allocfree", "memory: method=estimate", (2, 9)),
     *_all("torch._inductor.memory", "estimate_region_peak_memory", "memory: method=estimate", (2, 13)),
     *_all(f"{_PASSES}.memory_estimator", "build_memory_profile MemoryTracker", "memory: method=profile", (2, 10)),
-    *_all("torch._inductor.ir", "MultiOutput MultiOutputLayout FixedLayout NoneLayout _CollectiveKernel _WaitKernel",
-          "mock scheduler nodes"),
+    *_all(
+        "torch._inductor.ir",
+        "MultiOutput MultiOutputLayout FixedLayout NoneLayout _CollectiveKernel _WaitKernel",
+        "mock scheduler nodes",
+    ),
     *_all("torch._inductor.dependencies", "StarDep WeakDep", "mock scheduler nodes"),
     Row("torch._inductor.dependencies.WeakDep.is_fake", "mock scheduler nodes: ordering-only dependencies", (2, 9)),
     Row("torch._inductor.scheduler.GroupedSchedulerNode", "mock scheduler nodes"),
@@ -117,8 +153,11 @@ ROWS: list[Row] = [
     Row("torch._inductor.scheduler.Scheduler.codegen", "schedules: stops the compilation"),
     Row("torch._inductor.utils.contains_collective", "schedules"),
     # Compilation.
-    *_all("torch._inductor.compile_fx", "compile_fx min_cut_rematerialization_partition view_to_reshape "
-          "fake_tensor_prop _recursive_post_grad_passes", "capture"),
+    *_all(
+        "torch._inductor.compile_fx",
+        "compile_fx min_cut_rematerialization_partition view_to_reshape fake_tensor_prop _recursive_post_grad_passes",
+        "capture",
+    ),
     *_all(f"{_PASSES}.post_grad", "post_grad_passes", "watch"),
     Row(f"{_FUNCTORCH}.force_non_lazy_backward_lowering", "capture: backward graphs that are not called", (2, 10)),
     Row(f"{_FUNCTORCH}.enable_autograd_cache", "capture"),
@@ -127,8 +166,11 @@ ROWS: list[Row] = [
     Row("torch._dynamo.reset", "capture, schedules"),
     Row("torch._dynamo.exc.TorchDynamoException", "capture: what Dynamo refuses"),
     # Rebuilding graphs.
-    *_all("torch._subclasses.fake_tensor", "FakeTensorMode FakeTensor in_kernel_invocation_manager "
-          "FakeTensorMode.cache FakeTensorMode.cache_clear", "rebuild, caches"),
+    *_all(
+        "torch._subclasses.fake_tensor",
+        "FakeTensorMode FakeTensor in_kernel_invocation_manager FakeTensorMode.cache FakeTensorMode.cache_clear",
+        "rebuild, caches",
+    ),
     *_all("torch.fx._lazy_graph_module", "_make_graph_module _use_lazy_graph_module", "rebuild"),
     Row("torch.fx.graph_module._loader", "caches"),
     *_all(_SHAPES, "ShapeEnv DimDynamic ShapeEnv.create_symbol ShapeEnv.create_symintnode", "rebuild"),
@@ -145,8 +187,12 @@ ROWS: list[Row] = [
     Row("torch.distributed._functional_collectives", "targets: operators _c10d_functional"),
     Row("torch._prims.rng_prims", "targets: operators rngprims"),
     # Process groups.
-    *_all(_C10D, "_get_default_group _world _unregister_process_group _register_process_group _resolve_process_group "
-          "_new_process_group_helper", "groups, document, gloo"),
+    *_all(
+        _C10D,
+        "_get_default_group _world _unregister_process_group _register_process_group _resolve_process_group "
+        "_new_process_group_helper",
+        "groups, document, gloo",
+    ),
     Row("torch.testing._internal.distributed.fake_pg.FakeStore", "fake worlds"),
     # Values.
     *_all("torch.utils._pytree", "tree_leaves tree_map", "smoke"),

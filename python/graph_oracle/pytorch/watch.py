@@ -72,7 +72,7 @@ def _patterns(passes: str | Sequence[str] | None) -> list[str]:
     for one in found:
         if not isinstance(one, str):
             raise CannotJudge(
-                f"watch(passes=...) takes names of passes, such as \"bucket_*\", not a {type(one).__name__}"
+                f'watch(passes=...) takes names of passes, such as "bucket_*", not a {type(one).__name__}'
             )
     return found
 
@@ -104,8 +104,10 @@ class _Frame:
     def is_one_of_its_passes(self, after: State) -> bool:
         """Whether all that happened is a single pass that was judged already."""
         return (
-            len(self.inner) == 1 and self.before is not None
-            and self.before.same(self.inner[0][0]) and after.same(self.inner[0][1])
+            len(self.inner) == 1
+            and self.before is not None
+            and self.before.same(self.inner[0][0])
+            and after.same(self.inner[0][1])
         )
 
 
@@ -285,9 +287,7 @@ class _Watch:
         """Inductor's list of passes on scheduler nodes: those that are no names are wrapped in place."""
         key = "reorder_for_compute_comm_overlap_passes"
         config: Any = torch._inductor.config
-        found = [
-            self._around(Named(one), self.schedule) if callable(one) else one for one in getattr(config, key)
-        ]
+        found = [self._around(Named(one), self.schedule) if callable(one) else one for one in getattr(config, key)]
         with config.patch({key: found}):
             return function(nodes)
 
@@ -375,8 +375,13 @@ class _Watch:
         judged = self._around(Named(found), self.partition)
         # Inductor asks for the class, and names the pass by it.
         base: Any = importlib.import_module("torch._inductor.custom_graph_pass").CustomPartitionerFn
-        stand_in = type(name_of(found), (base,), {
-            "__call__": lambda _, *args, **kwargs: judged(*args, **kwargs), "uuid": lambda _: found.uuid(),
-        })
+        stand_in = type(
+            name_of(found),
+            (base,),
+            {
+                "__call__": lambda _, *args, **kwargs: judged(*args, **kwargs),
+                "uuid": lambda _: found.uuid(),
+            },
+        )
         with torch._inductor.config.patch(custom_partitioner_fn=stand_in()):
             return function(*args, **kwargs)

@@ -12,7 +12,10 @@ from .hooks import name_of
 BUCKETING = {
     "torch._inductor.fx_passes.bucketing": ["bucket_all_gather", "bucket_reduce_scatter", "bucket_all_reduce"],
     "torch._inductor.fx_passes.fsdp": [
-        "bucket_fsdp_all_gather", "bucket_fsdp_reduce_scatter", "bucket_fsdp_all_reduce", "pre_bucket_fsdp_collectives",
+        "bucket_fsdp_all_gather",
+        "bucket_fsdp_reduce_scatter",
+        "bucket_fsdp_all_reduce",
+        "pre_bucket_fsdp_collectives",
     ],
 }
 PARTITIONERS = {

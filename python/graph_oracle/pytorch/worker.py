@@ -19,10 +19,13 @@ RECYCLE_AFTER = 20000
 def add_arguments(parser):
     parser.add_argument("--only", metavar="PASSES", help="serve these passes and no others, separated by commas")
     parser.add_argument(
-        "--function", metavar="FILE.py:FUNCTION", help="serve this function (or MODULE:FUNCTION) in place of PyTorch's passes"
+        "--function",
+        metavar="FILE.py:FUNCTION",
+        help="serve this function (or MODULE:FUNCTION) in place of PyTorch's passes",
     )
     parser.add_argument(
-        "--functional", action="store_true",
+        "--functional",
+        action="store_true",
         help="refuse graphs that write in place, but for copies into inputs at the end: what Inductor's passes get",
     )
 
@@ -68,7 +71,8 @@ def settle():
     """What was loaded stays: collecting garbage need not look at it again."""
     gc.collect()
     gc.freeze()
-    # A request makes some hundred thousand objects, most of which end with it: looking for garbage less often takes 6% off.
+    # A request makes some hundred thousand objects, most of which end with it: looking for garbage less often takes 6%
+    # off.
     gc.set_threshold(50_000, 20, 100)
 
 
@@ -105,7 +109,7 @@ class Channel:
         # ASCII: names may hold anything, a lone surrogate too.
         data = memoryview(json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n")
         while data:
-            data = data[self.write.write(data):]
+            data = data[self.write.write(data) :]
 
 
 class Worker:
@@ -219,7 +223,6 @@ class Worker:
                 trim()
         return {"type": "outcome", "id": number, **outcome}
 
-
     def repro(self, message, number):
         """A script that shows the failure by itself (repro.py)."""
         from . import repro
@@ -229,8 +232,13 @@ class Worker:
             return fault(number if type(number) is int else None, "BadMessage", "a repro has an id and a graph")
         try:
             python = repro.write(
-                message["graph"], message.get("pass"), message.get("options") or {}, message.get("rank", 0),
-                message.get("rule") or "", message.get("title") or "", self.function,
+                message["graph"],
+                message.get("pass"),
+                message.get("options") or {},
+                message.get("rank", 0),
+                message.get("rule") or "",
+                message.get("title") or "",
+                self.function,
             )
         except Refused as refused:
             return {"type": "refused", "id": number, "reason": refused.reason}

@@ -1,10 +1,10 @@
 """Graphs of the oracle as modules of torch, in the world that they name.
 
-    with rebuilt(graph) as module:          # a GraphModule with fake tensors, as rank 0 of a fake process group
-        my_pass(module)
+with rebuilt(graph) as module:          # a GraphModule with fake tensors, as rank 0 of a fake process group
+    my_pass(module)
 
-    with fake_world(ranks=8, rank=3):       # this process as one of eight ranks; nothing communicates
-        torch.compile(model)(x)
+with fake_world(ranks=8, rank=3):       # this process as one of eight ranks; nothing communicates
+    torch.compile(model)(x)
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def rebuilt(graph: Graph | str | os.PathLike[str], rank: int = 0) -> Iterator[fx
     graph, and where this process has process groups already.
     """
     if dist.is_initialized() and not groups.are_ours():
-        raise CannotJudge("this process has a process group: a graph is rebuilt in one of its own (destroy_process_group)")
+        raise CannotJudge(
+            "this process has a process group: a graph is rebuilt in one of its own (destroy_process_group)"
+        )
     if type(rank) is not int:
         raise CannotJudge(f"the rank is a number, and not {rank!r}")
     given = graph if isinstance(graph, Graph) else load(graph)

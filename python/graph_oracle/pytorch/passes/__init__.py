@@ -54,16 +54,29 @@ NEEDS = {"bucketing": "torch._inductor.fx_passes.bucketing.bucket_all_gather"}
 
 
 def register(
-    name, *, options=None, targets=None, max_ranks=None, without=None, promises=None, rebuilds=True, values=True, after=None
+    name,
+    *,
+    options=None,
+    targets=None,
+    max_ranks=None,
+    without=None,
+    promises=None,
+    rebuilds=True,
+    values=True,
+    after=None,
 ):
     """Declares a pass.
 
     `options`: by option, the values understood (an option not listed may have any value). `targets`: operators that
-    can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any). `without`: what graphs must not have.
-    `promises`: what PyTorch's own documentation promises, with its source (docs/protocol.md).
+    can be rebuilt (None: all are tried). `max_ranks`: the largest world (None: any). `without`: what graphs must not
+    have. `promises`: what PyTorch's own documentation promises, with its source (docs/protocol.md).
     """
     stated = {
-        "options": options, "targets": targets, "max_ranks": max_ranks, "without": without, "promises": promises,
+        "options": options,
+        "targets": targets,
+        "max_ranks": max_ranks,
+        "without": without,
+        "promises": promises,
     }
     capabilities = {key: value for key, value in stated.items() if value is not None}
 

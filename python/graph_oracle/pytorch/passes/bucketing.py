@@ -33,8 +33,8 @@ ALL = [kind for kind in ("reduce_scatter", "all_reduce", "all_gather") if versio
 _KEYS = ("kind", "kinds", "mode", "cap", "selection", "filter", "rank", "max_topo_span", "modules", "deps")
 
 
-# `bucket_all_gather_by_mb` of torch/_inductor/fx_passes/bucketing.py keeps to the size limit. That only neighbours are bucketed,
-# as it says too, is not promised here: a collective with an ordering edge is hidden from it.
+# `bucket_all_gather_by_mb` of torch/_inductor/fx_passes/bucketing.py keeps to the size limit. That only neighbours are
+# bucketed, as it says too, is not promised here: a collective with an ordering edge is hidden from it.
 PROMISES = [
     {"when": {"selection": ["adjacent", "inductor", ""], "filter": ["none", ""]}, "options": {"promises": ["cap"]}},
 ]
@@ -62,8 +62,8 @@ def run(rebuilt, options):
 
 
 def refuse_edges_in_flight(document):
-    """The bucketers take a launch with one user, its wait. An ordering edge from a launch is a second user; one that ends at
-    a wait hides it from them and from the merging of waits. Inductor makes such edges after bucketing only."""
+    """The bucketers take a launch with one user, its wait. An ordering edge from a launch is a second user; one that
+    ends at a wait hides it from them and from the merging of waits. Inductor makes such edges after bucketing only."""
     targets = {entry["name"]: entry["target"] for entry in document["nodes"]}
     for entry in document["nodes"]:
         for before in entry.get("after") or ():
@@ -129,7 +129,9 @@ def known_options(rebuilt, options):
             # The index in the groups. It must be the one of the rank that the request names.
             for name, ranks in rebuilt.groups.items():
                 if key in ("rank", f"rank.{name}") and number(key, options[key]) != ranks.index(rebuilt.rank):
-                    raise Refused(f"option {key}={text(options[key])} is not the index of rank {rebuilt.rank} in {name}")
+                    raise Refused(
+                        f"option {key}={text(options[key])} is not the index of rank {rebuilt.rank} in {name}"
+                    )
         else:
             known([key], _KEYS)
 
@@ -195,5 +197,3 @@ def manual(options, mode):
         schedule(gm, modules, deps, bucket_mode=mode)
 
     return step
-
-

@@ -1,8 +1,8 @@
 """Execution with real kernels on the CPU, as all ranks at once.
 
-The ranks are processes that communicate through gloo (`local_group.py`). Where gloo has no form of a collective, or there is
-one rank, they run in this process, with their collectives computed from the ranks' tensors (`emulate.py`). The outcome
-says which it was (`through`: gloo, emulated or alone).
+The ranks are processes that communicate through gloo (`local_group.py`). Where gloo has no form of a collective, or
+there is one rank, they run in this process, with their collectives computed from the ranks' tensors (`emulate.py`). The
+outcome says which it was (`through`: gloo, emulated or alone).
 """
 
 import torch
@@ -142,7 +142,8 @@ def encode(value):
     """The bits of a tensor's elements; null for what is no tensor."""
     if not isinstance(value, torch.Tensor):
         return None
-    # Contiguous in all its strides: along a size of 1 a tensor may have any, which `view` of another dtype does not take.
+    # Contiguous in all its strides: along a size of 1 a tensor may have any, which `view` of another dtype does not
+    # take.
     value = value.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     size = value.dtype.itemsize
     part = size // 2 if value.dtype.is_complex else size

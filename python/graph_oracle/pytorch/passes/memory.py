@@ -11,8 +11,8 @@ Option `method`, one of:
 
 All but the first work on mock scheduler nodes (scheduler_nodes.py).
 
-A claim says what is live on the device; PyTorch counts by conventions of its own. Each is turned into the statement that
-it stands for, or nothing is claimed:
+A claim says what is live on the device; PyTorch counts by conventions of its own. Each is turned into the statement
+that it stands for, or nothing is claimed:
 
 - Inputs that the caller keeps are not counted by the scheduler: their bytes are added. The passes are told that every
   input is of that kind, whatever its name.
@@ -186,8 +186,12 @@ def stated(program, order, inputs):
     if versions.have(f"{_MEMORY}.estimate_region_peak_memory"):
         step_of = {node: step for step, node in enumerate(order)}
         region = memory.estimate_region_peak_memory(
-            order, region_start=0, region_end=len(order) - 1, step_of=step_of.__getitem__,
-            graph_outputs=program.outputs, cur_memory=sum(b.mpi_buffer.size_free for b in inputs.values()),
+            order,
+            region_start=0,
+            region_end=len(order) - 1,
+            step_of=step_of.__getitem__,
+            graph_outputs=program.outputs,
+            cur_memory=sum(b.mpi_buffer.size_free for b in inputs.values()),
         )
         estimates["estimate_region_peak_memory"] = region + kept
     return claim
@@ -214,7 +218,9 @@ def scheduled(rebuilt, method):
             given, _ = memory.estimate_peak_memory(program.nodes, inputs, program.outputs)
             chosen, _ = memory.estimate_peak_memory(order, inputs, program.outputs)
             if chosen > given:
-                claim = {"estimates": {"the order given, the most that may be chosen": given, "the order chosen": chosen}}
+                claim = {
+                    "estimates": {"the order given, the most that may be chosen": given, "the order chosen": chosen}
+                }
     if method != "estimate":
         claim["order"] = program.names(order)
     return {"seconds": timing.seconds, "claim": claim}
@@ -270,7 +276,9 @@ class Swaps:
         def wrapped(candidate, gns, *args, **kwargs):
             original(candidate, gns, *args, **kwargs)
             # The account of live bytes: the dictionary of pairs by node, whatever its place in the arguments.
-            self.account = next(a for a in args if isinstance(a, dict) and candidate in a and type(a[candidate]) is tuple)
+            self.account = next(
+                a for a in args if isinstance(a, dict) and candidate in a and type(a[candidate]) is tuple
+            )
             if len(self.told) < SWAPS:
                 self.told.append(self.tell([candidate, *gns]))
 

@@ -41,8 +41,18 @@ SOLVERS = {name: name for name in ("dp", "greedy", "ilp")}
 SOLVERS["hirschberg"] = SOLVERS["dp_knapsack_sliding_hirschberg"] = "dp_knapsack_sliding_hirschberg"
 RUNTIMES = {"flops": "flops", "testing": "testing"}
 _KEYS = [
-    "method", "num_fwd_outputs", "static_inputs", "needs_tangents", "impure_random", "suppressed_waits", "bans",
-    "max_distance", "budget", "solver", "runtime", *FLAGS,
+    "method",
+    "num_fwd_outputs",
+    "static_inputs",
+    "needs_tangents",
+    "impure_random",
+    "suppressed_waits",
+    "bans",
+    "max_distance",
+    "budget",
+    "solver",
+    "runtime",
+    *FLAGS,
 ]
 
 
@@ -51,16 +61,20 @@ def methods():
     return [name for name in METHODS if name != "replay" or importlib.util.find_spec("autoparallel") is not None]
 
 
-# "Recomputing collectives in the partitioner" in torch/_functorch/config.py: unless that is switched off, collectives are
-# neither computed again nor dropped as dead. Both partitioners end by raising items (torch/_functorch/partitioners.py).
+# "Recomputing collectives in the partitioner" in torch/_functorch/config.py: unless that is switched off, collectives
+# are neither computed again nor dropped as dead. Both partitioners end by raising items
+# (torch/_functorch/partitioners.py).
 PROMISES = [
-    {"when": {"optimizes_collectives": ["no", "false", ""]}, "options": {"promises": ["collectives_once", "getitems_raised"]}},
+    {
+        "when": {"optimizes_collectives": ["no", "false", ""]},
+        "options": {"promises": ["collectives_once", "getitems_raised"]},
+    },
     {"options": {"promises": ["getitems_raised"]}},
 ]
 
 
-# A first partition and activation checkpointing belong to the replay, which is not served. Draws that are computed again
-# need the state of their device's generator.
+# A first partition and activation checkpointing belong to the replay, which is not served. Draws that are computed
+# again need the state of their device's generator.
 @register(
     "partition",
     options={"method": methods(), "suppressed_waits": ["no"], "first": [], "checkpoint": []},
@@ -84,7 +98,9 @@ def run(rebuilt, options):
     refuse_random(rebuilt)
     describe(rebuilt)
     patch = patches(options)
-    function = partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
+    function = (
+        partitioners.default_partition if method == "default" else partitioners.min_cut_rematerialization_partition
+    )
     with ExitStack() as stack:
         stack.enter_context(without_dumps())
         stack.enter_context(config.patch(patch))

@@ -62,8 +62,9 @@ def method_of(options):
     return method
 
 
-# torch/_inductor/config_comms.py: the budgets of the two iterative passes bound by how much the peak may grow. Of the one that
-# moves collectives this is not promised here: where nobody waits for a collective, no model knows the peak (docs/rules.md).
+# torch/_inductor/config_comms.py: the budgets of the two iterative passes bound by how much the peak may grow. Of the
+# one that moves collectives this is not promised here: where nobody waits for a collective, no model knows the peak
+# (docs/rules.md).
 PROMISES = [{"when": {"method": ["sink_waits_iterative"]}, "options": {"promises": ["peak"]}}]
 
 
