@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from . import ordering, targets
-from .document import groups_named, symbol_facts
+from .document import groups_named, symbol_facts, symbol_names
 
 _CONSTANTS = (
     (torch.dtype, "dtype"),
@@ -81,7 +81,8 @@ class Knowledge:
         for symbol, facts in symbol_facts(value):
             self._symbols.setdefault(symbol, facts)
         hint = value.node.hint
-        return "sym", str(expression), hint if type(hint) is int else None
+        named = expression.xreplace(symbol_names(value.node.shape_env))
+        return "sym", str(named), hint if type(hint) is int else None
 
     def result(self, value: Any) -> tuple[str, str, int | None]:
         """A result that is no tensor."""
