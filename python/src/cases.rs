@@ -4,6 +4,7 @@ use crate::graph::Graph;
 use crate::objects::cannot;
 use graph_oracle::case::{Case, Setting};
 use graph_oracle::generate::{Offers, Wanted};
+use graph_oracle::graph::{self, Op, Value};
 use graph_oracle::judge::{Offer, Without};
 use graph_oracle::reduce::Reducer;
 use graph_oracle::rules::PassKind;
@@ -47,6 +48,15 @@ pub fn generate(
     Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) } })
 }
 
+/// How many results a graph has.
+fn results(graph: &graph::Graph) -> usize {
+    let list = graph.output().and_then(|output| graph.arg(output, 0));
+    match list {
+        Some(Value::List(span)) => span.len(),
+        other => usize::from(other.is_some()),
+    }
+}
+
 /// A walk over the reducer's edits of a graph: each is made or left, and what is made is the graph from then on. To leave
 /// one costs next to nothing.
 #[pyclass(module = "graph_oracle._oracle")]
@@ -56,6 +66,19 @@ pub struct Shrinking {
     /// The edits of the family that are left, those that were walked over included.
     count: Option<usize>,
     next: usize,
+}
+
+impl Shrinking {
+    /// Whether a joint graph is one after an edit: with all its results, of which the first are forward's, with a tangent,
+    /// and with something to compute.
+    fn is_still_joint(&self, edited: &graph::Graph) -> bool {
+        let is_tangent = |id| edited.node(id).op == Op::Placeholder && edited.name(id).contains("tangents");
+        let is_joint = self.case.graph.kind == "joint";
+        !is_joint
+            || results(edited) == results(&self.case.graph)
+                && edited.ids().any(is_tangent)
+                && edited.nodes().iter().any(|node| node.op == Op::Call)
+    }
 }
 
 #[pymethods]
@@ -81,7 +104,8 @@ impl Shrinking {
     /// Makes the edit that was walked to, where it leaves a smaller graph that is as valid.
     fn take(&mut self) {
         let Some(number) = self.next.checked_sub(1) else { return };
-        if let Some(edited) = Reducer.edited(&self.case.graph, self.family, number) {
+        let edited = Reducer.edited(&self.case.graph, self.family, number);
+        if let Some(edited) = edited.filter(|edited| self.is_still_joint(edited)) {
             (self.case.graph, self.count) = (edited, None);
         }
     }
