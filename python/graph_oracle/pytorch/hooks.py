@@ -279,9 +279,9 @@ def name_of(my_pass: Any) -> str:
 
 def _partitioner_class() -> type | None:
     """The class of Inductor's partitioners; not all versions of torch have it."""
-    import torch._inductor.custom_graph_pass as module
+    from . import versions
 
-    found = getattr(module, "CustomPartitionerFn", None)
+    found = versions.get("torch._inductor.custom_graph_pass.CustomPartitionerFn")
     return found if isinstance(found, type) else None
 
 

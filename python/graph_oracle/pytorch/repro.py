@@ -66,7 +66,8 @@ def write(document, pass_, options, rank, rule, title, function=None):
     # What cannot be rebuilt cannot be written either, and what the pass refuses is no failure.
     rebuilt = rebuild(document, rank, values=pass_ != "repair")
     if function is None:
-        passes.load()
+        if pass_ not in passes.load():
+            raise Refused(f"this torch has no {pass_}")
         imports, lines = _PASSES[pass_](rebuilt, options)
         who, needs = "PyTorch's", "torch alone"
     else:

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 # Versions whose own tests and passes ran under this package's tests; the others are known by their sources alone.
-TESTED = ("2.9.1", "2.11.0", "2.15.0")
+TESTED = ("2.8.0", "2.9.1", "2.11.0", "2.15.0")
 FIRST, LAST = (2, 8), (2, 15)
 Version = tuple[int, int]
 
@@ -159,6 +159,8 @@ ROWS: list[Row] = [
         "capture",
     ),
     *_all(f"{_PASSES}.post_grad", "post_grad_passes", "watch"),
+    Row("torch._inductor.custom_graph_pass.CustomGraphPass", "stacks: passes of pass managers"),
+    Row("torch._inductor.custom_graph_pass.CustomPartitionerFn", "hooks, watch: own partitioners", (2, 9)),
     Row(f"{_FUNCTORCH}.force_non_lazy_backward_lowering", "capture: backward graphs that are not called", (2, 10)),
     Row(f"{_FUNCTORCH}.enable_autograd_cache", "capture"),
     Row("torch._inductor.config.force_disable_caches", "schedules"),
