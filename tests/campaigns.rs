@@ -140,12 +140,12 @@ fn a_cluster_is_asked_through_python() {
         assert!(told.lines().count() == 1 && told.contains(words), "expected {words:?} in {told}");
         assert_eq!(output.status.code(), Some(2));
     };
-    one_line(&run("/there is no python"), "No such file or directory");
+    one_line(&run("/there is no python"), "there is no program");
     for (import, status, wanted) in
         [(1, 0, 2), (0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 3, 3), (0, 130, 130), (0, 143, 143)]
     {
         let script = format!(
-            "#!/bin/sh\n[ \"$2\" = -c ] && {{ echo 'no module' >&2; exit {import}; }}\n\
+            "#!/bin/sh\n[ \"$1\" = -c ] && {{ echo 'no module' >&2; exit {import}; }}\n\
              printf '<%s>' \"$@\" > '{said}'; echo \" $GRAPH_ORACLE\" >> '{said}'; exit {status}\n"
         );
         std::fs::write(&python, script).unwrap();
@@ -156,7 +156,7 @@ fn a_cluster_is_asked_through_python() {
             one_line(&output, "cannot import graph_oracle.campaign (no module): pip install");
             continue;
         }
-        let given = "<-P><-m><graph_oracle.campaign><fuzz><memory><--cluster><ray><--shards><3><--worker><a 'b'><--out><o> ";
+        let given = "<-m><graph_oracle.campaign><fuzz><memory><--cluster><ray><--shards><3><--worker><a 'b'><--out><o> ";
         assert_eq!(
             std::fs::read_to_string(&said).unwrap(),
             format!("{given}{}\n", env!("CARGO_BIN_EXE_graph-oracle"))

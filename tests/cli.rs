@@ -303,6 +303,7 @@ fn every_command_has_help() {
         "results",
         "score",
         "reduce",
+        "keep",
         "check",
         "run",
         "simulate",

@@ -4,9 +4,8 @@ use crate::graph::Graph;
 use crate::objects::cannot;
 use graph_oracle::case::{Case, Setting};
 use graph_oracle::generate::{Offers, Wanted};
-use graph_oracle::graph;
 use graph_oracle::judge::{Offer, Without};
-use graph_oracle::reduce::{Place, Reducer};
+use graph_oracle::reduce::Reducer;
 use graph_oracle::rules::PassKind;
 use pyo3::prelude::*;
 
@@ -48,42 +47,48 @@ pub fn generate(
     Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) } })
 }
 
-/// A walk over the reducer's edits of a graph: each is made or left, and what is made is the graph from then on.
+/// A walk over the reducer's edits of a graph: each is made or left, and what is made is the graph from then on. To leave
+/// one costs next to nothing.
 #[pyclass(module = "graph_oracle._oracle")]
 pub struct Shrinking {
     case: Case,
-    edited: Option<graph::Graph>,
-    place: Place,
+    family: usize,
+    /// The edits of the family that are left, those that were walked over included.
+    count: Option<usize>,
+    next: usize,
 }
 
 #[pymethods]
 impl Shrinking {
     #[new]
     fn new(graph: &Graph) -> Shrinking {
-        Shrinking { case: graph.inner.clone(), edited: None, place: Place::default() }
+        Shrinking { case: graph.inner.clone(), family: 0, count: None, next: 0 }
     }
 
-    /// Whether there is another edit in this round.
+    /// Walks to the next edit; whether there is one in this round.
     fn propose(&mut self) -> bool {
-        match Reducer.edited(&self.case.graph, &mut self.place) {
-            Some(edited) => {
-                self.edited = edited;
-                true
+        while self.family < Reducer::FAMILIES {
+            let count = *self.count.get_or_insert_with(|| Reducer.count(&self.case.graph, self.family));
+            if self.next < count {
+                self.next += 1;
+                return true;
             }
-            None => false,
+            (self.family, self.count, self.next) = (self.family + 1, None, 0);
         }
+        false
     }
 
-    /// Makes the edit, where it leaves a smaller graph that is as valid.
+    /// Makes the edit that was walked to, where it leaves a smaller graph that is as valid.
     fn take(&mut self) {
-        if let Some(edited) = self.edited.take().filter(|edited| Reducer.allows(&self.case.graph, edited)) {
-            self.case.graph = edited;
+        let Some(number) = self.next.checked_sub(1) else { return };
+        if let Some(edited) = Reducer.edited(&self.case.graph, self.family, number) {
+            (self.case.graph, self.count) = (edited, None);
         }
     }
 
     /// Begins another round.
     fn again(&mut self) {
-        self.place = Place::default();
+        (self.family, self.count, self.next) = (0, None, 0);
     }
 
     /// The graph as it is.

@@ -153,17 +153,17 @@ def test_snapshots(run, pytester):
     assert "gelu" in (folder / "graph.txt").read_text()
 
 
-@pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "a\\x1b"])
-def test_a_snapshot_stays_in_its_folder(run, pytester, name):
+def test_a_snapshot_stays_in_its_folder(run, pytester):
     found = run(
         _GRAPHS
-        + f"""
-def test_it(graph_oracle):
-    graph_oracle.snapshot(BEFORE, "{name}")
+        + """
+@pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "a\\x1b"])
+def test_it(graph_oracle, name):
+    graph_oracle.snapshot(BEFORE, name)
 """,
         "--graph-oracle-update",
     )
-    found.assert_outcomes(failed=1)
+    found.assert_outcomes(failed=5)
     found.stdout.fnmatch_lines(["*is no name of a snapshot*"])
     assert not list(pytester.path.rglob("*.txt"))
 

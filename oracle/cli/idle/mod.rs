@@ -279,6 +279,7 @@ const LIMITS: &[(Limit, &[&str])] = &[
             "check",
             "run",
             "reduce",
+            "keep",
             "fuzz",
             "score",
             "simulate",

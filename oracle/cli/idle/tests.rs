@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("fuzz repair --worker-memory 1GiB", "fuzz repair --worker W --worker-memory 1GiB"),
     ("fuzz repair --worker-answer 1GiB", "fuzz repair --worker W --worker-answer 1GiB"),
     ("check bucketing B A --worker W", "check bucketing B --worker W"),
+    ("check bucketing B A --python m:f", "check bucketing B --python m:f --worker-seconds 1"),
     ("check bucketing B A --candidate K1", "check partition --replay B A --candidate K1"),
     ("check schedule B --values off", "check repair B --values off"),
     ("check memory B --element-limit 5", "check bucketing B --element-limit 5"),
@@ -140,6 +141,7 @@ fn each_limit_that_can_be_set_is_read_by_some_command() {
                 "completions" => "completions bash".to_string(),
                 "convert" => "convert A B".to_string(),
                 "lifecycle" => "lifecycle E".to_string(),
+                "keep" => "keep X T".to_string(),
                 name => format!("{name} X"),
             };
             let words = std::iter::once("graph-oracle").chain(line.split(' '));

@@ -31,9 +31,9 @@ mod shrink;
 
 pub(crate) use search::emptied;
 pub use search::{Budget, Guard, Reduced, reduce};
+pub use shrink::Reducer;
 #[cfg(any(test, feature = "proptest"))]
 pub use shrink::cases;
-pub use shrink::{Place, Reducer};
 
 use crate::candidates::{Candidate, Reference};
 use crate::case::Case;

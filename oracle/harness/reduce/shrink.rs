@@ -18,42 +18,72 @@ pub fn cases(config: Config) -> strategy::Cases<Reducer> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reducer;
 
-/// Family and number of the next edit.
-pub type Place = (usize, usize);
-
 impl Reducer {
-    /// The next edit from `place` on, which is moved past it, whether or not what it leaves is a case; `None` when there
-    /// is none left. Asking costs little: nothing is checked.
-    pub fn edited(&self, graph: &Graph, (family, number): &mut Place) -> Option<Option<Graph>> {
-        while let Some(edit) = edits::FAMILIES.get(*family) {
-            match edit(graph, *number) {
-                Some(edited) => {
-                    *number += 1;
-                    return Some(edited);
-                }
-                None => (*family, *number) = (*family + 1, 0),
+    /// How many families of edits there are.
+    pub const FAMILIES: usize = edits::FAMILIES.len();
+
+    /// How many edits of a family a graph has, at the cost of making a few of them: numbers from 0 on have one, up to the
+    /// last.
+    pub fn count(&self, graph: &Graph, family: usize) -> usize {
+        let Some(edit) = edits::FAMILIES.get(family) else { return 0 };
+        let has = |number: usize| edit(graph, number).is_some();
+        let (mut low, mut high) = (0, 1);
+        while has(high - 1) {
+            (low, high) = (high, high * 2);
+        }
+        while low < high - 1 {
+            let middle = low + (high - low) / 2;
+            if has(middle - 1) {
+                low = middle;
+            } else {
+                high = middle;
             }
         }
-        None
+        low
     }
 
-    /// Whether an edited graph is smaller than it was, and as valid.
-    pub fn allows(&self, graph: &Graph, edited: &Graph) -> bool {
-        size(edited) < size(graph) && Validity::of(graph).holds(edited)
+    /// The graph after an edit, where it leaves one that is smaller and as valid.
+    pub fn edited(&self, graph: &Graph, family: usize, number: usize) -> Option<Graph> {
+        let edited = edits::FAMILIES.get(family)?(graph, number)??;
+        (size(&edited) < size(graph) && Validity::of(graph).holds(&edited)).then_some(edited)
     }
 }
 
 impl Shrink for Reducer {
-    type Place = Place;
+    /// Family and number of the next edit.
+    type Place = (usize, usize);
 
-    fn smaller(&self, case: &Case, place: &mut Place) -> Option<Case> {
+    fn smaller(&self, case: &Case, (family, number): &mut (usize, usize)) -> Option<Case> {
         let (validity, now) = (Validity::of(&case.graph), size(&case.graph));
-        while let Some(edited) = self.edited(&case.graph, place) {
+        while let Some(edit) = edits::FAMILIES.get(*family) {
+            let Some(edited) = edit(&case.graph, *number) else {
+                (*family, *number) = (*family + 1, 0);
+                continue;
+            };
+            *number += 1;
             let smaller = edited.filter(|graph| size(graph) < now && validity.holds(graph));
             if let Some(graph) = smaller {
                 return Some(Case { graph, ..case.clone() });
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is counted by making a few edits is what is counted one by one.
+    #[test]
+    fn edits_are_counted() {
+        for number in 0..20 {
+            let graph = crate::generate::case(&Config::default(), 7, number).graph;
+            for (family, edit) in edits::FAMILIES.iter().enumerate() {
+                let one_by_one = (0..).take_while(|&number| edit(&graph, number).is_some()).count();
+                assert_eq!(Reducer.count(&graph, family), one_by_one, "family {family} of case {number}");
+            }
+            assert_eq!(Reducer.count(&graph, Reducer::FAMILIES), 0);
+        }
     }
 }

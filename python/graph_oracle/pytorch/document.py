@@ -86,6 +86,12 @@ def symbols_of(graph):
     return found
 
 
+def symbol_names(shapes: Any) -> dict[Any, Any]:
+    """By symbol of a ShapeEnv, what it was called in the graph that it was rebuilt from."""
+    found: dict[Any, Any] = getattr(shapes, "graph_oracle_names", {})
+    return found
+
+
 def symbol_facts(
     value: torch.SymInt,
 ) -> Iterator[tuple[str, tuple[str, int | None, str, str, bool]]]:
@@ -95,7 +101,7 @@ def symbol_facts(
         limits = shapes.var_to_range.get(symbol)
         hint = (shapes.backed_var_to_val if _HAS_BACKED else shapes.var_to_val).get(symbol)
         low, high = (str(limits.lower), str(limits.upper)) if limits is not None else ("0", "int_oo")
-        name = str(symbol)
+        name = str(symbol_names(shapes).get(symbol, symbol))
         yield name, (name, int(hint) if hint is not None else None, low, high, name.startswith("u"))
 
 

@@ -24,7 +24,7 @@ from torch import fx
 
 from .._oracle import CannotJudge
 from ..judge import KINDS, Kind, Verdict, check_pair
-from . import schedules
+from . import schedules, versions
 from .states import State
 
 OnWrong: TypeAlias = Literal["raise", "collect"]
@@ -279,8 +279,6 @@ def name_of(my_pass: Any) -> str:
 
 def _partitioner_class() -> type | None:
     """The class of Inductor's partitioners; not all versions of torch have it."""
-    from . import versions
-
     found = versions.get("torch._inductor.custom_graph_pass.CustomPartitionerFn")
     return found if isinstance(found, type) else None
 

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from .._oracle import CannotJudge
 from . import ordering, targets
-from .document import groups_named, symbol_facts
+from .document import groups_named, symbol_facts, symbol_names
 
 _CONSTANTS = (
     (torch.dtype, "dtype"),
@@ -69,26 +70,29 @@ class Knowledge:
             return "int", "", int(value)
         if callable(value):
             return "fn", targets.name_of(value), None
-        raise TypeError(f"an argument is a {type(value).__name__}, which has no form in the oracle's graphs")
+        raise CannotJudge(f"an argument is a {type(value).__name__}, which has no form in the oracle's graphs")
 
     def size(self, value: Any) -> tuple[str, str, int | None]:
         """A size: `("int", "", n)`, or `("sym", expression, hint)`."""
         if not isinstance(value, torch.SymInt):
             return "int", "", int(value)
-        expression = value.node.expr
-        if expression.is_Integer:
-            return "int", "", int(expression)
+        if value.node.expr.is_Integer:
+            return "int", "", int(value.node.expr)
+        hint = value.node.hint
+        return "sym", self._expression(value), hint if type(hint) is int else None
+
+    def _expression(self, value: Any) -> str:
+        """A symbolic value as text, its symbols noted."""
         for symbol, facts in symbol_facts(value):
             self._symbols.setdefault(symbol, facts)
-        hint = value.node.hint
-        return "sym", str(expression), hint if type(hint) is int else None
+        return str(value.node.expr.xreplace(symbol_names(value.node.shape_env)))
 
     def result(self, value: Any) -> tuple[str, str, int | None]:
         """A result that is no tensor."""
         if isinstance(value, torch.SymInt):
             return self.size(value)
         if isinstance(value, torch.SymBool):
-            return "symbool", str(value.node.expr), None
+            return "symbool", self._expression(value), None
         return "other", type(value).__name__, None
 
     def json(self, value: Any) -> str | None:

@@ -463,6 +463,11 @@ class _Builder:
             source = ConstantSource(f"graph_oracle_{name}")
             made = shapes.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None)
             self.rebuilt.symbols[name] = shapes.create_symintnode(made, hint=hint, source=source)
+            # Torch names symbols anew; who reads the graph back finds the names that it had (document.symbol_names).
+            shapes.graph_oracle_names = {
+                **getattr(shapes, "graph_oracle_names", {}),
+                made: sympy.Symbol(name, integer=True),
+            }
 
     def size(self, value):
         """A size: an integer, or an expression over the declared symbols."""

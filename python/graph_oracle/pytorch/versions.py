@@ -56,6 +56,9 @@ _SHAPES = "torch.fx.experimental.symbolic_shapes"
 _FUNCTORCH = "torch._functorch.config"
 
 ROWS: list[Row] = [
+    # Passes as objects.
+    Row("torch._inductor.custom_graph_pass.CustomGraphPass", "hooks, stacks"),
+    Row("torch._inductor.custom_graph_pass.CustomPartitionerFn", "hooks, watch", (2, 9)),
     # Bucketing.
     *_all(f"{_PASSES}.bucketing", "bucket_all_gather bucket_reduce_scatter", "bucketing, watch", (2, 9)),
     Row(f"{_PASSES}.bucketing.bucket_all_reduce", "bucketing, watch", (2, 10)),
