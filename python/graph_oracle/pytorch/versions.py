@@ -162,8 +162,6 @@ ROWS: list[Row] = [
         "capture",
     ),
     *_all(f"{_PASSES}.post_grad", "post_grad_passes", "watch"),
-    Row("torch._inductor.custom_graph_pass.CustomGraphPass", "stacks: passes of pass managers"),
-    Row("torch._inductor.custom_graph_pass.CustomPartitionerFn", "hooks, watch: own partitioners", (2, 9)),
     Row(f"{_FUNCTORCH}.force_non_lazy_backward_lowering", "capture: backward graphs that are not called", (2, 10)),
     Row(f"{_FUNCTORCH}.enable_autograd_cache", "capture"),
     Row("torch._inductor.config.force_disable_caches", "schedules"),
