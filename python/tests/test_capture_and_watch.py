@@ -130,6 +130,9 @@ class Check(Group):
             with self.assertRaisesRegex(judge.CannotJudge, "bad.json"):
                 judge.check_pair(os.path.join(folder, "bad.json"), written, "schedule")
 
+    @unittest.skipUnless(
+        versions.have("torch._inductor.fx_passes.bucketing.bucket_all_gather"), "this torch has no bucketing"
+    )
     def test_watch(self):
         weight = torch.randn(4, 4, requires_grad=True)
 

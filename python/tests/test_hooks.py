@@ -12,23 +12,26 @@ import pytest
 import torch
 from torch import fx
 from torch._dynamo.exc import BackendCompilerFailed
-from torch._inductor import config
-from torch._inductor.custom_graph_pass import (
-    CustomGraphModulePass,
-    CustomGraphPass,
-    CustomInferenceAwareGraphPass,
-    CustomPartitionerFn,
-)
+from torch._inductor import config, custom_graph_pass
+from torch._inductor.custom_graph_pass import CustomGraphModulePass, CustomGraphPass
 from torch.fx.passes import pass_manager as old_manager
 from torch.fx.passes.infra import pass_manager
 from torch.fx.passes.infra.pass_base import PassResult
 
 import graph_oracle
 from graph_oracle import CannotJudge, WrongPass, checked, pass_check
+from graph_oracle.pytorch import versions
 
 from . import hooked
 from .hooked import Pass, copied, negated, nothing
 
+# Not in every version of torch.
+CustomPartitionerFn: Any = getattr(custom_graph_pass, "CustomPartitionerFn", object)
+CustomInferenceAwareGraphPass: Any = getattr(custom_graph_pass, "CustomInferenceAwareGraphPass", None)
+needs_partitioners = pytest.mark.skipif(CustomPartitionerFn is object, reason="this torch has no CustomPartitionerFn")
+needs_aware = pytest.mark.skipif(
+    CustomInferenceAwareGraphPass is None, reason="this torch has no CustomInferenceAwareGraphPass"
+)
 HOOKS = ("joint_custom_pre_pass", "joint_custom_post_pass", "post_grad_custom_pre_pass", "post_grad_custom_post_pass")
 
 
@@ -182,6 +185,16 @@ def test_uuid_and_class_are_kept() -> None:
         def uuid(self) -> Any:
             return "on-module"
 
+    one, two = checked(Pass(nothing)), checked(OnModule())
+    assert isinstance(one, CustomGraphPass) and one.uuid() == "hooked/nothing"
+    assert isinstance(two, CustomGraphModulePass) and two.uuid() == "on-module"
+    with pytest.raises(WrongPass, match="by OnModule"):
+        two(hooked.module())
+    assert one.ran == 0, "attributes of the pass are at hand"
+
+
+@needs_aware
+def test_a_pass_that_is_told_whether_it_is_inference() -> None:
     class Aware(CustomInferenceAwareGraphPass):
         def __call__(self, graph: fx.Graph, is_inference: bool) -> None:
             assert is_inference
@@ -190,15 +203,10 @@ def test_uuid_and_class_are_kept() -> None:
         def uuid(self) -> Any:
             return None
 
-    one, two, three = checked(Pass(nothing)), checked(OnModule()), checked(Aware())
-    assert isinstance(one, CustomGraphPass) and one.uuid() == "hooked/nothing"
-    assert isinstance(two, CustomGraphModulePass) and two.uuid() == "on-module"
-    assert isinstance(three, CustomInferenceAwareGraphPass) and three.uuid() is None
-    with pytest.raises(WrongPass, match="by OnModule"):
-        two(hooked.module())
+    aware = checked(Aware())
+    assert isinstance(aware, CustomInferenceAwareGraphPass) and aware.uuid() is None
     with pytest.raises(WrongPass, match="by Aware"):
-        three(hooked.module().graph, is_inference=True)
-    assert one.ran == 0, "attributes of the pass are at hand"
+        aware(hooked.module().graph, is_inference=True)
 
 
 def test_it_can_be_pickled_for_the_keys_of_caches() -> None:
@@ -274,6 +282,7 @@ class Partitioner(CustomPartitionerFn):
         return f"partitioner/{self.wrong}"
 
 
+@needs_partitioners
 def test_partitioners() -> None:
     judged = checked(Partitioner())
     assert isinstance(judged, CustomPartitionerFn) and judged.uuid() == "partitioner/False"
@@ -285,6 +294,7 @@ def test_partitioners() -> None:
             hooked.compiled()
 
 
+@needs_partitioners
 def test_a_partitioner_that_is_a_function() -> None:
     def function(gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
         return Partitioner()(gm, joint_inputs, **kwargs)
@@ -307,6 +317,7 @@ def returns_nothing(nodes: Any) -> None:
     pass
 
 
+@pytest.mark.skipif(versions.version() <= (2, 9), reason="the scheduler's passes of this torch want a process group")
 def test_passes_on_scheduler_nodes() -> None:
     from torch._inductor import comms
 

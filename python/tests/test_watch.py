@@ -9,17 +9,25 @@ from typing import Any
 import pytest
 import torch
 from torch import fx
-from torch._inductor import config
-from torch._inductor.custom_graph_pass import CustomPartitionerFn
+from torch._inductor import config, custom_graph_pass
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 import graph_oracle
 from graph_oracle import CannotJudge, WrongPass
+from graph_oracle.pytorch import versions
 from graph_oracle.pytorch import watch as watching
 from graph_oracle.pytorch.watch import watch
 
 from . import hooked
 from .hooked import Pass, copied, negated, nothing
+
+# Not in every version of torch.
+CustomPartitionerFn: Any = getattr(custom_graph_pass, "CustomPartitionerFn", object)
+needs_partitioners = pytest.mark.skipif(CustomPartitionerFn is object, reason="this torch has no CustomPartitionerFn")
+
+needs_bucketing = pytest.mark.skipif(
+    not versions.have("torch._inductor.fx_passes.bucketing.bucket_all_gather"), reason="this torch has no bucketing"
+)
 
 
 def patched() -> list[Any]:
@@ -50,6 +58,7 @@ def observed(function: Any, gm: Any, name: str = "mine", subsystem: str = "mine"
     GraphTransformObserver(gm, name, subsystem).apply_graph_pass(function)
 
 
+@pytest.mark.skipif(versions.version() <= (2, 11), reason="a setting of this torch takes one pass, and no list of them")
 def test_a_wrong_pass_of_a_compilation_is_named() -> None:
     passes = [Pass(nothing), negated, copied]
     with watch(report=False) as seen, config.patch(post_grad_custom_post_pass=passes), hooked.without_kernels():
@@ -129,6 +138,7 @@ def test_what_cannot_be_read_is_told_and_only_if_it_changed() -> None:
     assert not seen and seen.violated == []
 
 
+@needs_bucketing
 def test_everything_is_put_back() -> None:
     before = patched()
     with watch(report=False):
@@ -148,6 +158,7 @@ def test_everything_is_put_back() -> None:
     assert [one.outcome for one in seen.passes] == ["sound"], "a pass that failed is none that was judged"
 
 
+@needs_bucketing
 def test_watches_within_one_another_and_in_threads() -> None:
     before = patched()
     first, second = watch(report=False), watch("no*", report=False)
@@ -199,6 +210,7 @@ class Partitioner(CustomPartitionerFn):
         return "wrong"
 
 
+@needs_partitioners
 def test_a_custom_partitioner_is_named() -> None:
     with config.patch(custom_partitioner_fn=Partitioner()), watch(report=False) as seen, hooked.without_kernels():
         hooked.compiled()
@@ -210,6 +222,7 @@ def reversed_nodes(nodes: Any) -> Any:
     return list(reversed(nodes))
 
 
+@pytest.mark.skipif(versions.version() <= (2, 9), reason="the scheduler's passes of this torch want a process group")
 def test_passes_on_scheduler_nodes_are_named() -> None:
     def step(x: Any, w: Any) -> Any:
         return torch.mm(torch.relu(torch.mm(x, w)), w)

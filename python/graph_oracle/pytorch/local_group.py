@@ -270,7 +270,7 @@ def _probe(rank, size, groups):
     groups.name({"probe": tuple(range(size))})
     found, ops = set(), torch.ops._c10d_functional
     for dtype in _DTYPES:
-        x = torch.zeros(size, 2).to(dtype)
+        x = torch.ones(size, 2).to(dtype)
         plain = {
             "all_gather_into_tensor": lambda: ops.all_gather_into_tensor(x, size, "probe"),
             "all_gather_into_tensor_out": lambda: ops.all_gather_into_tensor_out(
@@ -279,7 +279,7 @@ def _probe(rank, size, groups):
             "all_gather_into_tensor_coalesced": lambda: ops.all_gather_into_tensor_coalesced([x, x], size, "probe"),
             "all_to_all_single": lambda: ops.all_to_all_single(x, [1] * size, [1] * size, "probe"),
             "broadcast": lambda: ops.broadcast(x, 0, "probe"),
-            "broadcast_": lambda: ops.broadcast_(x, 0, "probe"),
+            "broadcast_": lambda: ops.broadcast_(x.clone(), 0, "probe"),
         }
         for name, call in plain.items():
             if _works(call):
@@ -291,21 +291,23 @@ def _probe(rank, size, groups):
                     [x, x], how, size, "probe"
                 ),
                 "all_reduce": lambda: ops.all_reduce(x, how, "probe"),
-                "all_reduce_": lambda: ops.all_reduce_(x, how, "probe"),
+                "all_reduce_": lambda: ops.all_reduce_(x.clone(), how, "probe"),
                 "all_reduce_coalesced": lambda: ops.all_reduce_coalesced([x, x], how, "probe"),
             }
             for name, call in reducing.items():
-                if _works(call):
+                # Gloo of torch 2.8 scatters the sum where the average is asked for.
+                if _works(call, 1 if how == "avg" else None):
                     found.add((name, how, _name(dtype)))
     return found
 
 
-def _works(call):
+def _works(call, expected=None):
+    """Whether a collective on ones runs, and gives the number that is expected."""
     try:
         value = call()
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            torch.ops._c10d_functional.wait_tensor(one)
-        return True
+        results = value if isinstance(value, (list, tuple)) else [value]
+        results = [torch.ops._c10d_functional.wait_tensor(one) for one in results]
+        return expected is None or all(bool((one == expected).all()) for one in results)
     except (RuntimeError, ValueError, NotImplementedError):
         # On all ranks alike: it is the operator that has no form for the dtype.
         return False

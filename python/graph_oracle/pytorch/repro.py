@@ -66,7 +66,8 @@ def write(document, pass_, options, rank, rule, title, function=None):
     # What cannot be rebuilt cannot be written either, and what the pass refuses is no failure.
     rebuilt = rebuild(document, rank, values=pass_ != "repair")
     if function is None:
-        passes.load()
+        if pass_ not in passes.load():
+            raise Refused(f"this torch has no {pass_}")
         imports, lines = _PASSES[pass_](rebuilt, options)
         who, needs = "PyTorch's", "torch alone"
     else:
@@ -429,8 +430,8 @@ _CHECKS = {
     "bucketing": _COMPARE % True
     + """
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after,
-        in_order=True)
+        graphs, copies = [modules[0].graph for modules in after], clones(inputs)
+        found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except RuntimeError as error:
@@ -446,8 +447,8 @@ _CHECKS = {
     "rewrite": _COMPARE % True
     + """
     try:
-        found = run_ranks([modules[0].graph for modules in after], copies := clones(inputs), GROUPS, seen_after,
-        in_order=True)
+        graphs, copies = [modules[0].graph for modules in after], clones(inputs)
+        found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except (RuntimeError, KeyError) as error:
@@ -466,16 +467,17 @@ _CHECKS = {
     copies, draws = clones(inputs), [{} for _ in range(WORLD)]
     try:
         forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
-        names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in
-        after] for given, saved, values in zip(copies, names, forward):
+        outputs = [flat(list(modules[0].graph.nodes)[-1].args[0]) for modules in after]
+        names = [[getattr(v, "name", None) for v in values] for values in outputs]
+        for given, saved, values in zip(copies, names, forward):
             given.update({name: value for name, value in zip(saved, values) if name not in given})
         backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
     except NotImplementedError as error:
         return print(f"the graphs are well formed; their values are not compared: {error}")
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graphs do not run: {error}")
-    count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs),
-    GROUPS), backward)]
+    whole = run_ranks([module.graph for module in before], clones(inputs), GROUPS)
+    count = [len(flat(out)) - len(flat(b)) for out, b in zip(whole, backward)]
     # Both outputs, and the inputs as they are after both.
     written = [[given[name] for name in own] for given, own in zip(copies, inputs)]
     found = [[*flat(f)[:n], *flat(b), *w] for f, b, n, w in zip(forward, backward, count, written)]

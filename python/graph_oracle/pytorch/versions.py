@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 # Versions whose own tests and passes ran under this package's tests; the others are known by their sources alone.
-TESTED = ("2.9.1", "2.11.0", "2.15.0")
+TESTED = ("2.8.0", "2.9.1", "2.11.0", "2.15.0")
 FIRST, LAST = (2, 8), (2, 15)
 Version = tuple[int, int]
 

@@ -49,8 +49,13 @@ _passes: dict[str, Pass] = {}
 
 # Modules that register passes when they are imported.
 MODULES = ["bucketing", "repair", "partition", "memory", "schedule", "execute"]
-# What of torch a module imports without which it is not offered: 2.8 has no bucketing.
-NEEDS = {"bucketing": "torch._inductor.fx_passes.bucketing.bucket_all_gather"}
+# What of torch a pass cannot do without: 2.8 has no bucketing, and its scheduler takes no mock nodes.
+_ORDERED_ONLY = "torch._inductor.dependencies.WeakDep.is_fake"
+NEEDS = {
+    "bucketing": "torch._inductor.fx_passes.bucketing.bucket_all_gather",
+    "memory": _ORDERED_ONLY,
+    "schedule": _ORDERED_ONLY,
+}
 
 
 def register(
