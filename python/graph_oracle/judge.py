@@ -178,6 +178,8 @@ def check_pair(
         raise CannotJudge("after: the list is empty, and what no graph says cannot be judged")
     if kind == "partition" and (not results or len(results) % 2):
         raise CannotJudge("of a partition, `after` is the pair (forward, backward)")
+    if any(_source(one) is not None and _source(one) is _source(before) for one in results):
+        raise CannotJudge("before and after are one graph: copy it before the pass (copy.deepcopy(module))")
     is_partition = kind == "partition"
     reader = _Reader()
     first = reader.graph(before, "before", "joint" if is_partition else "forward")
@@ -189,6 +191,11 @@ def check_pair(
         )
         for number, one in enumerate(results)
     ]
+    if several and not is_partition and first.ranks is not None and len(second) != first.ranks:
+        raise CannotJudge(
+            f"after: the list has {len(second)} graphs, and there are {first.ranks} ranks; give that of each, or one "
+            "graph, no list, for all"
+        )
     third = None if unrepaired is None else reader.graph(unrepaired, "unrepaired", "forward")
     arguments = [kind, "--values", values]
     for key, value in options.items():
@@ -239,6 +246,15 @@ def _is_graph(given: object) -> bool:
     # A graph of torch exists only where torch was imported.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(given, (torch.fx.GraphModule, torch.fx.Graph))
+
+
+def _source(given: object) -> object:
+    """The graph of torch that is given, itself or in a module."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    found = given.graph if isinstance(given, torch.fx.GraphModule) else given
+    return found if isinstance(found, torch.fx.Graph) else None
 
 
 class _Reader:

@@ -45,7 +45,7 @@ pub fn generate(
     if let Some(config) = &mut case.pass {
         config.options.retain(|(key, _)| OF_GRAPH.contains(&key.as_str()));
     }
-    Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) } })
+    Ok(Graph { inner: Case { pass: case.pass, ..Case::of_graph(case.graph) }, marks: Vec::new() })
 }
 
 /// How many results a graph has.
@@ -117,6 +117,6 @@ impl Shrinking {
 
     /// The graph as it is.
     fn graph(&self) -> Graph {
-        Graph { inner: self.case.clone() }
+        Graph { inner: self.case.clone(), marks: Vec::new() }
     }
 }

@@ -62,6 +62,8 @@ struct Target {
     facts: String,
     /// Whether a call of it may stand for another operator with ordering edges.
     is_carrier: bool,
+    /// What tells it from another function of its name; empty where the name says it all.
+    mark: String,
 }
 
 #[pymethods]
@@ -103,12 +105,15 @@ impl Reader {
             after: Vec::new(),
             facts: Vec::new(),
             strings: Vec::new(),
+            source: graph.clone(),
+            marks: Vec::new(),
         };
         reading.graph.kind = kind.to_string();
         for node in graph.getattr(intern!(py, "nodes"))?.try_iter()? {
             reading.node(&node?)?;
         }
-        reading.finish().map(PyGraph::of)
+        let marks = std::mem::take(&mut reading.marks);
+        Ok(PyGraph { marks, ..PyGraph::of(reading.finish()?) })
     }
 }
 
@@ -130,6 +135,10 @@ struct Reading<'r, 'py> {
     facts: Vec<usize>,
     /// Texts among the arguments: names of process groups are among them.
     strings: Vec<Str>,
+    /// The graph of torch.
+    source: Bound<'py, PyAny>,
+    /// By target, what tells it from another of the same name: the values of an attribute, which function it is.
+    marks: Vec<(String, String)>,
 }
 
 impl<'py> Reading<'_, 'py> {
@@ -203,12 +212,15 @@ impl<'py> Reading<'_, 'py> {
     fn target(&mut self, target: &Bound<'py, PyAny>) -> PyResult<usize> {
         let key = target.as_ptr() as usize;
         if !self.reader.targets.contains_key(&key) {
-            let (name, facts, is_carrier) = self.ask("target", (target,))?.extract()?;
-            self.reader.targets.insert(key, Target { name, facts, is_carrier });
+            let (name, facts, is_carrier, mark) = self.ask("target", (target,))?.extract()?;
+            self.reader.targets.insert(key, Target { name, facts, is_carrier, mark });
             self.reader.kept.push(target.clone().unbind());
         }
         if !self.facts.contains(&key) {
             self.facts.push(key);
+            if let Some(target) = self.reader.targets.get(&key).filter(|target| !target.mark.is_empty()) {
+                self.marks.push((target.name.clone(), target.mark.clone()));
+            }
         }
         Ok(key)
     }
@@ -315,7 +327,12 @@ impl<'py> Reading<'_, 'py> {
             // A later node, or one of another graph: the judge says so, by its name.
             None => {
                 let name = node.getattr(intern!(self.py, "name"))?;
-                let name = self.graph.intern(name.cast::<PyString>()?.to_str()?);
+                let name = name.cast::<PyString>()?.to_str()?;
+                let is_own = node.getattr(intern!(self.py, "graph"))?.is(&self.source)
+                    && !node.getattr(intern!(self.py, "_erased"))?.is_truthy()?;
+                // Under a name that no node has.
+                let foreign = format!("{name} (a node that is not in this graph)");
+                let name = self.graph.intern(if is_own { name } else { &foreign });
                 self.mentioned.push(name);
                 Ok(Value::Dangling(name))
             }
@@ -328,24 +345,31 @@ impl<'py> Reading<'_, 'py> {
             Some(value) => Some(value),
             None => meta.get_item(intern!(self.py, "example_value"))?,
         };
+        if op != Op::GetAttr {
+            return recorded.map_or(Ok(Out::Absent), |value| self.out(&value));
+        }
+        let value = self.ask("attribute", (&self.owner, node))?;
+        let shown = self.attribute(node, &value)?;
         match recorded {
-            Some(value) => self.out(&value),
-            None if op == Op::GetAttr => {
-                let value = self.ask("attribute", (&self.owner, node))?;
-                self.attribute(node, &value)
-            }
-            None => Ok(Out::Absent),
+            Some(recorded) if !recorded.is_none() && !matches!(shown, Out::Other(_)) => self.out(&recorded),
+            _ => Ok(shown),
         }
     }
 
     /// An attribute of the module: a tensor, or the body of a higher-order operator.
     fn attribute(&mut self, node: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Out> {
+        let mark: String = self.ask("mark", (value,))?.extract()?;
+        if !mark.is_empty() {
+            let target = node.getattr(intern!(self.py, "target"))?.str()?;
+            self.marks.push((target.to_str()?.to_string(), mark));
+        }
         let body = self.ask("body", (value,))?;
         if !body.is_none() {
             let target = node.getattr(intern!(self.py, "target"))?;
             let name = target.cast::<PyString>()?.to_str()?;
             if self.graph.subgraph(name).is_none() {
                 let body = self.reader.read(self.py, &body, value, &self.knowledge, name, "")?;
+                self.marks.extend(body.marks);
                 self.graph.subgraphs.push((name.to_string(), std::sync::Arc::new(body.inner.graph)));
             }
         }

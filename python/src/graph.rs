@@ -13,11 +13,13 @@ use std::path::PathBuf;
 #[pyclass(frozen, module = "graph_oracle")]
 pub struct Graph {
     pub inner: graph_oracle::case::Case,
+    /// By target, what tells it from another of the same name (fx.rs).
+    pub marks: Vec<(String, String)>,
 }
 
 impl Graph {
     pub fn of(graph: graph::Graph) -> Graph {
-        Graph { inner: graph_oracle::case::Case::of_graph(graph) }
+        Graph { inner: graph_oracle::case::Case::of_graph(graph), marks: Vec::new() }
     }
 }
 
@@ -28,13 +30,14 @@ impl Graph {
     fn new(py: Python<'_>, text: &str) -> PyResult<Graph> {
         let inner =
             py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot)?;
-        Ok(Graph { inner })
+        Ok(Graph { inner, marks: Vec::new() })
     }
 
     /// A graph from a file, which may be compressed with gzip.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Graph> {
-        Ok(Graph { inner: py.detach(|| read_graph(&path, None)).map_err(cannot)? })
+        let inner = py.detach(|| read_graph(&path, None)).map_err(cannot)?;
+        Ok(Graph { inner, marks: Vec::new() })
     }
 
     /// The names of its nodes, in list order.

@@ -23,7 +23,7 @@ impl Pair {
     ) -> Pair {
         Pair(cli::Pair {
             before: before.inner.clone(),
-            after: after.iter().map(|graph| graph.inner.graph.clone()).collect(),
+            after: after.iter().map(|after| told_apart(before, after)).collect(),
             unrepaired: unrepaired.map(|graph| graph.inner.graph.clone()),
             arguments,
         })
@@ -41,5 +41,34 @@ impl Pair {
     /// The report as a page for a browser.
     fn page(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.0.page()).map_err(cannot)
+    }
+}
+
+/// The graph after the pass, in which a target that is another thing than the one of its name before has another name:
+/// an attribute with other values, another function.
+fn told_apart(before: &Graph, after: &Graph) -> graph_oracle::graph::Graph {
+    let mut graph = after.inner.graph.clone();
+    for (name, mark) in &after.marks {
+        if before.marks.iter().any(|(known, other)| known == name && other != mark) {
+            rename(&mut graph, name);
+        }
+    }
+    graph
+}
+
+fn rename(graph: &mut graph_oracle::graph::Graph, name: &str) {
+    let Some(old) = graph.find_target(name) else {
+        // One of a body.
+        for (_, body) in &mut graph.subgraphs {
+            rename(std::sync::Arc::make_mut(body), name);
+        }
+        return;
+    };
+    let new = graph.intern_target(&format!("{name} (another than before)"));
+    for id in graph.ids() {
+        let node = graph.node_mut(id);
+        if node.target == old {
+            node.target = new;
+        }
     }
 }

@@ -1,12 +1,16 @@
 """What the reader of graphs asks about torch (python/src/fx.rs): names, facts, sizes, process groups, ordering edges.
 
 The reader walks a `torch.fx.Graph` itself; what is seldom, or takes knowledge of torch, it asks here. One object serves
-one graph: it remembers the symbols that it met.
+the graphs of one pair: it remembers the symbols that it met.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
+import sys
+import weakref
 from functools import cache
 from typing import Any
 
@@ -30,15 +34,49 @@ def _facts(target: Any) -> str:
     return json.dumps(targets.facts(target), separators=(",", ":"))
 
 
+# Which function: by the order in which they were met, as long as they live.
+_FUNCTIONS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_COUNT = itertools.count(1)
+# Elements of an attribute whose values are looked at: of more, the values count as those of its name.
+_LOOKED_AT = 1 << 24
+
+
+def _which(target: Any) -> str:
+    """What tells a function from another of its name: nothing where its module has it under that name."""
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator, str)):
+        return ""
+    module = sys.modules.get(getattr(target, "__module__", None) or "")
+    if module is None or getattr(module, getattr(target, "__name__", ""), None) is target:
+        return ""
+    try:
+        return str(_FUNCTIONS.setdefault(target, next(_COUNT)))
+    except TypeError:
+        return str(id(target))
+
+
+def _has_values(value: torch.Tensor) -> bool:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+        return False
+    return value.device.type != "meta" and not value.is_quantized and 0 < value.numel() <= _LOOKED_AT
+
+
 class Knowledge:
-    """Answers for one graph."""
+    """Answers for the graphs of one pair."""
 
     def __init__(self) -> None:
         self._symbols: dict[str, tuple[str, int | None, str, str, bool]] = {}
 
-    def target(self, target: Any) -> tuple[str, str, bool]:
-        """The name of a target, its schema facts as JSON, and whether a call of it may stand for another operator."""
-        return targets.name_of(target), _facts(target), ordering.is_carrying(target)
+    def target(self, target: Any) -> tuple[str, str, bool, str]:
+        """The name of a target, its schema facts as JSON, whether a call of it may stand for another operator, and
+        what tells it from another function of its name."""
+        return targets.name_of(target), _facts(target), ordering.is_carrying(target), _which(target)
+
+    def mark(self, value: Any) -> str:
+        """What tells an attribute from another of its name: a digest of its values, empty where they are not there."""
+        if not isinstance(value, torch.Tensor) or not _has_values(value):
+            return ""
+        plain = value.detach().cpu().contiguous().reshape(-1)
+        return hashlib.sha1(plain.view(torch.uint8).numpy().tobytes()).hexdigest()
 
     def carried(self, node: fx.Node) -> ordering.Carried | None:
         """The operator that a call stands for, with what must come before it."""

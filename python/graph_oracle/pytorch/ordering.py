@@ -83,6 +83,9 @@ def carried(node: fx_node.Node) -> Carried | None:
     inputs = [inner for inner in module.graph.nodes if inner.op == "placeholder"]
     if len(calls) != 1 or len(inputs) != len(arguments) or len(module.graph.nodes) != len(inputs) + 2:
         return None
+    # What the sub-graph returns is what the call gives.
+    if [inner.args for inner in module.graph.nodes if inner.op == "output"] != [(calls[0],)]:
+        return None
     outer = dict(zip(inputs, arguments))
 
     def replaced(value: fx_node.Node) -> Any:

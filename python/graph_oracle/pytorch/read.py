@@ -14,9 +14,11 @@ class Reader:
 
     def __init__(self) -> None:
         self._reader = _oracle.Reader(fx.Node, torch.Tensor)
+        # One for all: of what is not read again, nothing is asked again.
+        self._knowledge = Knowledge()
 
     def read(self, given: fx.GraphModule | fx.Graph, kind: str = "forward", name: str = "graph") -> _oracle.Graph:
         """The graph of a GraphModule or Graph, as this rank sees it."""
         graph = given if isinstance(given, fx.Graph) else given.graph
         owner = graph.owning_module if isinstance(given, fx.Graph) else given
-        return self._reader.read(graph, owner, Knowledge(), name, kind)
+        return self._reader.read(graph, owner, self._knowledge, name, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._oracle import CannotJudge
 from ..judge import Verdict
 
 
@@ -37,6 +38,8 @@ class Seen:
         self.passes: list[Watched] = []
         self.verdicts: list[Verdict] = []
         self.problems: list[tuple[str, str]] = []
+        # Those that ran, and that the filter left out.
+        self.passed_over: list[str] = []
 
     def add(self, watched: Watched) -> None:
         """Notes a pass."""
@@ -68,6 +71,8 @@ class Seen:
         """Raises WrongPass for the first pass that was found wrong; without `allow_undecided` also for one that could
         not be shown to be right.
         """
+        if self.passed_over and not self.passes:
+            raise CannotJudge(self._nothing())
         for verdict in [*self.violated, *self.undecided]:
             verdict.raise_if_wrong(allow_undecided=allow_undecided)
         return self
@@ -88,10 +93,17 @@ class Seen:
         if self.seconds:
             head += f" ({self.seconds:.2f} s of judging)"
         if not count:
-            head += ": nothing was compiled meanwhile (what is compiled already is not compiled again)"
+            head += f": {self._nothing()}"
         told = [str(verdict) for verdict in self.violated + self.undecided]
         told += [f"graph-oracle: {subject} could not be judged: {problem}" for subject, problem in self.problems]
         return "\n\n".join([head, *told])
+
+    def _nothing(self) -> str:
+        """Why no pass is here."""
+        if self.passed_over:
+            names = ", ".join(dict.fromkeys(self.passed_over))
+            return f"none of those that ran was wanted ({names})"
+        return "nothing was compiled meanwhile (what is compiled already is not compiled again)"
 
     def table(self) -> str:
         """A line for each pass: what was said, milliseconds of judging, kind and name."""

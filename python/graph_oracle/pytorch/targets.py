@@ -17,7 +17,7 @@ _REGISTERED_BY = {
     "_dtensor": ["torch.distributed.tensor"],
     "autoparallel": ["autoparallel"],
     "rngprims": ["torch._prims.rng_prims"],
-    "prims": ["torch._prims"],
+    "prims": ["torch._prims", "torch._inductor.inductor_prims", "torch._inductor.fx_passes.post_grad"],
 }
 
 _PYTHON = {

@@ -84,9 +84,13 @@ class _Watcher:
         self.patterns, self.seen = patterns, Seen()
 
     def wants(self, name: str) -> bool:
+        # SUBSYSTEM.HOOK: FUNCTION, of which not all need be there.
         bare = name.partition(".")[2] or name
-        own = bare.rpartition(": ")[2]
-        return any(fnmatchcase(one, pattern) for pattern in self.patterns for one in (name, bare, own))
+        names = {name, bare, bare.rpartition(": ")[2], name.partition(": ")[0], bare.partition(": ")[0]}
+        found = any(fnmatchcase(one, pattern) for pattern in self.patterns for one in names)
+        if not found:
+            self.seen.passed_over.append(name)
+        return found
 
 
 class _Frame:

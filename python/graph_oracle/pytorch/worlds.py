@@ -43,6 +43,7 @@ def rebuilt(graph: Graph | str | os.PathLike[str], rank: int = 0) -> Iterator[fx
     try:
         made = rebuild.rebuild(json.loads(given.json()), rank, after="carried")
     except Refused as refused:
+        groups.leave()
         raise CannotJudge(f"the graph cannot be rebuilt: {refused.reason}") from None
     try:
         yield made.module
