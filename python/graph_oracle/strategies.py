@@ -27,6 +27,8 @@ from ._oracle import CannotJudge, Graph
 
 # What torch has no form for; docs/protocol.md says what the words mean.
 _NOT_IN_TORCH = ("barriers", "messages", "ordering-edges", "random-draws")
+# Nor what AOTAutograd leaves in a joint graph: writes, but for copies into inputs at the end.
+_NOT_TRACED = (*_NOT_IN_TORCH, "writes")
 # Rounds of edits, as many for each graph: Hypothesis takes an example with fewer draws for a smaller one, so that to
 # make an edit must not ask for further ones.
 _ROUNDS = 2
@@ -67,6 +69,6 @@ def graphs(
     return _Graphs(kind, without, max_ranks)
 
 
-def joint_graphs(*, without: Sequence[str] = _NOT_IN_TORCH, max_ranks: int | None = None) -> SearchStrategy[Graph]:
+def joint_graphs(*, without: Sequence[str] = _NOT_TRACED, max_ranks: int | None = None) -> SearchStrategy[Graph]:
     """Joint graphs, for partitioners; `num_fwd_outputs` of the graph says how many of its outputs are forward's."""
     return graphs("partition", without=without, max_ranks=max_ranks)

@@ -58,27 +58,6 @@ def test_a_failing_example_becomes_small():
     assert 2 < len(small) <= 4, small.text()
 
 
-@pytest.mark.parametrize("word", ["relu", "all_gather"])
-def test_edits_that_keep_a_word_leave_little_else(word):
-    shrinking = next(s for s in map(made, range(50)) if word in s.graph().text())
-    took = True
-    while took:
-        took = False
-        while shrinking.propose():
-            before = shrinking.graph()
-            shrinking.take()
-            if word not in shrinking.graph().text():
-                shrinking = graph_oracle._oracle.Shrinking(before)
-                continue
-            took |= len(shrinking.graph()) < len(before)
-        shrinking.again()
-    assert len(shrinking.graph()) <= 6, shrinking.graph().text()
-
-
-def made(seed):
-    return graph_oracle._oracle.Shrinking(graph_oracle._oracle.generate("rewrite", seed, 0))
-
-
 def test_a_process_group_of_the_users_is_not_touched():
     import torch.distributed as dist
 
