@@ -34,9 +34,9 @@ def run(pytester, monkeypatch):
 
     def runs(source, *arguments):
         pytester.makepyfile(test_it=source)
-        return pytester.runpytest_subprocess(
-            "-p", "graph_oracle.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:randomly", *arguments
-        )
+        # Installed or not, it is loaded once, by name.
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        return pytester.runpytest_subprocess("-p", "graph_oracle.pytest_plugin", "-p", "no:cacheprovider", *arguments)
 
     return runs
 
