@@ -229,16 +229,10 @@ impl Check {
         is_after_given: bool,
         limits: &Limits,
     ) -> Result<Prepared, CouldNotRun> {
-        let case = match before? {
-            Input::Case(case) => *case,
-            Input::Graph(graph) => Case::of_graph(*graph),
-            Input::Outcomes(_) => {
-                return Err(CouldNotRun::new(format_args!(
-                    "{}: holds an outcome; BEFORE must be a graph or a case",
-                    self.before.display()
-                )));
-            }
-        };
+        let case = before?.into_case().ok_or_else(|| {
+            let before = self.before.display();
+            CouldNotRun::new(format_args!("{before}: holds an outcome; BEFORE must be a graph or a case"))
+        })?;
         let pass_options = self.pass_options();
         let config = pass_options.config(&self.pass, case.pass.as_ref())?;
         let second_run = self.second_run(&config, limits)?;

@@ -28,6 +28,15 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// The case in the file, or that of its graph; `None` of outcomes.
+    pub(super) fn into_case(self) -> Option<Case> {
+        match self {
+            Input::Case(case) => Some(*case),
+            Input::Graph(graph) => Some(Case::of_graph(*graph)),
+            Input::Outcomes(_) => None,
+        }
+    }
+
     /// The graph in the file: a case's graph before the pass, an outcome's first result.
     pub(super) fn into_graph(self, path: &Path) -> Result<Graph, CouldNotRun> {
         match self {

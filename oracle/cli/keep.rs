@@ -4,7 +4,7 @@
 //! test fails today, and passes once the pass is mended. Nothing is judged here, and no file of another content is
 //! overwritten.
 
-use super::files::{self, Input};
+use super::files;
 use super::{CouldNotRun, Status, print, python};
 use crate::campaign::origin_in;
 use crate::candidates::Origin;
@@ -95,14 +95,9 @@ impl Keep {
 
     /// The case, with its pass.
     fn case(&self, path: &Path, limits: &Limits) -> Result<Case, CouldNotRun> {
-        let mut case = match files::read(path, limits)? {
-            Input::Case(case) => *case,
-            Input::Graph(graph) => Case::of_graph(*graph),
-            Input::Outcomes(_) => {
-                let path = path.display();
-                return Err(CouldNotRun::new(format_args!("{path}: holds an outcome; expected a case")));
-            }
-        };
+        let mut case = files::read(path, limits)?.into_case().ok_or_else(|| {
+            CouldNotRun::new(format_args!("{}: holds an outcome; expected a case", path.display()))
+        })?;
         if let Some(pass) = &self.pass {
             PassKind::named(pass).map_err(CouldNotRun::new)?;
             if case.pass.as_ref().is_none_or(|config| config.name != *pass) {

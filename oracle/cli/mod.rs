@@ -259,6 +259,13 @@ fn refuse_arguments(arguments: &[OsString], matches: &clap::ArgMatches) -> Resul
     page.map_or(Ok(()), |path| html::refuse_other(path))
 }
 
+/// The command that arguments (without the program's name) ask for, and all the arguments.
+fn parsed(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Command), CouldNotRun> {
+    let all: Vec<OsString> = std::iter::once("graph-oracle".into()).chain(arguments).collect();
+    let parsed = Arguments::try_parse_from(&all).map_err(CouldNotRun::new)?;
+    Ok((all, parsed.command))
+}
+
 /// Runs a command.
 fn dispatch(
     command: &Command,

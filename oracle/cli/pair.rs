@@ -1,15 +1,14 @@
 //! Graphs in memory, judged as `graph-oracle check` judges files: for callers that are programs, such as the Python
 //! package. The options are those of the command line, so that there is one list of them.
 
-use super::check::Outcomes;
+use super::check::{Check, Outcomes};
 use super::files::{self, Input};
-use super::{Arguments, Command, CouldNotRun};
+use super::{Command, CouldNotRun, parsed};
 use crate::candidates::Outcome;
 use crate::case::Case;
 use crate::graph::Graph;
 use crate::judge::Judgement;
 use crate::limits::Limits;
-use clap::Parser;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -40,40 +39,43 @@ pub struct Pair {
 
 impl Pair {
     /// The verdict, and what it is about.
-    pub fn judge(&self) -> Result<(Judgement, String), CouldNotRun> {
-        let (_, command) = self.command(&[])?;
-        let Command::Check(check) = command else { return Err(CouldNotRun::new("no check")) };
-        check.judge_in_memory(self.before.clone(), self.outcomes(), &Limits::default())
+    pub fn judge(self) -> Result<(Judgement, String), CouldNotRun> {
+        let (_, check) = self.check(&[])?;
+        let (before, outcomes) = self.parts();
+        check.judge_in_memory(before, outcomes, &Limits::default())
     }
 
     /// The report as a page for a browser.
-    pub fn page(&self) -> Result<String, CouldNotRun> {
-        let (all, command) = self.command(&["--html", "-"])?;
-        let Command::Check(check) = command else { return Err(CouldNotRun::new("no check")) };
-        let mut page = Vec::new();
-        let before = Ok(Input::Case(Box::new(self.before.clone())));
-        check.run_on(before, self.outcomes().map(Ok), &all, &Limits::default(), &mut page)?;
+    pub fn page(self) -> Result<String, CouldNotRun> {
+        let (all, check) = self.check(&["--html", "-"])?;
+        let (before, outcomes) = self.parts();
+        let (before, mut page) = (Ok(Input::Case(Box::new(before))), Vec::new());
+        check.run_on(before, outcomes.map(Ok), &all, &Limits::default(), &mut page)?;
         Ok(String::from_utf8_lossy(&page).into_owned())
     }
 
-    fn command(&self, more: &[&str]) -> Result<(Vec<OsString>, Command), CouldNotRun> {
+    /// The command that judges files of this shape, and its arguments.
+    fn check(&self, more: &[&str]) -> Result<(Vec<OsString>, Check), CouldNotRun> {
         let (kind, options) =
             self.arguments.split_first().ok_or_else(|| CouldNotRun::new("no kind of pass"))?;
-        let mut all: Vec<OsString> =
-            ["graph-oracle".into(), "check".into(), kind.clone(), "before".into()].into();
-        all.extend((0..self.after.len()).map(|number| OsString::from(format!("after-{number}"))));
-        all.extend(options.iter().cloned());
-        all.extend(more.iter().map(OsString::from));
-        let parsed = Arguments::try_parse_from(&all).map_err(CouldNotRun::new)?;
-        Ok((all, parsed.command))
+        let mut arguments: Vec<OsString> = vec!["check".into(), kind.clone(), "before".into()];
+        arguments.extend((0..self.after.len()).map(|number| OsString::from(format!("after-{number}"))));
+        arguments.extend(options.iter().cloned());
+        arguments.extend(more.iter().map(OsString::from));
+        match parsed(arguments)? {
+            (all, Command::Check(check)) => Ok((all, check)),
+            _ => Err(CouldNotRun::new("no check")),
+        }
     }
 
-    fn outcomes(&self) -> Option<Outcomes> {
-        let ranks = |index: usize| (self.after.len() > 1).then_some(index as u32);
-        let outcome = |(index, graph): (usize, &Graph)| {
-            let unrepaired = self.unrepaired.clone().filter(|_| index == 0);
-            (ranks(index), Outcome { unrepaired, repaired: graph.clone() })
+    fn parts(self) -> (Case, Option<Outcomes>) {
+        let is_one_a_rank = self.after.len() > 1;
+        let mut unrepaired = self.unrepaired;
+        let outcome = |(index, repaired)| {
+            let outcome = Outcome { unrepaired: unrepaired.take(), repaired };
+            (is_one_a_rank.then_some(index), outcome)
         };
-        (!self.after.is_empty()).then(|| self.after.iter().enumerate().map(outcome).collect())
+        let outcomes: Outcomes = (0..).zip(self.after).map(outcome).collect();
+        (self.before, (!outcomes.is_empty()).then_some(outcomes))
     }
 }

@@ -4,7 +4,7 @@
 //! that, whatever the thread is at: a single judgement of a large case may take longer than all the time there is.
 
 use super::check::ValuesArgument;
-use super::files::{self, Input};
+use super::files;
 use super::idle::NO_VALUES;
 use super::idle::settings::{self, Reader};
 use super::worker::WorkerOptions;
@@ -166,13 +166,9 @@ impl Reduce {
     ) -> Result<Done, CouldNotRun> {
         let started = Instant::now();
         let name = self.case.display().to_string();
-        let case = match files::read(&self.case, limits)? {
-            Input::Case(case) => *case,
-            Input::Graph(graph) => Case::of_graph(*graph),
-            Input::Outcomes(_) => {
-                return Err(CouldNotRun::new(format_args!("{name}: holds an outcome; expected a case")));
-            }
-        };
+        let case = files::read(&self.case, limits)?.into_case();
+        let case =
+            case.ok_or_else(|| CouldNotRun::new(format_args!("{name}: holds an outcome; expected a case")))?;
         let pass = self.pass.clone().or_else(|| case.pass.as_ref().map(|pass| pass.name.clone()));
         let pass =
             pass.ok_or_else(|| CouldNotRun::new(format_args!("{name}: names no pass; give --pass")))?;

@@ -140,13 +140,9 @@ impl Sweep {
     }
 
     fn given(&self, before: &Path, after: &[String], limits: &Limits) -> Result<Given, CouldNotRun> {
-        let case = match files::read(before, limits)? {
-            Input::Case(case) => *case,
-            Input::Graph(graph) => Case::of_graph(*graph),
-            Input::Outcomes(_) => {
-                return Err(CouldNotRun::new(format_args!("{}: holds an outcome", before.display())));
-            }
-        };
+        let case = files::read(before, limits)?.into_case();
+        let case =
+            case.ok_or_else(|| CouldNotRun::new(format_args!("{}: holds an outcome", before.display())))?;
         let pass = self.options.config(&self.pass, case.pass.as_ref())?;
         let reader = match after.is_empty() && case.outcome.is_none() && case.parts.is_none() {
             true => Reader::Both { worker: false },

@@ -241,15 +241,12 @@ def graph(given: GraphLike, kind: str = "forward") -> Graph:
 
 
 def _is_graph(given: object) -> bool:
-    if isinstance(given, (Graph, str, os.PathLike, dict)):
-        return True
-    # A graph of torch exists only where torch was imported.
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(given, (torch.fx.GraphModule, torch.fx.Graph))
+    return isinstance(given, (Graph, str, os.PathLike, dict)) or _source(given) is not None
 
 
 def _source(given: object) -> object:
     """The graph of torch that is given, itself or in a module."""
+    # A graph of torch exists only where torch was imported.
     torch = sys.modules.get("torch")
     if torch is None:
         return None

@@ -5,34 +5,35 @@ use crate::objects::{cannot, object};
 use graph_oracle::cli;
 use graph_oracle::report;
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 
 /// A graph before a pass, the graphs after it, and the arguments of `graph-oracle check`: the kind, then options.
 #[pyclass(frozen, module = "graph_oracle._oracle")]
-pub struct Pair(cli::Pair);
+pub struct Pair {
+    before: Py<Graph>,
+    after: Vec<Py<Graph>>,
+    arguments: Vec<OsString>,
+    unrepaired: Option<Py<Graph>>,
+}
 
 #[pymethods]
 impl Pair {
     #[new]
     #[pyo3(signature = (before, after, arguments, unrepaired=None))]
     fn new(
-        before: &Graph,
-        after: Vec<PyRef<'_, Graph>>,
+        before: Py<Graph>,
+        after: Vec<Py<Graph>>,
         arguments: Vec<OsString>,
-        unrepaired: Option<&Graph>,
+        unrepaired: Option<Py<Graph>>,
     ) -> Pair {
-        Pair(cli::Pair {
-            before: before.inner.clone(),
-            after: after.iter().map(|after| told_apart(before, after)).collect(),
-            unrepaired: unrepaired.map(|graph| graph.inner.graph.clone()),
-            arguments,
-        })
+        Pair { before, after, arguments, unrepaired }
     }
 
     /// The report, as `graph-oracle check --format json` prints it.
     fn judge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let report = py.detach(|| {
-            let (judgement, subject) = self.0.judge()?;
+            let (judgement, subject) = self.of_graphs().judge()?;
             Ok::<_, cli::CouldNotRun>(report::json(&judgement, &subject, None))
         });
         object(py, &report.map_err(cannot)?)
@@ -40,7 +41,19 @@ impl Pair {
 
     /// The report as a page for a browser.
     fn page(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| self.0.page()).map_err(cannot)
+        py.detach(|| self.of_graphs().page()).map_err(cannot)
+    }
+}
+
+impl Pair {
+    fn of_graphs(&self) -> cli::Pair {
+        let before = self.before.get();
+        cli::Pair {
+            before: before.inner.clone(),
+            after: self.after.iter().map(|after| told_apart(before, after.get())).collect(),
+            unrepaired: self.unrepaired.as_ref().map(|graph| graph.get().inner.graph.clone()),
+            arguments: self.arguments.clone(),
+        }
     }
 }
 
@@ -48,8 +61,12 @@ impl Pair {
 /// an attribute with other values, another function.
 fn told_apart(before: &Graph, after: &Graph) -> graph_oracle::graph::Graph {
     let mut graph = after.inner.graph.clone();
+    let mut known: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+    for (name, mark) in &before.marks {
+        known.entry(name).or_default().push(mark);
+    }
     for (name, mark) in &after.marks {
-        if before.marks.iter().any(|(known, other)| known == name && other != mark) {
+        if known.get(name.as_str()).is_some_and(|others| others.iter().any(|other| other != mark)) {
             rename(&mut graph, name);
         }
     }

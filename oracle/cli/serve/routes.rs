@@ -8,10 +8,9 @@ use super::http::{Request, Response};
 use crate::candidates;
 use crate::cli::check::outcomes_of;
 use crate::cli::files::{self, Input};
-use crate::cli::{Arguments, Command, dispatch};
+use crate::cli::{Command, dispatch, parsed};
 use crate::limits::Limits;
 use crate::rules::PassKind;
-use clap::Parser;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -137,11 +136,9 @@ impl Site {
 }
 
 /// A command whose page goes where its report would, and its words.
-fn page_command(arguments: Vec<OsString>) -> Result<(Vec<OsString>, Command), CouldNotRun> {
-    let head = ["graph-oracle".into()].into_iter();
-    let all: Vec<OsString> = head.chain(arguments).chain(["--html".into(), "-".into()]).collect();
-    let parsed = Arguments::try_parse_from(&all).map_err(CouldNotRun::new)?;
-    Ok((all, parsed.command))
+fn page_command(mut arguments: Vec<OsString>) -> Result<(Vec<OsString>, Command), CouldNotRun> {
+    arguments.extend(["--html".into(), "-".into()]);
+    parsed(arguments)
 }
 
 /// The form as the address fills it in.

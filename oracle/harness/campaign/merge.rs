@@ -1,6 +1,6 @@
 //! One summary from the stores of several shards.
 
-use super::store::{Header, StoreError, read};
+use super::store::{FILE, Header, StoreError, read};
 use super::summary::Summary;
 use crate::files::read_bytes;
 use crate::limits::Limit;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub fn merge(folders: &[PathBuf]) -> Result<Summary, StoreError> {
     let mut merged: Option<(Header, Summary)> = None;
     for folder in folders {
-        let path = folder.join("campaign.jsonl");
+        let path = folder.join(FILE);
         let bytes = read_bytes(&path, Limit::Store.standard())
             .map_err(|error| StoreError::Io { path: path.clone(), error })?;
         let (header, batches, _) = read(&path, &bytes)?;

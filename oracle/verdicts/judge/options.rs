@@ -15,9 +15,8 @@ pub fn check_options(pass: &PassConfig) -> Result<(), String> {
     let of_judge = kind.row().judge_options;
     let Some(check) = kind.row().own_options else { return no_options(pass, of_judge) };
     check(pass).map_err(|why| {
-        let lacks = |key: &str| format!("has no option {key:?}");
         let mut keys = pass.options.iter().map(|(key, _)| key.as_str());
-        let Some(key) = keys.find(|key| why.contains(&lacks(key))).filter(|_| !of_judge.is_empty()) else {
+        let Some(key) = keys.find(|key| says_it_lacks(&why, key)).filter(|_| !of_judge.is_empty()) else {
             return why;
         };
         let all = of_judge.join(", ");
@@ -32,8 +31,13 @@ pub fn check_options(pass: &PassConfig) -> Result<(), String> {
 /// Whether a pass, or its judge, has an option of this name.
 pub(crate) fn has_option(pass: &str, key: &str) -> bool {
     let of_judge = PassKind::parse(pass).map_or(&[][..], |kind| kind.row().judge_options);
-    let lacks = |why: String| why.contains(&format!("has no option {key:?}"));
-    of_judge.contains(&key) || !check_options(&PassConfig::new(pass).with(key, "")).is_err_and(lacks)
+    let checked = check_options(&PassConfig::new(pass).with(key, ""));
+    of_judge.contains(&key) || !checked.is_err_and(|why| says_it_lacks(&why, key))
+}
+
+/// Whether an error is that there is no option of this name.
+fn says_it_lacks(why: &str, key: &str) -> bool {
+    why.contains(&format!("has no option {key:?}"))
 }
 
 /// A pass without options, but for those in `known`.

@@ -31,7 +31,7 @@ def document(module, name="graph", kind="forward", **keys):
     owner = graph.owning_module if isinstance(module, fx.Graph) else module
     for node in graph.nodes:
         if node.op == "get_attr" and "val" not in node.meta and owner is not None:
-            node.meta["val"] = _attribute(owner, node.target)
+            node.meta["val"] = targets.attribute(owner, node.target)
         elif node.op == "call_function" and "val" not in node.meta and "example_value" in node.meta:
             node.meta["val"] = node.meta["example_value"]
     known = {"name": name, "kind": kind, "groups": groups_of(graph), "symbols": symbols_of(graph), "nodes": []}
@@ -45,13 +45,6 @@ def document(module, name="graph", kind="forward", **keys):
     for entry, node in zip(written["nodes"], shown):
         _origin(entry, node)
     return written
-
-
-def _attribute(owner, target):
-    found = owner
-    for part in target.split("."):
-        found = getattr(found, part, None)
-    return found
 
 
 def _origin(entry, node):

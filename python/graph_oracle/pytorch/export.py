@@ -130,7 +130,7 @@ class _Writer:
             return [self.value(v) for v in value]
         if isinstance(value, float):
             return value if value - value == 0 else {"float": str(value)}
-        for kind, key in _CONSTANTS:
+        for kind, key in CONSTANTS:
             if isinstance(value, kind):
                 return {key: str(value).removeprefix("torch.")}
         if isinstance(value, torch.SymInt):
@@ -189,7 +189,7 @@ class _Writer:
         return {"t": "other", "type": type(value).__name__}
 
 
-_CONSTANTS = [
+CONSTANTS = [
     (torch.dtype, "dtype"),
     (torch.device, "device"),
     (torch.memory_format, "memory_format"),

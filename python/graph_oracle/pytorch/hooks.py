@@ -25,7 +25,7 @@ from torch import fx
 from .._oracle import CannotJudge
 from ..judge import KINDS, Kind, Verdict, check_pair
 from . import schedules, versions
-from .states import State
+from .states import State, graph_of
 
 OnWrong: TypeAlias = Literal["raise", "collect"]
 Metadata: TypeAlias = Literal["now", "later"]
@@ -123,7 +123,7 @@ class Checked:
             found = found[0]
         if not isinstance(found, (fx.GraphModule, fx.Graph)):
             return given
-        if _graph_of(found) is not _graph_of(given) and self._is_dropped():
+        if graph_of(found) is not graph_of(given) and self._is_dropped():
             raise CannotJudge(
                 f"{self.name} returned another graph, but Inductor drops what this hook returns: change the given "
                 "graph in place"
@@ -313,10 +313,6 @@ def _is_schedule(value: Any) -> bool:
         and scheduler is not None
         and all(isinstance(node, scheduler.BaseSchedulerNode) for node in value)
     )
-
-
-def _graph_of(given: fx.GraphModule | fx.Graph) -> fx.Graph:
-    return given if isinstance(given, fx.Graph) else given.graph
 
 
 def _described(value: Any) -> str:

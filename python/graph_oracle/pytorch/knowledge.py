@@ -20,13 +20,7 @@ from torch import fx
 from .._oracle import CannotJudge
 from . import ordering, targets
 from .document import groups_named, symbol_facts, symbol_names
-
-_CONSTANTS = (
-    (torch.dtype, "dtype"),
-    (torch.device, "device"),
-    (torch.memory_format, "memory_format"),
-    (torch.layout, "layout"),
-)
+from .export import CONSTANTS
 
 
 @cache
@@ -88,10 +82,7 @@ class Knowledge:
 
     def attribute(self, owner: Any, node: fx.Node) -> Any:
         """The attribute that a node gets."""
-        found = owner
-        for part in str(node.target).split("."):
-            found = getattr(found, part, None)
-        return found
+        return targets.attribute(owner, str(node.target))
 
     def body(self, value: Any) -> fx.Graph | None:
         """The graph of an attribute that is a module."""
@@ -99,7 +90,7 @@ class Knowledge:
 
     def constant(self, value: Any) -> tuple[str, str, int | None]:
         """An argument that only torch knows: its kind, its text, and the hint of a symbolic number."""
-        for kind, name in _CONSTANTS:
+        for kind, name in CONSTANTS:
             if isinstance(value, kind):
                 return name, str(value).removeprefix("torch."), None
         if isinstance(value, torch.SymInt):

@@ -15,6 +15,7 @@ Not carried, and refused: edges before inputs, attributes and the output, which 
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import node as fx_node
@@ -78,7 +79,7 @@ def carried(node: fx_node.Node) -> Carried | None:
         return None
     given: tuple[Any, ...] = node.args
     before, attribute, *arguments = given
-    module = _attribute(node.graph.owning_module, attribute.target)
+    module = operator.attrgetter(attribute.target)(node.graph.owning_module)
     calls = [inner for inner in module.graph.nodes if inner.op == "call_function"]
     inputs = [inner for inner in module.graph.nodes if inner.op == "placeholder"]
     if len(calls) != 1 or len(inputs) != len(arguments) or len(module.graph.nodes) != len(inputs) + 2:
@@ -99,9 +100,3 @@ def carried(node: fx_node.Node) -> Carried | None:
 def is_body(node: fx_node.Node) -> bool:
     """Whether a node is but the subgraph of such a call."""
     return node.op == "get_attr" and bool(node.users) and all(carried(user) is not None for user in node.users)
-
-
-def _attribute(owner: Any, path: str) -> Any:
-    for part in path.split("."):
-        owner = getattr(owner, part)
-    return owner

@@ -18,13 +18,19 @@ from torch import fx
 
 from .. import judge
 from .._oracle import CannotJudge, Graph
+from .targets import attribute
+
+
+def graph_of(given: fx.GraphModule | fx.Graph) -> fx.Graph:
+    """The graph of a module, or the graph itself."""
+    return given if isinstance(given, fx.Graph) else given.graph
 
 
 class State:
     """`graph` as it was when the state was taken; None where it could not be read, and `problem` says why."""
 
     def __init__(self, given: fx.GraphModule | fx.Graph, kind: str = "forward") -> None:
-        self.source = given if isinstance(given, fx.Graph) else given.graph
+        self.source = graph_of(given)
         self.marks = _marks(self.source)
         self.graph: Graph | None = None
         self.unrepaired: Graph | None = None
@@ -56,7 +62,7 @@ class State:
 
     def still(self, given: fx.GraphModule | fx.Graph) -> bool:
         """Whether nothing changed in the graph since."""
-        graph = given if isinstance(given, fx.Graph) else given.graph
+        graph = graph_of(given)
         return graph is self.source and _equal(self.marks, _marks(graph))
 
 
@@ -67,17 +73,11 @@ def _marks(graph: fx.Graph) -> list[Any]:
     for node in graph.nodes:
         marks += (node, node.target, node.args, node.kwargs, node.meta.get("val"))
         if node.op == "get_attr" and owner is not None:
-            value = _attribute(owner, str(node.target))
+            value = attribute(owner, str(node.target))
             marks.append(value)
             if isinstance(value, fx.GraphModule):
                 marks += _marks(value.graph)
     return marks
-
-
-def _attribute(owner: Any, path: str) -> Any:
-    for part in path.split("."):
-        owner = getattr(owner, part, None)
-    return owner
 
 
 def _equal(one: list[Any], other: list[Any]) -> bool:

@@ -51,6 +51,14 @@ for _name in ("sym_sum", "sym_max", "sym_min", "sym_not", "sym_int", "sym_float"
     _PYTHON[f"torch.{_name}"] = getattr(torch, _name)
 _NAMES = {function: name for name, function in reversed(_PYTHON.items())}
 
+
+def attribute(owner: Any, path: str) -> Any:
+    """What a module has under a dotted path; None where it has nothing there."""
+    for part in path.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
 _resolved: dict[str, Any] = {}
 _facts: dict[Any, dict[str, Any]] = {}
 

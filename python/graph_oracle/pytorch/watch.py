@@ -33,7 +33,7 @@ from torch import fx
 
 from .._oracle import CannotJudge
 from ..judge import Verdict
-from . import schedules
+from . import schedules, versions
 from .hooks import compare, compare_parts, is_pair, name_of
 from .seen import Seen, Watched
 from .states import State
@@ -378,7 +378,7 @@ class _Watch:
             return function(*args, **kwargs)
         judged = self._around(Named(found), self.partition)
         # Inductor asks for the class, and names the pass by it.
-        base: Any = importlib.import_module("torch._inductor.custom_graph_pass").CustomPartitionerFn
+        base: Any = versions.get("torch._inductor.custom_graph_pass.CustomPartitionerFn")
         stand_in = type(
             name_of(found),
             (base,),
