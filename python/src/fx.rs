@@ -22,6 +22,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 
 /// Reads graphs of one pair: what they share is read once. It holds on to the objects it has read.
@@ -32,11 +33,12 @@ pub struct Reader {
     tensors: FxHashMap<usize, Shown>,
     targets: FxHashMap<usize, Target>,
     texts: FxHashMap<usize, String>,
+    /// Arguments that only torch knows: kind, text and hint.
+    constants: FxHashMap<usize, (String, String, Option<i64>)>,
     kept: Vec<Py<PyAny>>,
 }
 
 /// What a fake tensor shows.
-#[derive(Clone)]
 struct Shown {
     shape: Vec<Size>,
     stride: Vec<Size>,
@@ -49,14 +51,12 @@ struct Shown {
 }
 
 /// A size: a number, or an expression with its hint.
-#[derive(Clone)]
 enum Size {
     Known(i64),
     Symbolic(String, Option<i64>),
 }
 
 /// What is called.
-#[derive(Clone)]
 struct Target {
     name: String,
     facts: String,
@@ -77,6 +77,7 @@ impl Reader {
             tensors: FxHashMap::default(),
             targets: FxHashMap::default(),
             texts: FxHashMap::default(),
+            constants: FxHashMap::default(),
             kept: Vec::new(),
         }
     }
@@ -266,10 +267,9 @@ impl<'py> Reading<'_, 'py> {
             return Ok(Value::Bool(yes.is_true()));
         }
         if let Ok(number) = value.cast_exact::<PyInt>() {
-            // A larger one cannot be told from a float in the exchange JSON either.
             return match number.extract::<i64>() {
                 Ok(number) => Ok(Value::Int(number)),
-                Err(_) => value.extract::<f64>().map(Value::Float),
+                Err(_) => Err(cannot(format_args!("the number {number} among the arguments has more than 64 bits"))),
             };
         }
         if let Ok(text) = value.cast::<PyString>() {
@@ -300,18 +300,29 @@ impl<'py> Reading<'_, 'py> {
             return Ok(Value::Slice(self.graph.push_values(&parts)));
         }
         if let Ok(entries) = value.cast::<PyDict>() {
+            let mut entries: Vec<_> = entries.iter().collect();
+            // The order of its keys says nothing of a dict.
+            if entries.iter().all(|(key, _)| key.is_exact_instance_of::<PyString>()) {
+                entries.sort_by_cached_key(|(key, _)| key.to_string());
+            }
             let mut values = Vec::new();
-            for (key, value) in entries.iter() {
+            for (key, value) in entries {
                 values.push(self.value(&key)?);
                 let value = self.value(&value)?;
                 values.push(value);
             }
             return Ok(Value::Dict(self.graph.push_values(&values)));
         }
-        let (kind, text, hint): (String, String, Option<i64>) = self.ask("constant", (value,))?.extract()?;
-        let text_id = self.graph.intern(&text);
+        let key = value.as_ptr() as usize;
+        if !self.reader.constants.contains_key(&key) {
+            let constant = self.ask("constant", (value,))?.extract()?;
+            self.reader.constants.insert(key, constant);
+            self.reader.kept.push(value.clone().unbind());
+        }
+        let Some((kind, text, hint)) = self.reader.constants.get(&key) else { return Ok(Value::None) };
+        let (text_id, hint) = (self.graph.intern(text), *hint);
         Ok(match kind.as_str() {
-            "dtype" => Value::Dtype(dtype(&text)?),
+            "dtype" => Value::Dtype(dtype(text)?),
             "device" => Value::Device(text_id),
             "memory_format" => Value::MemoryFormat(text_id),
             "layout" => Value::Layout(text_id),
@@ -377,7 +388,9 @@ impl<'py> Reading<'_, 'py> {
     }
 
     fn out(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Out> {
-        if value.is_instance(self.reader.tensor_type.bind(self.py))? {
+        if self.reader.tensors.contains_key(&(value.as_ptr() as usize))
+            || value.is_instance(self.reader.tensor_type.bind(self.py))?
+        {
             return self.tensor(value);
         }
         if value.is_none() {
@@ -413,44 +426,29 @@ impl<'py> Reading<'_, 'py> {
             self.reader.tensors.insert(key, shown);
             self.reader.kept.push(value.clone().unbind());
         }
-        let Some(shown) = self.reader.tensors.get(&key).cloned() else { return Ok(Out::Absent) };
-        let (shape, stride) = (self.sizes(&shown.shape), self.sizes(&shown.stride));
+        let Some(shown) = self.reader.tensors.get(&key) else { return Ok(Out::Absent) };
+        let graph = &mut self.graph;
         let fresh = StorageId(self.storages.len() as u32);
         // The format has no symbolic offsets: where there is one, nothing is said of the storage.
         let (offset, storage, storage_bytes) = match shown.offset {
             Size::Known(offset) => {
                 let storage = *self.storages.entry(shown.storage).or_insert(fresh);
-                (offset, Some(storage), Some(self.size(&shown.storage_bytes)))
+                (offset, Some(storage), Some(shown.storage_bytes.written(graph)))
             }
             Size::Symbolic(..) => (0, None, None),
         };
         let tensor = Tensor {
-            shape,
-            stride,
+            shape: written(&shown.shape, graph),
+            stride: written(&shown.stride, graph),
             dtype: shown.dtype,
             requires_grad: shown.requires_grad.then_some(true),
-            device: self.graph.intern(&shown.device),
+            device: graph.intern(&shown.device),
             storage,
             offset,
             storage_bytes,
         };
         self.dims.insert(key, tensor);
         Ok(Out::Tensor(self.graph.push_tensor(tensor)))
-    }
-
-    fn sizes(&mut self, sizes: &[Size]) -> DimsId {
-        let dims: Vec<Dim> = sizes.iter().map(|size| self.size(size)).collect();
-        self.graph.intern_dims(&dims)
-    }
-
-    fn size(&mut self, size: &Size) -> Dim {
-        match size {
-            Size::Known(n) => Dim::Static(*n),
-            Size::Symbolic(text, hint) => {
-                let text = self.graph.intern(text);
-                Dim::Symbolic(self.graph.intern_expr(Expr { text, hint: *hint }))
-            }
-        }
     }
 
     /// What a fake tensor shows.
@@ -520,7 +518,11 @@ impl<'py> Reading<'_, 'py> {
         tags.autograd_backward = yes(intern!(py, "autograd_backward"))?;
         tags.is_gradient_acc = yes(intern!(py, "is_gradient_acc"))?;
         if let Some(value) = meta.get_item(intern!(py, "custom"))? {
-            let text = self.ask("json", (value,))?;
+            // Mostly empty, on all that a pass has made.
+            let text = match value.cast::<PyDict>() {
+                Ok(empty) if empty.is_empty() => intern!(py, "{}").clone().into_any(),
+                _ => self.ask("json", (value,))?,
+            };
             if let Ok(text) = text.cast::<PyString>() {
                 tags.custom = Some(self.graph.intern(text.to_str()?));
             }
@@ -572,6 +574,23 @@ impl<'py> Reading<'_, 'py> {
         self.graph.shrink_to_fit();
         Ok(self.graph)
     }
+}
+
+impl Size {
+    fn written(&self, graph: &mut Graph) -> Dim {
+        match self {
+            Size::Known(n) => Dim::Static(*n),
+            Size::Symbolic(text, hint) => {
+                let text = graph.intern(text);
+                Dim::Symbolic(graph.intern_expr(Expr { text, hint: *hint }))
+            }
+        }
+    }
+}
+
+fn written(sizes: &[Size], graph: &mut Graph) -> DimsId {
+    let dims: SmallVec<[Dim; 6]> = sizes.iter().map(|size| size.written(graph)).collect();
+    graph.intern_dims(&dims)
 }
 
 fn dtype(name: &str) -> PyResult<Dtype> {

@@ -168,19 +168,25 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
     <[usize; OPERANDS]>::try_from(found).ok()
 }
 
+/// Comparisons: their results are booleans, whatever they are given.
+const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
+
 /// Writes the numbers of a function of corresponding elements as integers where they are whole: `x * 2.0` is `x * 2`.
-/// Only where some tensor holds floats: elsewhere a float makes the result one.
-pub(super) fn write_whole_numbers(words: &mut Words) {
-    const WHOLE: f64 = (1u64 << 53) as f64;
-    if !has_floats(&words.0) {
-        return;
-    }
+/// Only where some tensor holds floats, as elsewhere a float makes the result one; or where integers are compared: that
+/// takes place in float32, which rounds monotonically and has all whole numbers below 2^24.
+pub(super) fn write_whole_numbers(words: &mut Words, target: &str) {
+    let is_comparison = || target.split('.').nth(1).is_some_and(|name| COMPARISONS.contains(&name));
+    let limit = match has_floats(&words.0) {
+        true => (1u64 << 53) as f64,
+        false if is_comparison() => (1u64 << 24) as f64,
+        false => return,
+    };
     let mut whole = Vec::new();
     let mut at = 0;
     for (word, rest) in tokens(&words.0) {
         if let (Some(Tag::Float), &[bits]) = (tag(word), rest) {
             let x = f64::from_bits(bits);
-            let is_whole = x.fract() == 0.0 && x.abs() < WHOLE && (x != 0.0 || x.is_sign_positive());
+            let is_whole = x.fract() == 0.0 && x.abs() < limit && (x != 0.0 || x.is_sign_positive());
             whole.extend(is_whole.then_some((at, x as i64)));
         }
         at += 1 + rest.len();

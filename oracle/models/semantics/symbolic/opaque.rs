@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
             None => self.encode_raw(self.node)?,
         }
         if info.kind.is_elementwise() {
-            write_whole_numbers(&mut self.words);
+            write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
             self.arena.write_multiple(&mut self.words);
         }
