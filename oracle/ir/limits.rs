@@ -84,6 +84,8 @@ limits! {
         "Ranks of a case of smoke, which share one device.";
     SmokeClocks "smoke-clocks" 1 << 26, 1 << 32, "entries",
         "Entries of the clocks of a case of smoke: every stream, and every event, knows how far each stream is. A rank has a stream, and one more for each group that it uses.";
+    StreamClocks "stream-clocks" 1 << 26, 1 << 26, "entries",
+        "Calls of a graph times the streams on which they run: each call knows how far each stream is.";
     Dependences "dependences" 1 << 22, 1 << 22, "pairs",
         "Pairs of a node and a buffer in the memory model of Inductor's scheduler, where who writes memory depends on everybody who used it before. With more the reference gives no estimates.";
     Shown "shown" 1 << 18, 1 << 18, "nodes",

@@ -13,7 +13,7 @@ fn recorded<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, Tensor)> 
     reading.calls().filter_map(|(id, info)| {
         let follows = !matches!(
             info.kind,
-            Kind::Opaque | Kind::Unknown | Kind::Effect | Kind::Random(_) | Kind::GetItem
+            Kind::Opaque | Kind::Unknown | Kind::Effect | Kind::Sync(_) | Kind::Random(_) | Kind::GetItem
         );
         let tensor = *reading.graph.tensor_of(id)?;
         (follows && reading.twins[id.index()].is_some() && reading.is_live(id)).then_some((id, tensor))

@@ -125,6 +125,7 @@ pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, St
                             | Kind::Opaque
                             | Kind::Unknown
                             | Kind::Effect
+                            | Kind::Sync(_)
                             | Kind::GetItem
                             | Kind::Wait
                     ) || info.kind == Kind::Move(Move::Copy);

@@ -18,6 +18,7 @@ pub mod reachability;
 pub mod sequences;
 mod sharing;
 pub mod storages;
+pub mod streams;
 #[cfg(test)]
 mod testing;
 pub mod topological;
@@ -33,4 +34,5 @@ pub use origin::{Hazard, Origin, Origins};
 pub use reachability::Reachability;
 pub use sequences::Sequences;
 pub use storages::{Access, Part, Sharing, Storage, StorageIndex, Storages, Touch};
+pub use streams::Streams;
 pub use topological::TopologicalOrder;

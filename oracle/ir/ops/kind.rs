@@ -3,7 +3,7 @@
 //! Variants are about *meaning*. Whether the result is fresh, a view, or written into an argument follows from
 //! the schema: `aten.add.Tensor`, `aten.add_.Tensor` and `aten.add.out` share [`Kind::Binary`].
 
-pub use super::table::communication::Collective;
+pub use super::table::communication::{Collective, Sync};
 pub use super::table::unary::Unary;
 pub use super::table::views::View;
 
@@ -62,8 +62,9 @@ pub enum Kind {
     Item,
     /// Raises unless a number is true.
     AssertScalar,
-    /// Acts on something that is no tensor of the graph (a stream, an event, an assertion on data); has no
-    /// value to compute.
+    /// Orders the streams of a device; has no value to compute.
+    Sync(Sync),
+    /// Acts on something that is no tensor of the graph (an assertion on data); has no value to compute.
     Effect,
     /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted, Numbers draw it.
     Opaque,
@@ -86,9 +87,8 @@ impl Kind {
         use Kind::*;
         match self {
             View(_) | Cast | Fill(_) | Arange | Random(_) | Fma | Cumsum | Matmul(_) | Collective(_)
-            | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | AssertScalar | Effect => {
-                true
-            }
+            | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | AssertScalar | Sync(_)
+            | Effect => true,
             Move(movement) => !movement.selects_by_data(),
             Unary(op) => matches!(op, self::Unary::Neg | self::Unary::Square),
             Binary(op) => {

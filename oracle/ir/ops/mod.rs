@@ -20,7 +20,7 @@ mod spelling;
 mod table;
 
 pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
-pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Unary, View};
+pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Sync, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};
 pub use table::{by_short_name, by_target, rows};

@@ -433,8 +433,12 @@ fn places(kind: Kind) -> &'static [&'static str] {
         Kind::SymSize | Kind::SymStride => &["self", "dim"],
         Kind::SymNumel | Kind::Item => &["self"],
         Kind::AssertScalar => &["self", "assert_msg"],
-        Kind::Pointwise | Kind::GetItem | Kind::Number(_) | Kind::Effect | Kind::Opaque | Kind::Unknown => {
-            &[]
-        }
+        Kind::Pointwise
+        | Kind::GetItem
+        | Kind::Number(_)
+        | Kind::Sync(_)
+        | Kind::Effect
+        | Kind::Opaque
+        | Kind::Unknown => &[],
     }
 }

@@ -359,10 +359,10 @@ impl<'a> AnalyzedGraph<'a> {
                 conflicts.push((before, id, Origin::Random { certain }));
             }
             // Assertions among themselves may change places: they only stop the program.
-            if matches!(info.kind, crate::ops::Kind::AssertScalar) {
+            if matches!(info.kind, Kind::AssertScalar) {
                 conflicts.extend(effect.map(|before| (before, id, Origin::Effect { certain })));
                 assertions.push(id);
-            } else if info.effect {
+            } else if info.effect && !matches!(info.kind, Kind::Sync(_)) {
                 let before = assertions.drain(..).chain(effect.replace(id));
                 conflicts.extend(before.map(|before| (before, id, Origin::Effect { certain })));
             }
@@ -370,9 +370,10 @@ impl<'a> AnalyzedGraph<'a> {
         conflicts
     }
 
-    /// Whether running a node has an effect of its own, beyond its results.
+    /// Whether running a node has an effect of its own, beyond its results and the order of streams.
     pub(super) fn has_own_effect(&self, id: NodeId) -> bool {
-        self.ops.call(self.graph, id).is_some_and(|info| info.effect) || self.ops.draws(self.graph, id)
+        let acts = |info: &OpInfo| info.effect && !matches!(info.kind, Kind::Sync(_));
+        self.ops.call(self.graph, id).is_some_and(acts) || self.ops.draws(self.graph, id)
     }
 
     /// The most bytes of storage that are live at once, and where.

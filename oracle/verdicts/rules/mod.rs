@@ -54,6 +54,7 @@ mod relation;
 mod restreamed;
 mod rule;
 pub mod schedule;
+mod streams;
 mod unread;
 mod values;
 pub mod worker;
@@ -305,6 +306,16 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
                     written until then.",
         reason: "Its value is undefined until then, and so is what it sends.",
         check: comm::wait_before_use,
+    },
+    Rule {
+        id: "order/streams",
+        severity: Severity::Soundness,
+        passes: REWRITES,
+        statement: "Where a graph runs on several streams, calls that touch the same bytes, one of them writing, stay ordered by \
+                    events wherever they were ordered before; and no memory goes back to its stream while another stream may still \
+                    use it, unless it did so before.",
+        reason: "Streams run beside each other: without an event one reads what is not written yet, or no longer there.",
+        check: streams::ordered,
     },
     Rule {
         id: "order/write-before-aliased-read",

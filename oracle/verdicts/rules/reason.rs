@@ -102,6 +102,8 @@ codes! {
         "The graph before has a cycle.";
     UncertainDependence "graph/uncertain-dependence"
         "A dependence rests on an unknown operator, or on bytes that may overlap.";
+    StreamsNotKnown "graph/streams-not-known"
+        "It is not known what events order on several streams, or calls raced before the pass already.";
     UnknownOperator "graph/unknown-operator"
         "Nothing is known of an operator that only one of the graphs calls.";
     OtherUnrepaired "graph/other-unrepaired"

@@ -60,7 +60,10 @@ fn without_unread_draws(graph: &Graph) -> Graph {
             writes
                 || has_effect
                 || info.collective().is_some()
-                || matches!(info.kind, Kind::Wait | Kind::Unknown | Kind::AssertScalar | Kind::Effect)
+                || matches!(
+                    info.kind,
+                    Kind::Wait | Kind::Unknown | Kind::AssertScalar | Kind::Effect | Kind::Sync(_)
+                )
         }
     };
     let mut live = vec![false; graph.len()];

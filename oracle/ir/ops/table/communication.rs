@@ -23,6 +23,31 @@ pub enum Collective {
     Other,
 }
 
+/// What orders streams, or changes the one that is current. Source: `torch/_dynamo/variables/streams.py`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Sync {
+    /// An event marks what a stream was given so far.
+    RecordEvent,
+    /// A stream waits for an event.
+    WaitEvent,
+    /// A stream waits for what another one was given so far.
+    WaitStream,
+    /// The host waits for an event.
+    SynchronizeEvent,
+    /// The host waits for a stream.
+    SynchronizeStream,
+    /// The host waits for all streams of a device.
+    SynchronizeDevice,
+    /// A stream waits for an event, and then a tensor may be freed.
+    Deallocate,
+    /// The allocator is told that a stream uses a tensor.
+    RecordStream,
+    /// Another stream becomes the current one.
+    Fork,
+    /// The same, on the way back.
+    Join,
+}
+
 impl Collective {
     /// A word for people.
     pub fn name(self) -> &'static str {
@@ -113,16 +138,16 @@ pub(super) const ROWS: &[Row] = &[
     ("",                         Kind::Collective(Collective::Other),            r#"symm_mem::nccl_reduce_scatter_offset(Tensor input, Tensor(a!)[] out, str group_name, int dim, int[]? offsets=None, int[]? dst_ranks=None, str red_op="sum") -> ()"#),
     ("",                         Kind::Collective(Collective::Other),            r#"symm_mem::tile_reduce(Tensor in_tile, Tensor(a!) out_tile, int root, str group_name, str reduce_op="sum") -> ()"#),
     ("",                         Kind::Collective(Collective::Other),            r#"symm_mem::multi_root_tile_reduce(Tensor[] in_tiles, Tensor(a!) out_tile, int[] roots, str group_name, str reduce_op="sum") -> ()"#),
-    // Streams and events: order only.
-    ("",                         Kind::Effect,                                   "streams::record_stream(Tensor tensor, SymInt stream_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::sync_dealloc(SymInt wait_event_index, SymInt src_stream_index, Tensor to_dealloc) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::wait_stream(SymInt waiting_stream_index, SymInt waited_on_stream_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::synchronize_stream(SymInt stream_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::synchronize_device(str device_type, SymInt? device_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::synchronize_event(SymInt event_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::wait_event(SymInt event_index, SymInt stream_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::record_event(SymInt event_index, SymInt stream_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::join(SymInt from_index, SymInt to_index) -> ()"),
-    ("",                         Kind::Effect,                                   "streams::fork(SymInt from_index, SymInt to_index) -> ()"),
+    // Streams and events: order only (ir/analysis/streams.rs).
+    ("",                         Kind::Sync(Sync::RecordStream),                 "streams::record_stream(Tensor tensor, SymInt stream_index) -> ()"),
+    ("",                         Kind::Sync(Sync::Deallocate),                   "streams::sync_dealloc(SymInt wait_event_index, SymInt src_stream_index, Tensor to_dealloc) -> ()"),
+    ("",                         Kind::Sync(Sync::WaitStream),                   "streams::wait_stream(SymInt waiting_stream_index, SymInt waited_on_stream_index) -> ()"),
+    ("",                         Kind::Sync(Sync::SynchronizeStream),            "streams::synchronize_stream(SymInt stream_index) -> ()"),
+    ("",                         Kind::Sync(Sync::SynchronizeDevice),            "streams::synchronize_device(str device_type, SymInt? device_index) -> ()"),
+    ("",                         Kind::Sync(Sync::SynchronizeEvent),             "streams::synchronize_event(SymInt event_index) -> ()"),
+    ("",                         Kind::Sync(Sync::WaitEvent),                    "streams::wait_event(SymInt event_index, SymInt stream_index) -> ()"),
+    ("",                         Kind::Sync(Sync::RecordEvent),                  "streams::record_event(SymInt event_index, SymInt stream_index) -> ()"),
+    ("",                         Kind::Sync(Sync::Join),                         "streams::join(SymInt from_index, SymInt to_index) -> ()"),
+    ("",                         Kind::Sync(Sync::Fork),                         "streams::fork(SymInt from_index, SymInt to_index) -> ()"),
     ("",                         Kind::Effect,                                   "fsdp::record_grad_output_stream(Tensor buffer, int stream_id, int device_index, int device_type) -> ()"),
 ];

@@ -63,6 +63,8 @@ impl<'a, D: Domain> Rank<'a, D> {
             Kind::Item => self.scalar(step),
             Kind::AssertScalar => self.assert_scalar(node, step),
             Kind::Effect => self.effect(node, step),
+            // Of values it says nothing: a rule looks at the order that it makes.
+            Kind::Sync(_) => Ok(Item::None),
             Kind::Opaque | Kind::Unknown => self.opaque(node, step),
             Kind::Collective(_) | Kind::Wait => Err(raise!("communication needs the other ranks")),
         }

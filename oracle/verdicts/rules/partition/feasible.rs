@@ -116,7 +116,7 @@ impl<'a> Question<'a> {
     /// Whether running a node does something that must not be done again.
     fn has_effect(&self, id: NodeId) -> bool {
         self.call(id).is_some_and(|info| {
-            matches!(info.kind, Kind::Effect)
+            matches!(info.kind, Kind::Effect | Kind::Sync(_))
                 || info.mutated().next().is_some()
                 || (info.kind == Kind::Unknown && info.effect)
                 || info.target.contains("with_effects")

@@ -483,7 +483,7 @@ pub(super) fn no_effect_replay(evidence: &PartitionEvidence) -> Checked {
     for (id, _, _) in evidence.recomputed() {
         let Some(info) = ops.call(joint, id) else { continue };
         let is_effect = joint.target(id).contains("with_effects")
-            || matches!(info.kind, Kind::Effect)
+            || matches!(info.kind, Kind::Effect | Kind::Sync(_))
             || (info.kind == Kind::Unknown && info.effect);
         if is_effect {
             let name = joint.name(id);

@@ -1,0 +1,440 @@
+//! What happens before what, where a graph runs on several streams of a device.
+//!
+//! # The idea
+//!
+//! The host launches a graph's calls in list order, each on a stream: the one of its tag `custom.stream`, else the one
+//! that the last `fork` or `join` entered, else the stream on which the graph is called. Calls of one stream run one
+//! after the other. Between streams there is no order but that of events: `record_event` marks what a stream was given
+//! so far, `wait_event` holds another stream back until then, `wait_stream` does both at once, and `synchronize_*` hold
+//! the host back, and with it whatever it launches later. Collectives run beside all streams: they begin after what
+//! stands before their launch, and a wait holds its own stream back until they end.
+//!
+//! Each call has a clock: for each stream, how many of its calls have ended when this one starts. A call happens before
+//! another one if the other's clock counts it.
+//!
+//! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
+//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it)
+//! while another stream may still use it: that stream's next allocation may take its place. `record_stream` keeps it from that, and
+//! so does waiting for the other stream first.
+//!
+//! # What it does not do
+//!
+//! The stream of number 0 is the one on which the graph is called, as PyTorch numbers them, and so is every stream that events name and
+//! on which nothing runs: PyTorch gives the current stream a new number each time it asks for it. Tensors of the CPU
+//! belong to the host, unless the graph has no others. A copy from the device to the host ends before the host goes on,
+//! unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on streams of
+//! its own making, is not looked at.
+//!
+//! Source: `torch/_dynamo/variables/streams.py`, `torch/_functorch/_aot_autograd/streams.py`.
+
+use super::collectives::Collectives;
+use super::conflicts::conflicts;
+use super::sharing::argument;
+use super::storages::{StorageIndex, Storages};
+use crate::graph::{Graph, NodeId, Op, Out, Str, Value};
+use crate::limits::Limit;
+use crate::ops::{Kind, OpInfo, Ops, Sync};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Why it is not known what happens before what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unclear {
+    /// A node does not say which stream or event it means.
+    Number(NodeId),
+    /// There are more calls times streams than are counted.
+    TooMany(u64),
+}
+
+/// A stream of this graph: [`CURRENT`], [`HOST`], or one of those that nodes name.
+type Stream = usize;
+const CURRENT: Stream = 0;
+const HOST: Stream = 1;
+
+/// The streams of one graph. Built in list order, which must be topological.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// For each node its stream and its place there; none for what does not run.
+    at: Vec<Option<(Stream, u32)>>,
+    /// For each node its clock, one number for each stream.
+    clocks: Vec<u32>,
+    width: usize,
+    /// What has ended when the host returns from the graph.
+    at_return: Vec<u32>,
+    freed_early: Vec<(StorageIndex, NodeId)>,
+}
+
+impl Streams {
+    /// The streams of a graph; none where all of it runs on one, and the host waits for nothing.
+    ///
+    /// # Errors
+    /// Where it is not known which stream or event is meant, or more would have to be counted than the limit.
+    pub fn new(
+        graph: &Graph,
+        ops: &Ops,
+        storages: &Storages,
+        collectives: &Collectives,
+    ) -> Result<Option<Streams>, Unclear> {
+        let tags = tagged(graph);
+        let sync = |id| ops.call(graph, id).and_then(|info| synchronizes(info).map(|sync| (sync, info)));
+        let enters = |id: &NodeId| sync(*id).is_some_and(|(sync, _)| matches!(sync, Sync::Fork | Sync::Join));
+        let mut numbers: Vec<i64> = Vec::new();
+        for id in graph.ids() {
+            let named = match enters(&id) {
+                true => Some(number(graph, id, sync(id).map(|(_, info)| info), 1)?),
+                false => tags.get(&id).copied(),
+            };
+            numbers.extend(named.filter(|&n| n != 0));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.is_empty() && !graph.ids().any(|id| sync(id).is_some()) {
+            return Ok(None);
+        }
+        let width = numbers.len() + 2;
+        let (counted, limit) = (graph.len() as u64 * width as u64, Limit::StreamClocks.standard());
+        if counted > limit {
+            return Err(Unclear::TooMany(counted));
+        }
+        let machine = Machine {
+            graph,
+            ops,
+            storages,
+            numbers,
+            tags,
+            has_accelerator: graph.ids().any(|id| devices(graph, id, &|name| name != "cpu")),
+            entered: CURRENT,
+            clocks: vec![vec![0; width]; width],
+            events: FxHashMap::default(),
+            streams: Streams {
+                at: vec![None; graph.len()],
+                clocks: vec![0; graph.len() * width],
+                width,
+                at_return: Vec::new(),
+                freed_early: Vec::new(),
+            },
+        };
+        machine.run(collectives).map(Some)
+    }
+
+    /// Whether `first` has ended when `second` starts. What does not run waits for nothing. For the output: both when
+    /// its stream goes on after the graph.
+    pub fn happens_before(&self, first: NodeId, second: NodeId) -> bool {
+        let (Some(Some((stream, place))), Some(row)) = (self.at.get(first.index()), self.row(second)) else {
+            return true;
+        };
+        row.get(*stream).is_some_and(|ended| ended > place)
+    }
+
+    /// Whether `node` has ended when the host returns from the graph.
+    pub fn ends_before_return(&self, node: NodeId) -> bool {
+        let Some(Some((stream, place))) = self.at.get(node.index()) else { return true };
+        self.at_return.get(*stream).is_some_and(|ended| ended > place)
+    }
+
+    /// Storages that go back to their stream while a node of another may still use them, each with such a node.
+    pub fn freed_early(&self) -> &[(StorageIndex, NodeId)] {
+        &self.freed_early
+    }
+
+    /// The races: pairs of nodes that touch bytes of this storage for certain and have no order, the first in the list
+    /// first.
+    pub fn races(
+        &self,
+        graph: &Graph,
+        ops: &Ops,
+        storages: &Storages,
+    ) -> Vec<(NodeId, NodeId, StorageIndex)> {
+        let is_sync = |id| ops.call(graph, id).and_then(synchronizes).is_some();
+        let told = conflicts(storages).into_iter().filter(|conflict| conflict.certain);
+        let told = told.map(|conflict| (conflict.before, conflict.after, conflict.storage));
+        // A fresh result is written by whoever makes it.
+        let uses = storages.accesses().iter().filter(|access| access.part.certain);
+        let made = uses.filter_map(|access| {
+            let storage = storages.storage(access.part.storage);
+            let is_made = !storage.external && storage.by < access.node;
+            is_made.then_some((storage.by, access.node, access.part.storage))
+        });
+        let mut races: Vec<_> = told
+            .chain(made)
+            .filter(|&(a, b, _)| !is_sync(a) && !is_sync(b) && !self.happens_before(a, b))
+            .collect();
+        races.sort_unstable_by_key(|&(a, b, storage)| (b, a, storage));
+        races.dedup_by_key(|&mut (a, b, _)| (b, a));
+        races
+    }
+
+    fn row(&self, id: NodeId) -> Option<&[u32]> {
+        self.at.get(id.index()).copied().flatten()?;
+        self.clocks.get(id.index() * self.width..(id.index() + 1) * self.width)
+    }
+}
+
+/// Whether a call orders streams.
+pub fn synchronizes(info: &OpInfo) -> Option<Sync> {
+    match info.kind {
+        Kind::Sync(sync) => Some(sync),
+        _ => None,
+    }
+}
+
+/// The stream that each tagged node names.
+fn tagged(graph: &Graph) -> FxHashMap<NodeId, i64> {
+    let mut read: FxHashMap<Str, Option<i64>> = FxHashMap::default();
+    let mut found = FxHashMap::default();
+    for id in graph.ids() {
+        let Some(custom) = graph.tags(id).and_then(|tags| tags.custom) else { continue };
+        let stream = *read.entry(custom).or_insert_with(|| {
+            let value: serde_json::Value = serde_json::from_str(graph.text(custom)).ok()?;
+            value.get("stream")?.as_i64()
+        });
+        found.extend(stream.map(|stream| (id, stream)));
+    }
+    found
+}
+
+/// A number among the arguments of a call.
+fn number(graph: &Graph, id: NodeId, info: Option<&OpInfo>, param: usize) -> Result<i64, Unclear> {
+    let schema = info.and_then(|info| info.schema.as_ref());
+    match schema.and_then(|schema| argument(graph, id, schema, param)) {
+        Some(Value::Int(number)) => Ok(number),
+        _ => Err(Unclear::Number(id)),
+    }
+}
+
+/// Whether some result of a node is on a device of which `is` holds.
+fn devices(graph: &Graph, id: NodeId, is: &dyn Fn(&str) -> bool) -> bool {
+    fn any(graph: &Graph, out: Out, is: &dyn Fn(&str) -> bool) -> bool {
+        match out {
+            Out::Tensor(tensor) => is(graph.text(graph.tensor(tensor).device)),
+            Out::Tuple(span) | Out::Dict(span) => graph.outs(span).iter().any(|&part| any(graph, part, is)),
+            _ => false,
+        }
+    }
+    any(graph, graph.node(id).out, is)
+}
+
+struct Machine<'a> {
+    graph: &'a Graph,
+    ops: &'a Ops,
+    storages: &'a Storages,
+    /// The numbers of the streams that nodes name, sorted; stream `i + 2` has the number `numbers[i]`.
+    numbers: Vec<i64>,
+    tags: FxHashMap<NodeId, i64>,
+    has_accelerator: bool,
+    /// The stream that the last `fork` or `join` entered.
+    entered: Stream,
+    /// For each stream what has ended when its next call starts; of the host, when it goes on.
+    clocks: Vec<Vec<u32>>,
+    events: FxHashMap<i64, Vec<u32>>,
+    streams: Streams,
+}
+
+impl Machine<'_> {
+    fn run(mut self, collectives: &Collectives) -> Result<Streams, Unclear> {
+        let mut launch_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
+            launch_of.extend(waits.iter().map(|&wait| (wait, call.node)));
+        }
+        let dying = self.last_uses();
+        for id in self.graph.ids() {
+            match self.graph.node(id).op {
+                Op::Output => self.start(id, CURRENT),
+                Op::Call => match self.ops.call(self.graph, id).and_then(synchronizes) {
+                    Some(sync) => self.synchronize(id, sync)?,
+                    None => self.call(id, launch_of.get(&id).copied()),
+                },
+                Op::Placeholder | Op::GetAttr => {}
+            }
+            for &storage in dying.get(&id).into_iter().flatten() {
+                self.free(storage);
+            }
+        }
+        self.streams.at_return = std::mem::take(&mut self.clocks[HOST]);
+        Ok(self.streams)
+    }
+
+    fn stream(&self, number: i64) -> Stream {
+        self.numbers.binary_search(&number).map_or(CURRENT, |place| place + 2)
+    }
+
+    fn join(&mut self, stream: Stream, ended: &[u32]) {
+        self.clocks[stream].iter_mut().zip(ended).for_each(|(own, &other)| *own = (*own).max(other));
+    }
+
+    /// The next call of a stream.
+    fn start(&mut self, id: NodeId, stream: Stream) {
+        let host = self.clocks[HOST].clone();
+        self.join(stream, &host);
+        let row = id.index() * self.streams.width;
+        self.streams.clocks[row..row + self.streams.width].copy_from_slice(&self.clocks[stream]);
+        let place = self.clocks[stream][stream];
+        self.streams.at[id.index()] = Some((stream, place));
+        self.clocks[stream][stream] = place + 1;
+    }
+
+    fn call(&mut self, id: NodeId, launch: Option<NodeId>) {
+        let is_cpu = |id| devices(self.graph, id, &|name| name == "cpu");
+        let is_other = |id| devices(self.graph, id, &|name| name != "cpu");
+        let (mut takes_other, mut takes_any) = (false, false);
+        self.graph.for_each_input(id, &mut |input| {
+            takes_other |= is_other(input);
+            takes_any |= is_other(input) || is_cpu(input);
+        });
+        let is_of_host = self.has_accelerator && !is_other(id) && !takes_other && (is_cpu(id) || takes_any);
+        let reads_number = self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Item);
+        let waits = self.graph.kwarg(id, "non_blocking") != Some(Value::Bool(true));
+        let blocks = reads_number || (self.has_accelerator && takes_other && is_cpu(id) && waits);
+        let stream = match is_of_host {
+            true => HOST,
+            false => self.tags.get(&id).map_or(self.entered, |&number| self.stream(number)),
+        };
+        if let Some((launch, (of, place))) =
+            launch.and_then(|launch| Some((launch, self.streams.at[launch.index()]?)))
+        {
+            let mut ended = self.streams.row(launch).map(<[u32]>::to_vec).unwrap_or_default();
+            if let Some(own) = ended.get_mut(of) {
+                *own = (*own).max(place + 1);
+            }
+            self.join(stream, &ended);
+        }
+        self.start(id, stream);
+        if blocks {
+            let ended = self.clocks[stream].clone();
+            self.join(HOST, &ended);
+        }
+    }
+
+    fn synchronize(&mut self, id: NodeId, sync: Sync) -> Result<(), Unclear> {
+        let number = |param| number(self.graph, id, self.ops.call(self.graph, id), param);
+        // What the host launched after it waited holds a stream back as well.
+        let of = |this: &Self, stream: Stream| {
+            let clocks = this.clocks[stream].iter().zip(&this.clocks[HOST]);
+            clocks.map(|(&own, &host)| own.max(host)).collect::<Vec<u32>>()
+        };
+        match sync {
+            Sync::RecordEvent => {
+                let (event, stream) = (number(0)?, self.stream(number(1)?));
+                let ended = of(self, stream);
+                self.events.insert(event, ended);
+            }
+            Sync::WaitEvent | Sync::Deallocate => {
+                let (event, stream) = (number(0)?, self.stream(number(1)?));
+                if let Some(ended) = self.events.get(&event).cloned() {
+                    self.join(stream, &ended);
+                }
+            }
+            Sync::WaitStream => {
+                let (waiting, other) = (self.stream(number(0)?), self.stream(number(1)?));
+                let ended = of(self, other);
+                self.join(waiting, &ended);
+            }
+            Sync::SynchronizeStream => {
+                let ended = of(self, self.stream(number(0)?));
+                self.join(HOST, &ended);
+            }
+            Sync::SynchronizeEvent => {
+                if let Some(ended) = self.events.get(&number(0)?).cloned() {
+                    self.join(HOST, &ended);
+                }
+            }
+            Sync::SynchronizeDevice => {
+                for stream in 0..self.streams.width {
+                    let ended = of(self, stream);
+                    self.join(HOST, &ended);
+                }
+            }
+            Sync::Fork | Sync::Join => self.entered = self.stream(number(1)?),
+            // It concerns the allocator: see `free`.
+            Sync::RecordStream => {}
+        }
+        Ok(())
+    }
+
+    /// The storages that are freed after each node: its last uses, of those that the graph makes and does not return.
+    fn last_uses(&self) -> FxHashMap<NodeId, Vec<StorageIndex>> {
+        let mut found: FxHashMap<NodeId, Vec<StorageIndex>> = FxHashMap::default();
+        for storage in self.storages.ids() {
+            let last = self.storages.accesses_of(storage).map(|access| access.node).max();
+            if let Some(last) = last.filter(|&last| {
+                !self.storages.storage(storage).external && self.graph.node(last).op != Op::Output
+            }) {
+                found.entry(last).or_default().push(storage);
+            }
+        }
+        found
+    }
+
+    /// A storage goes back to the stream that allocated it.
+    fn free(&mut self, storage: StorageIndex) {
+        let Some((owner, _)) = self.streams.at[self.storages.storage(storage).by.index()] else { return };
+        let accesses = || self.storages.accesses_of(storage).map(|access| access.node);
+        let recorded: FxHashSet<Stream> = accesses()
+            .filter_map(|id| {
+                let info = self.ops.call(self.graph, id)?;
+                let is_record = synchronizes(info) == Some(Sync::RecordStream);
+                is_record.then(|| number(self.graph, id, Some(info), 1).ok()).flatten()
+            })
+            .map(|number| self.stream(number))
+            .collect();
+        let late = accesses().find(|id| {
+            self.streams.at[id.index()].is_some_and(|(stream, place)| {
+                let is_other = stream != owner && stream != HOST && owner != HOST;
+                is_other && !recorded.contains(&stream) && self.clocks[owner][stream] <= place
+            })
+        });
+        self.streams.freed_early.extend(late.map(|id| (storage, id)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::edges::Edges;
+    use crate::analysis::storages::Mode;
+    use crate::format::text;
+
+    /// The races and the storages freed early, by name.
+    fn faults(body: &str) -> Result<(Vec<String>, Vec<String>), Unclear> {
+        let case = text::parse(body).unwrap_or_else(|e| panic!("{}", e.render(None)));
+        let graph = &case.graph;
+        let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+        let collectives = Collectives::new(graph, &ops);
+        let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        let name = |id| graph.name(id).to_string();
+        Ok(match Streams::new(graph, &ops, &storages, &collectives)? {
+            None => (Vec::new(), Vec::new()),
+            Some(streams) => (
+                streams
+                    .races(graph, &ops, &storages)
+                    .into_iter()
+                    .map(|(a, b, _)| format!("{} {}", name(a), name(b)))
+                    .collect(),
+                streams
+                    .freed_early()
+                    .iter()
+                    .map(|&(storage, user)| format!("{} {}", name(storages.storage(storage).by), name(user)))
+                    .collect(),
+            ),
+        })
+    }
+
+    const ON_SIDE: &str = r#"{custom: '{"stream": 1}'}"#;
+
+    #[test]
+    fn events_order_streams() {
+        let text = |wait: &str| {
+            format!(
+                "x = input : f32[4]\na = neg(x) : f32[4]\nr = streams.record_event.default(5, 0)\n{wait}b = neg(a) : f32[4] \
+                 {ON_SIDE}\nj = streams.wait_stream.default(0, 1)\nc = neg(b) : f32[4]\noutput c\n"
+            )
+        };
+        let waits = "w = streams.wait_event.default(5, 1)\n";
+        assert_eq!(faults(&text(waits)), Ok((vec![], vec!["b c".to_string()])));
+        let (races, _) = faults(&text("")).unwrap_or_default();
+        assert_eq!(races, ["a b"]);
+        let (races, _) = faults(&text("w = streams.wait_event.default(6, 1)\n")).unwrap_or_default();
+        assert_eq!(races, ["a b"]);
+        let (races, _) = faults(&text("w = streams.synchronize_event.default(5)\n")).unwrap_or_default();
+        assert_eq!(races, [""; 0]);
+    }
+}

@@ -1,0 +1,174 @@
+//! `order/streams`: what streams keep apart and together (`analysis/streams.rs`).
+//!
+//! A race of the graph after is a violation where the same two calls were ordered before, or where no two calls raced
+//! before and one of these is new. With races before, nothing is said of new calls. The same holds of memory that is
+//! freed early. What the caller gets has two readers: the stream on which the graph is called, and the host.
+
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
+use crate::analysis::StorageIndex;
+use crate::analysis::streams::{Streams, Unclear};
+use crate::graph::{NodeId, Op};
+use std::collections::BTreeSet;
+
+/// What one graph does on its streams.
+struct Side<'e, 'a> {
+    of: &'e AnalyzedGraph<'a>,
+    /// None where all runs on one stream, and the host waits for nothing.
+    streams: Option<Streams>,
+}
+
+impl<'e, 'a> Side<'e, 'a> {
+    fn new(of: &'e AnalyzedGraph<'a>) -> Result<Side<'e, 'a>, Reason> {
+        let streams = Streams::new(of.graph, &of.ops, of.storages(), &of.collectives);
+        let streams = streams.map_err(|unclear| match unclear {
+            Unclear::Number(id) => Code::StreamsNotKnown
+                .because(format!("{} does not say which stream or event it means", of.graph.name(id))),
+            Unclear::TooMany(n) => Code::StreamsNotKnown
+                .because(format!("{n} clocks would be needed to tell what happens before what")),
+        })?;
+        Ok(Side { of, streams })
+    }
+
+    fn races(&self) -> Vec<(NodeId, NodeId, StorageIndex)> {
+        let races = |s: &Streams| s.races(self.of.graph, &self.of.ops, self.of.storages());
+        self.streams.as_ref().map(races).unwrap_or_default()
+    }
+
+    fn freed_early(&self) -> &[(StorageIndex, NodeId)] {
+        self.streams.as_ref().map_or(&[], Streams::freed_early)
+    }
+
+    fn is_ordered(&self, first: NodeId, second: NodeId) -> bool {
+        self.streams.as_ref().is_none_or(|streams| streams.happens_before(first, second))
+    }
+
+    fn ends_before_return(&self, id: NodeId) -> bool {
+        self.streams.as_ref().is_some_and(|streams| streams.ends_before_return(id))
+    }
+
+    /// Nodes that write what the caller sees: what the output returns, and the caller's own memory.
+    fn writers(&self) -> BTreeSet<NodeId> {
+        let storages = self.of.storages();
+        let mut found = BTreeSet::new();
+        for storage in storages.ids() {
+            let accesses = || storages.accesses_of(storage);
+            let is_returned = accesses().any(|access| self.of.graph.node(access.node).op == Op::Output);
+            let known = storages.storage(storage);
+            if is_returned || known.external {
+                found.extend(accesses().filter(|access| access.touch.writes()).map(|access| access.node));
+            }
+            if is_returned && !known.external {
+                found.insert(known.by);
+            }
+        }
+        found
+    }
+}
+
+/// Calls stay ordered, and memory is not freed under a stream that uses it.
+pub(super) fn ordered(evidence: &Evidence) -> Checked {
+    let (before, after) = match (Side::new(&evidence.before), Side::new(&evidence.after)) {
+        (Ok(before), Ok(after)) => (before, after),
+        (Err(reason), _) | (_, Err(reason)) => return Checked::found(Vec::new(), Some(reason)),
+    };
+    if before.streams.is_none() && after.streams.is_none() {
+        return Checked::Findings(Vec::new());
+    }
+    let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
+    let name = |id: NodeId| after.of.graph.name(id);
+    let (mut findings, mut doubt): (Vec<Finding>, Option<Reason>) = (Vec::new(), None);
+
+    let raced = !before.races().is_empty();
+    for (first, second, storage) in after.races() {
+        match (twin(first), twin(second)) {
+            (Some(a), Some(b)) if !before.is_ordered(a, b) => continue,
+            (Some(_), Some(_)) => {}
+            _ if raced => {
+                let why =
+                    format!("nothing orders {} and {}, and calls raced before", name(first), name(second));
+                doubt.get_or_insert(Code::StreamsNotKnown.because(why));
+                continue;
+            }
+            _ => {}
+        }
+        let owner = after.of.storages().storage(storage).by;
+        let fact = match owner == first {
+            true => format!("{} uses what {} makes", name(second), name(first)),
+            false => format!(
+                "{} and {} use the memory of {}, and one of them writes it",
+                name(first),
+                name(second),
+                name(owner)
+            ),
+        };
+        findings.push(
+            evidence
+                .finding(
+                    "order/streams",
+                    Stage::After,
+                    format!(
+                        "{} does not wait for {}, which runs on another stream",
+                        name(second),
+                        name(first)
+                    ),
+                )
+                .after_nodes(evidence, [first, second])
+                .fact(fact)
+                .expected(format!("an event holds {} back until {} has ended", name(second), name(first)))
+                .observed("no event does"),
+        );
+    }
+
+    let was_early: BTreeSet<NodeId> =
+        before.freed_early().iter().map(|&(storage, _)| before.of.storages().storage(storage).by).collect();
+    for &(storage, user) in after.freed_early() {
+        let owner = after.of.storages().storage(storage).by;
+        match twin(owner) {
+            Some(owner) if was_early.contains(&owner) => continue,
+            None if !was_early.is_empty() => {
+                let why = format!("the memory of {} is freed early, as other memory was before", name(owner));
+                doubt.get_or_insert(Code::StreamsNotKnown.because(why));
+                continue;
+            }
+            _ => {}
+        }
+        findings.push(
+            evidence
+                .finding(
+                    "order/streams",
+                    Stage::After,
+                    format!("the memory of {} is free while {} may still use it", name(owner), name(user)),
+                )
+                .after_nodes(evidence, [owner, user])
+                .fact(format!(
+                    "{} runs on another stream than {}, whose memory it uses",
+                    name(user),
+                    name(owner)
+                ))
+                .expected("that stream is told (record_stream), or waits before the memory goes back to it")
+                .observed("after the last use the next allocation may take its place"),
+        );
+    }
+
+    // What the caller sees. The stream of the call is the output's own: its races are among those above.
+    for writer in after.writers() {
+        if let Some(old) = twin(writer)
+            && before.ends_before_return(old)
+            && !after.ends_before_return(writer)
+        {
+            findings.push(
+                evidence
+                    .finding(
+                        "order/streams",
+                        Stage::After,
+                        format!("{} may still run when the host goes on", name(writer)),
+                    )
+                    .after_nodes(evidence, [writer])
+                    .fact(format!("the caller sees what {} writes", name(writer)))
+                    .expected("the host waits for it, as before")
+                    .observed("it does not"),
+            );
+        }
+    }
+    Checked::found(findings, doubt)
+}
