@@ -1,0 +1,38 @@
+"""The fusion of DDP's communication ends with AssertionError where nobody reads the result of an all-reduce.
+
+Pass fuse_ddp_communication, PyTorch 2.15.0+cu132; breaks worker/error.
+Needs torch alone. Exit status 1 if the failure shows, else 0.
+
+torch.compile as one rank of a fake process group of two.
+"""
+
+import sys
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch._inductor import config
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+warnings.filterwarnings("ignore")
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+GROUP = dist.group.WORLD.group_name
+OPS = torch.ops._c10d_functional
+
+
+def step(a):
+    OPS.wait_tensor(OPS.all_reduce(a, "sum", GROUP))
+    return a + 1
+
+
+for setting in (False, True):
+    torch._dynamo.reset()
+    with config.patch({"_fuse_ddp_communication": setting, "force_disable_caches": True}):
+        try:
+            torch.compile(step, fullgraph=True)(torch.ones(4))
+        except Exception as error:
+            if not setting:
+                raise
+            print(f"FAILS: torch.compile raises {type(error).__name__}: {str(error).splitlines()[0]}")
+            sys.exit(1)
+print("the failure does not show")
