@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ._oracle import CannotJudge
+from .arguments import demand, demand_number, demand_text, path_of, paths_of, texts_of
 from .judge import KINDS, setting
 from .program import command
 from .shards import Done, Plan, folder_of, run
@@ -142,28 +143,36 @@ def campaign(
 
     Raises CannotJudge where it cannot run at all.
     """
+    demand_text("campaign(pass_kind, ...)", pass_kind, 'a kind of pass, such as "bucketing"', empty=False)
+    for name, who in (("python", python), ("worker", worker), ("candidate", candidate), ("address", address)):
+        if who is not None:
+            demand_text(f"campaign({name}=...)", who, empty=False)
+    demand(address is None or cluster is not None, "campaign(address=...)", "None without a cluster", address)
+    demand_number("campaign(retries=...)", retries, 0)
+    demand(progress is None or callable(progress), "campaign(progress=...)", "a function of a line", progress)
     judged = [
         (flag, value)
         for flag, value in (("--python", python), ("--worker", worker), ("--candidate", candidate))
         if value is not None
     ]
     if len(judged) > 1:
-        raise ValueError("give one of python, worker and candidate")
+        raise CannotJudge("campaign takes one of python, worker and candidate")
     given = ["fuzz", pass_kind, *(word for pair in judged for word in pair), "--cases", str(cases), "--seed", str(seed)]
-    given += ["--out", os.fspath(out), "--jobs", str(jobs), "--retries", str(retries)]
+    given += ["--out", path_of("campaign(out=...)", out), "--jobs", str(jobs), "--retries", str(retries)]
     optional = [
         ("--shards", shards),
         ("--cluster", cluster),
         ("--cluster-address", address),
-        ("--known", known),
-        ("--repro", repro),
+        ("--known", None if known is None else path_of("campaign(known=...)", known)),
+        ("--repro", None if repro is None else path_of("campaign(repro=...)", repro)),
     ]
     for flag, value in optional:
         given += [flag, str(value)] if value is not None else []
-    given += [word for graph in graphs for word in ("--graph", os.fspath(graph))]
-    given += [word for file in files for word in ("--cluster-file", os.fspath(file))]
+    given += [word for graph in paths_of("campaign(graphs=...)", graphs) for word in ("--graph", graph)]
+    given += [word for file in paths_of("campaign(files=...)", files) for word in ("--cluster-file", file)]
     given += [word for key, value in options.items() for word in ("--set", f"{key}={setting(value)}")]
-    return _campaign(_read([*given, *arguments]), progress or _to_stderr)
+    given += texts_of("campaign(arguments=...)", arguments, "a list of strings")
+    return _campaign(_read(given), progress or _to_stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 
+from . import arguments
 from ._oracle import CannotJudge
 from .judge import Verdict, read
 from .program import command
@@ -30,8 +31,13 @@ def check_case(
     The function is run by this Python, in a process of its own. `kind` is the pass, where the file does not name it.
     """
     if (function is None) == (worker is None):
-        raise ValueError("check_case takes a function, or else worker=CMD")
-    case = os.fspath(path)
+        raise CannotJudge("check_case takes a function, or else worker=CMD")
+    case = arguments.path_of("check_case(path, ...)", path)
+    arguments.demand_text("check_case(kind=...)", kind)
+    if function is not None:
+        arguments.demand_text("check_case(path, function)", function, "FILE.py:FUNCTION or MODULE:FUNCTION", False)
+    else:
+        arguments.demand_text("check_case(worker=...)", worker, "a command", False)
     kind = kind or _kind(case)
     who = ["--python", function] if function is not None else ["--worker", str(worker)]
     done = subprocess.run(
@@ -50,10 +56,13 @@ def check_case(
 
 def _kind(case: str) -> str:
     """The pass that a case names."""
-    with open(case, encoding="utf-8") as file:
-        found = re.search(r"^pass (\w+)", file.read(), re.MULTILINE)
+    try:
+        with open(case, encoding="utf-8", errors="replace") as file:
+            found = re.search(r"^pass (\w+)", file.read(), re.MULTILINE)
+    except OSError as error:
+        raise CannotJudge(f"{case}: {error.strerror}") from None
     if found is None:
-        raise ValueError(f"{case} names no pass: give kind=")
+        raise CannotJudge(f"{case} names no pass: give kind=")
     return found[1]
 
 

@@ -15,20 +15,28 @@ import html
 import json
 import os
 import sys
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._oracle import CannotJudge as CannotJudge
 from ._oracle import Graph, Pair
+from .arguments import demand_one_of, demand_text, described
 
 if TYPE_CHECKING:
     from torch import fx
+
+    from .pytorch.signature import Signature
 
     GraphLike: TypeAlias = fx.GraphModule | fx.Graph | Graph | str | os.PathLike[str] | dict[str, Any]
 
 Kind: TypeAlias = Literal["rewrite", "bucketing", "repair", "partition", "schedule"]
 KINDS = ("rewrite", "bucketing", "repair", "partition", "schedule")
+Values: TypeAlias = Literal["auto", "symbolic", "execute", "agree", "off"]
+VALUES = ("auto", "symbolic", "execute", "agree", "off")
+# What is to be given of a result of torch.export.
+_EXPORTED = "; of an ExportedProgram its graph_module"
 # Nodes of graphs that are drawn in a notebook: a page of larger ones would weigh megabytes.
 _DRAWN = 2000
 
@@ -158,7 +166,7 @@ def check_pair(
     *,
     unrepaired: GraphLike | None = None,
     subject: str = "",
-    values: Literal["auto", "symbolic", "execute", "agree", "off"] = "auto",
+    values: Values = "auto",
     **options: Any,
 ) -> Verdict:
     """Judges what a pass made of a graph.
@@ -168,10 +176,12 @@ def check_pair(
     how values are compared. `options`: what is allowed or promised (cap="64MiB", allow=["reassociation"], ...); those
     that only say how the result was made are refused (docs/rules.md).
 
-    Raises CannotJudge where what was given cannot be judged: no graph, a cycle, an option that nobody knows.
+    Raises CannotJudge where what was given cannot be judged: no graph, a cycle, an option that nobody knows; and where
+    the graphs are called in different ways (defaults of inputs, pytree code), unless something is wrong besides.
     """
-    if kind not in KINDS:
-        raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
+    demand_kind(kind)
+    demand_text("check_pair(subject=...)", subject)
+    demand_one_of("check_pair(values=...)", values, VALUES)
     several = isinstance(after, Iterable) and not isinstance(after, str) and not _is_graph(after)
     results = list(after) if several else [after]  # type: ignore[arg-type]
     if several and not results:
@@ -201,7 +211,17 @@ def check_pair(
     for key, value in options.items():
         arguments += ["--set", f"{key}={setting(value)}"]
     pair = Pair(first, second, arguments, third)
-    return read(pair.judge(), kind, subject, pair, len(first) + sum(map(len, second)))
+    verdict = read(pair.judge(), kind, subject, pair, len(first) + sum(map(len, second)))
+    called = _SIGNATURES.get(first)
+    for one in second:
+        now = _SIGNATURES.get(one)
+        if called is not None and now is not None and not is_partition and verdict.verdict != "violated":
+            called.demand_same(now)
+    return verdict
+
+
+# How the graphs of torch are called that the graphs here were read from.
+_SIGNATURES: weakref.WeakKeyDictionary[Graph, Signature] = weakref.WeakKeyDictionary()
 
 
 def read(
@@ -230,21 +250,29 @@ def read(
 
 def load(path: str | os.PathLike[str]) -> Graph:
     """A graph from a file: exchange JSON (may be gzip), a text case, or a graph as PyTorch prints it."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise CannotJudge(f"{_described(path)} is no path of a file")
-    return Graph.load(os.fspath(path))
+    found = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(found, str) or not found:
+        raise CannotJudge(f"{described(path)} is no path of a file")
+    return Graph.load(found)
 
 
 def graph(given: GraphLike, kind: str = "forward") -> Graph:
     """A graph of the oracle's own, of a GraphModule or Graph of torch, or a path."""
-    return _Reader().graph(given, "the graph", kind)
+    demand_text("graph(kind=...)", kind)
+    return _Reader().graph(given, "", kind)
+
+
+def demand_kind(kind: object) -> None:
+    """Raises CannotJudge if it is no kind of pass."""
+    if kind not in KINDS:
+        raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
 
 
 def _is_graph(given: object) -> bool:
     return isinstance(given, (Graph, str, os.PathLike, dict)) or _source(given) is not None
 
 
-def _source(given: object) -> object:
+def _source(given: object) -> fx.Graph | None:
     """The graph of torch that is given, itself or in a module."""
     # A graph of torch exists only where torch was imported.
     torch = sys.modules.get("torch")
@@ -261,27 +289,31 @@ class _Reader:
         self._reader: Any = None
 
     def graph(self, given: object, what: str, kind: str) -> Graph:
+        """The graph that is given as `what`: "before", ..., or nothing where it stands alone."""
+        what = f"{what}: " if what else ""
         if isinstance(given, Graph):
             return given
         if isinstance(given, str) and "\n" in given:
-            raise CannotJudge(f"{what}: that is a text and not the path of a file; graph_oracle.Graph(text) reads it")
+            raise CannotJudge(f"{what}that is a text and not the path of a file; graph_oracle.Graph(text) reads it")
         if isinstance(given, (str, os.PathLike)):
             return load(given)
         if isinstance(given, dict):
             return Graph(_json(given, what))
-        if not _is_graph(given):
+        source = _source(given)
+        if source is None:
             raise CannotJudge(
-                f"{what}: {_described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, "
-                "or the path of a file"
+                f"{what}{described(given)} is no graph; give a torch.fx GraphModule or Graph, a graph_oracle.Graph, "
+                f"or the path of a file{_EXPORTED if type(given).__name__ == 'ExportedProgram' else ''}"
             )
         from .pytorch.read import Reader
+        from .pytorch.signature import Signature
 
         self._reader = self._reader or Reader()
         try:
             found: Graph = self._reader.read(given, kind)
-        except (TypeError, NotImplementedError) as error:
-            # Sparse tensors, and arguments that have no form.
-            raise CannotJudge(f"{what}: {error}") from error
+        except CannotJudge as error:
+            raise CannotJudge(f"{what}{error}") from error
+        _SIGNATURES[found] = Signature(source)
         return found
 
 
@@ -289,11 +321,7 @@ def _json(given: dict[str, Any], what: str) -> str:
     try:
         return json.dumps(given)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CannotJudge(f"{what}: the dict is no exchange JSON: {error}") from None
-
-
-def _described(given: object) -> str:
-    return "None" if given is None else f"a {type(given).__name__}"
+        raise CannotJudge(f"{what}the dict is no exchange JSON: {error}") from None
 
 
 def setting(value: object) -> str:

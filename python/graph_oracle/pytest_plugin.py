@@ -11,7 +11,8 @@
 
 An undecided verdict fails a test unless the test allows it: `allow_undecided=True`, or for all of the test
 `@pytest.mark.graph_oracle(allow_undecided=True)`. `@pytest.mark.graph_oracle(watch=True)` watches one test without the
-option, `watch=False` leaves one out.
+option, `watch=False` leaves one out. A test that was watched and then skips itself, calls `pytest.xfail` or ends the
+run has failed all the same; what the marker `xfail` says still holds.
 
 Neither torch nor the judge is imported before a test asks for them: pytest loads this module in every run.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _UPDATE = "--graph-oracle-update"
 _SETTINGS = ("allow_undecided", "watch")
+_TOLD = pytest.StashKey[str]()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 
@@ -175,9 +177,32 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that ends early, be it as skipped, hides nothing of what was found until then."""
+    report = yield
+    told = item.stash.get(_TOLD, "") if call.when == "call" else ""
+    if not told or told in str(report.longrepr or ""):
+        return report
+    # What the marker xfail says was known before.
+    ended = call.excinfo
+    is_by_marker = hasattr(report, "wasxfail") and not (ended and isinstance(ended.value, pytest.xfail.Exception))
+    if report.skipped and not is_by_marker:
+        how = f"\n\nThe test then ended as skipped: {ended.value}" if ended else ""
+        report.outcome, report.longrepr = "failed", told + how
+        report.__dict__.pop("wasxfail", None)
+    else:
+        # The test's own failure goes first; what was found may be its cause.
+        report.sections.append(("graph-oracle", told))
+    return report
+
+
 @contextmanager
 def _watched(item: pytest.Item, allow_undecided: bool) -> Iterator[None]:
     """Fails where a pass that ran inside was wrong, undecided or could not be judged."""
+    item.stash[_TOLD] = ""
     from .pytorch.versions import missing
 
     if line := missing():
@@ -187,13 +212,15 @@ def _watched(item: pytest.Item, allow_undecided: bool) -> Iterator[None]:
     with watch(report=False) as seen:
         try:
             yield
-        except Exception:
-            # The test's own failure goes first; what was found may be its cause.
-            if told := _told(seen, allow_undecided):
-                item.add_report_section("call", "graph-oracle", told)
-            raise
-    if told := _told(seen, allow_undecided):
-        pytest.fail(told, pytrace=False)
+        except pytest.exit.Exception as ended:
+            # That would end all without a report of this test: the end comes after it.
+            if not _told(seen, allow_undecided):
+                raise
+            item.session.shouldstop = str(ended)
+        finally:
+            item.stash[_TOLD] = _told(seen, allow_undecided)
+    if item.stash[_TOLD]:
+        pytest.fail(item.stash[_TOLD], pytrace=False)
 
 
 def _told(seen: Seen, allow_undecided: bool) -> str:

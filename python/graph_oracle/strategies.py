@@ -23,7 +23,9 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from . import _oracle
-from ._oracle import CannotJudge, Graph
+from ._oracle import Graph
+from .arguments import demand, texts_of
+from .judge import demand_kind
 
 # What torch has no form for; docs/protocol.md says what the words mean.
 _NOT_IN_TORCH = ("barriers", "messages", "ordering-edges", "random-draws")
@@ -39,11 +41,12 @@ _MOST = 3000
 class _Graphs(SearchStrategy[Graph]):
     def __init__(self, kind: str, without: Sequence[str], max_ranks: int | None) -> None:
         super().__init__()
-        if isinstance(without, str):
-            raise CannotJudge(f"without: a list of words, such as [{without!r}], and not a string")
-        if max_ranks is not None and not 1 <= max_ranks < 2**32:
-            raise CannotJudge(f"max_ranks: a world has at least one rank, and not {max_ranks}")
-        self._kind, self._without, self._max_ranks = kind, list(without), max_ranks
+        demand_kind(kind)
+        self._kind = kind
+        self._without = texts_of("graphs(without=...)", without, 'a list of words, such as ["writes"]')
+        is_number = max_ranks is None or (type(max_ranks) is int and 1 <= max_ranks < 2**32)
+        demand(is_number, "graphs(max_ranks=...)", "the ranks of the largest world, at least one", max_ranks)
+        self._max_ranks = max_ranks
 
     def do_draw(self, data: ConjectureData) -> Graph:
         seed = data.draw(st.integers(0, 2**64 - 1))

@@ -18,6 +18,7 @@ use graph_oracle::graph::{
     Dim, DimsId, Dtype, Expr, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, StorageId, Str,
     Symbol, Tags, Tensor, Value,
 };
+use graph_oracle::limits::Limit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
@@ -108,6 +109,7 @@ impl Reader {
             strings: Vec::new(),
             source: graph.clone(),
             marks: Vec::new(),
+            depth: 0,
         };
         reading.graph.kind = kind.to_string();
         for node in graph.getattr(intern!(py, "nodes"))?.try_iter()? {
@@ -140,7 +142,12 @@ struct Reading<'r, 'py> {
     source: Bound<'py, PyAny>,
     /// By target, what tells it from another of the same name: the values of an attribute, which function it is.
     marks: Vec<(String, String)>,
+    /// Lists that are open.
+    depth: usize,
 }
+
+/// Lists inside each other, as in exchange JSON.
+const DEEPEST: usize = Limit::Json.standard() as usize;
 
 impl<'py> Reading<'_, 'py> {
     fn ask(&self, method: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -227,6 +234,21 @@ impl<'py> Reading<'_, 'py> {
     }
 
     fn values(&mut self, list: &Bound<'py, PyAny>) -> PyResult<Span> {
+        self.deeper(|this| this.values_in(list))
+    }
+
+    /// Reads what is inside a list, a dict or a slice: these may hold each other, and a list even itself.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> PyResult<T>) -> PyResult<T> {
+        if self.depth >= DEEPEST {
+            return Err(cannot(format_args!("there are more than {DEEPEST} lists inside each other")));
+        }
+        self.depth += 1;
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    fn values_in(&mut self, list: &Bound<'py, PyAny>) -> PyResult<Span> {
         let mut values = Vec::new();
         if let Ok(tuple) = list.cast::<PyTuple>() {
             for value in tuple.iter() {
@@ -269,7 +291,9 @@ impl<'py> Reading<'_, 'py> {
         if let Ok(number) = value.cast_exact::<PyInt>() {
             return match number.extract::<i64>() {
                 Ok(number) => Ok(Value::Int(number)),
-                Err(_) => Err(cannot(format_args!("the number {number} among the arguments has more than 64 bits"))),
+                Err(_) => {
+                    Err(cannot(format_args!("the number {number} among the arguments has more than 64 bits")))
+                }
             };
         }
         if let Ok(text) = value.cast::<PyString>() {
@@ -283,7 +307,7 @@ impl<'py> Reading<'_, 'py> {
         if let Ok(number) = value.cast_exact::<PyFloat>() {
             return Ok(Value::Float(number.value()));
         }
-        self.rare(value)
+        self.deeper(|this| this.rare(value))
     }
 
     /// An argument of a kind that is seldom, or torch's own.
@@ -397,11 +421,13 @@ impl<'py> Reading<'_, 'py> {
             return Ok(Out::None);
         }
         if value.cast::<PyList>().is_ok() || value.cast::<PyTuple>().is_ok() {
-            let mut outs = Vec::new();
-            for part in value.try_iter()? {
-                outs.push(self.out(&part?)?);
-            }
-            return Ok(Out::Tuple(self.graph.push_outs(&outs)));
+            return self.deeper(|this| {
+                let mut outs = Vec::new();
+                for part in value.try_iter()? {
+                    outs.push(this.out(&part?)?);
+                }
+                Ok(Out::Tuple(this.graph.push_outs(&outs)))
+            });
         }
         if let Ok(number) = value.cast_exact::<PyInt>() {
             return Ok(number.extract().map_or(Out::Absent, Out::Int));

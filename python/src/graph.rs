@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// A graph. Read from a file with `load`, from text with `Graph(text)`, from PyTorch with `graph_oracle.graph(module)`.
-#[pyclass(frozen, module = "graph_oracle")]
+#[pyclass(frozen, weakref, module = "graph_oracle")]
 pub struct Graph {
     pub inner: graph_oracle::case::Case,
     /// By target, what tells it from another of the same name (fx.rs).
@@ -27,7 +27,8 @@ impl Graph {
 impl Graph {
     /// A graph from text: exchange JSON, a text case, or as PyTorch prints it.
     #[new]
-    fn new(py: Python<'_>, text: &str) -> PyResult<Graph> {
+    fn new(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Graph> {
+        let text: String = text.extract().map_err(|_| cannot("Graph(text) takes a graph as text"))?;
         let inner =
             py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot)?;
         Ok(Graph { inner, marks: Vec::new() })
@@ -35,7 +36,9 @@ impl Graph {
 
     /// A graph from a file, which may be compressed with gzip.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Graph> {
+    fn load(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Graph> {
+        let path: PathBuf =
+            path.extract().map_err(|_| cannot("Graph.load(path) takes the path of a file"))?;
         let inner = py.detach(|| read_graph(&path, None)).map_err(cannot)?;
         Ok(Graph { inner, marks: Vec::new() })
     }

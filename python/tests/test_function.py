@@ -40,6 +40,11 @@ def on_module(gm):
     drop(gm.graph)
     return gm
 
+def view(gm):
+    # A copy becomes a view: the same values, in the memory of the input.
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default):
+        node.target, node.args = torch.ops.aten.view.default, (node.args[0], [4])
+
 def copied(gm):
     import copy
     gm = copy.deepcopy(gm)
@@ -239,6 +244,44 @@ def test_a_script_shows_it_in_plain_torch(path: str, tmp_path: pathlib.Path, nam
     script.write_text(written)
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rule", "status", "said"),
+    [
+        (
+            "view",
+            "rewrite",
+            "rewrite/aliases",
+            0,
+            "nothing fails that this looks at; rewrite/aliases may be broken all the same",
+        ),
+        ("view", "rewrite", "rewrite/values", 0, "the failure does not show"),
+        ("drop", "rewrite", "rewrite/aliases", 1, "FAILS: value 0 of rank 0"),
+        (
+            "drop",
+            "repair",
+            "rewrite/values",
+            0,
+            "nothing fails that this looks at; rewrite/values may be broken all the same",
+        ),
+        ("raises", "rewrite", "rewrite/metadata", 1, "FAILS: the pass raises KeyError"),
+    ],
+)
+def test_a_script_claims_nothing_of_what_it_does_not_look_at(
+    path: str, tmp_path: pathlib.Path, name: str, kind: str, rule: str, status: int, said: str
+) -> None:
+    document = relu()
+    if name == "view":
+        document["nodes"][1]["target"] = "aten.clone.default"
+    written = repro.write(document, kind, {}, 0, rule, "", function.load(f"{path}:{name}"))
+    about = f"{rule} says more than that: it may be broken where the status is 0."
+    assert (about in written) == (not (rule == "rewrite/values" and kind == "rewrite"))
+    script = tmp_path / "repro.py"
+    script.write_text(written)
+    done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stdout and ("does not show" in done.stdout) == ("does not show" in said)
 
 
 def test_a_kept_finding_fails_until_the_pass_is_mended(tmp_path: pathlib.Path) -> None:

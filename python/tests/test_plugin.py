@@ -171,6 +171,7 @@ def test_it(graph_oracle, name):
 _COMPILES = """
 import pytest
 import torch
+import torch._dynamo.backends.debugging  # before the partitioner is replaced, which it takes over
 
 def step(x, y):
     return (torch.sin(x) * y).sum()
@@ -238,6 +239,102 @@ def test_wrong(wrong_partitioner):
 """
     )
     found.assert_outcomes(failed=1)
+
+
+def test_no_way_out_of_a_test_hides_a_wrong_pass(run):
+    found = run(
+        _COMPILES
+        + """
+import unittest
+
+def test_skips(wrong_partitioner):
+    compiled()
+    pytest.skip("not today")
+
+def test_xfails(wrong_partitioner):
+    compiled()
+    pytest.xfail("not yet")
+
+def test_raises_skip(wrong_partitioner):
+    compiled()
+    raise unittest.SkipTest("not today")
+
+class Tests(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def partitioner(self, wrong_partitioner):
+        pass
+
+    def test_skips(self):
+        compiled()
+        self.skipTest("not today")
+
+    def test_fails(self):
+        compiled()
+        self.fail("by itself")
+
+def test_skips_a_right_one():
+    compiled()
+    pytest.skip("nothing was wrong")
+
+@pytest.mark.xfail
+def test_is_known(wrong_partitioner):
+    compiled()
+""",
+        "--graph-oracle=watch",
+    )
+    found.assert_outcomes(failed=5, skipped=1, xfailed=1)
+    told = found.stdout.str()
+    assert told.count("partition by wrong is wrong") == 5, told
+
+
+def test_an_exit_comes_after_the_report_of_a_wrong_pass(run):
+    found = run(
+        _COMPILES
+        + """
+def test_exits(wrong_partitioner):
+    compiled()
+    pytest.exit("enough")
+
+def test_does_not_run():
+    pass
+""",
+        "--graph-oracle=watch",
+    )
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(["*partition*is wrong*", "*enough*"])
+
+
+def test_skipping_hides_nothing_undecided_unless_that_is_allowed(run):
+    found = run(
+        _GRAPHS
+        + """
+from graph_oracle.pytorch import watch
+from graph_oracle.pytorch.seen import Seen, Watched
+
+@pytest.fixture(autouse=True)
+def one_undecided(monkeypatch):
+    import contextlib
+    verdict = oracle.judge.Verdict("rewrite", "undecided", [], {}, [], reasons=[oracle.Reason("test", "it is open")])
+
+    @contextlib.contextmanager
+    def watched(report):
+        seen = Seen()
+        seen.add(Watched("mine", "rewrite", verdict))
+        yield seen
+
+    monkeypatch.setattr(watch, "watch", watched)
+
+def test_fails():
+    pytest.skip("not today")
+
+@pytest.mark.graph_oracle(allow_undecided=True)
+def test_is_skipped():
+    pytest.skip("not today")
+""",
+        "--graph-oracle=watch",
+    )
+    found.assert_outcomes(failed=1, skipped=1)
+    found.stdout.fnmatch_lines(["*it is open*", "*not today*"])
 
 
 def test_watch_without_torch(run, pytester):

@@ -15,7 +15,8 @@ _PACKAGE = pathlib.Path(versions.__file__).resolve().parent
 _OBJECTS = {
     "torch.fx.experimental.symbolic_shapes.ShapeEnv": lambda: versions.get(
         "torch.fx.experimental.symbolic_shapes.ShapeEnv"
-    )()
+    )(),
+    "torch.fx.graph.Graph": torch.fx.Graph,
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+import types
 from typing import Any
 
 import pytest
@@ -101,6 +103,11 @@ def test_passes_are_picked_by_name() -> None:
             observed(copied, hooked.module())
             observed(copied, hooked.module(), "mine_too")
         assert [one.name for one in seen.passes] == names
+    with watch(["nothing_such", "mine"], report=False) as seen:
+        observed(copied, hooked.module(), "other")
+    assert not seen and "none of those that ran was wanted (mine.other)" in str(seen)
+    with pytest.raises(CannotJudge, match="none of those that ran was wanted"):
+        seen.raise_if_wrong()
     with pytest.raises(CannotJudge, match="names of passes"):
         with watch([copied]):  # type: ignore[list-item]
             pass
@@ -156,6 +163,35 @@ def test_everything_is_put_back() -> None:
             with contextlib.suppress(KeyError):
                 observed(function, hooked.module())
     assert [one.outcome for one in seen.passes] == ["sound"], "a pass that failed is none that was judged"
+
+
+def test_a_module_that_is_imported_meanwhile_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._functorch import partitioners
+
+    late: Any = types.ModuleType("torch._imported_late")
+    before = partitioners.default_partition
+    with watch(report=False):
+        late.default_partition = partitioners.default_partition
+        monkeypatch.setitem(sys.modules, late.__name__, late)
+    assert late.default_partition is before
+
+
+def test_what_was_seen_before_an_error_is_kept_and_printed(capsys: Any) -> None:
+    def fails(graph: fx.Graph) -> None:
+        negated(graph)
+        raise KeyError("mine")
+
+    before = patched()
+    for error in (KeyError, KeyboardInterrupt, pytest.skip.Exception):
+        with pytest.raises(error):
+            with watch() as seen:
+                observed(negated, hooked.module())
+                with contextlib.suppress(KeyError):
+                    observed(fails, hooked.module(), "fails")
+                raise error("by itself")
+        assert seen.wrong == ["mine.mine"], "a pass that failed is none that was judged"
+        assert "mine.mine is wrong: rewrite/values" in capsys.readouterr().err
+        assert patched() == before and watching._WATCHES == []
 
 
 @needs_bucketing

@@ -27,6 +27,7 @@ from contextlib import contextmanager, nullcontext
 import torch
 import torch.distributed as dist
 
+from ..arguments import demand_flag, demand_text
 from ..judge import CannotJudge
 from . import versions
 from .document import document, write
@@ -64,6 +65,9 @@ class Captured:
 @contextmanager
 def recording(prefix="graph", post_grad=True, joint=True):
     """Records all that torch.compile's backend "inductor" is given meanwhile."""
+    demand_text("recording(prefix=...)", prefix, "the beginning of the names of graphs", empty=False)
+    demand_flag("recording(post_grad=...)", post_grad)
+    demand_flag("recording(joint=...)", joint)
     import torch._functorch.config as functorch_config
     from torch._inductor import compile_fx as inductor
 

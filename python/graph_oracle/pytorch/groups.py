@@ -20,11 +20,27 @@ from .errors import Refused
 Groups: TypeAlias = dict[str, tuple[int, ...]]
 
 
+def groups_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The process groups of a document. None if no node names one and the world is not known: they were those of the
+    process that the graph was recorded in, and nothing depends on them."""
+    groups: dict[str, Any] = document.get("groups") or {}
+    is_known = (document.get("world") or {}).get("ranks") is not None
+    if is_known or any(_names(node.get(key), groups) for node in document["nodes"] for key in ("args", "kwargs")):
+        return groups
+    return {}
+
+
+def _names(value: Any, groups: dict[str, Any]) -> bool:
+    """Whether a group is named among the arguments."""
+    if isinstance(value, (list, dict)):
+        return any(_names(one, groups) for one in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and value in groups
+
+
 def world_size(document: dict[str, Any]) -> int:
     """How many ranks there are."""
     ranks = (document.get("world") or {}).get("ranks")
-    if ranks is None and not document.get("groups"):
-        # Without groups nothing depends on it.
+    if ranks is None and not groups_of(document):
         return 1
     if ranks is None:
         raise Refused("the graph does not say how many ranks there are (world)")
@@ -39,7 +55,7 @@ def members(document: dict[str, Any], rank: int) -> Groups:
     found: Groups = {}
     if not 0 <= rank < size:
         raise Refused(f"rank {rank} is not one of the {size} ranks of the world")
-    for name, group in (document.get("groups") or {}).items():
+    for name, group in groups_of(document).items():
         instances = group.get("ranks")
         if instances is None:
             raise Refused(f"group {name} has no rank lists")
@@ -70,7 +86,7 @@ def enter(document: dict[str, Any], rank: int) -> Groups:
         leave()
         _make(size, rank, groups)
         _current = key
-        _instances = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
+        _instances = {name: group["ranks"] for name, group in groups_of(document).items()}
     return groups
 
 

@@ -23,7 +23,8 @@ import torch
 from torch import fx
 
 from .._oracle import CannotJudge
-from ..judge import KINDS, Kind, Verdict, check_pair
+from ..arguments import demand_one_of, demand_text, described
+from ..judge import Kind, Verdict, check_pair, demand_kind
 from . import schedules, versions
 from .states import State, graph_of
 
@@ -99,7 +100,7 @@ class Checked:
         for value in [*args, *kwargs.values()]:
             if isinstance(value, (fx.GraphModule, fx.Graph)) or _is_schedule(value):
                 return value
-        told = ", ".join(_described(value) for value in [*args, *kwargs.values()]) or "nothing"
+        told = ", ".join(described(value) for value in [*args, *kwargs.values()]) or "nothing"
         hint = "; the pass before it may have returned nothing" if args[:1] == (None,) else ""
         raise CannotJudge(
             f"checked({self.name}) was called with {told}, where a torch.fx GraphModule or Graph, or a list of "
@@ -143,7 +144,7 @@ class Checked:
         parts = self.wrapped(*args, **kwargs)
         if not is_pair(parts):
             raise CannotJudge(
-                f"{self.name} returned {_described(parts)}, where a partitioner returns (forward, backward)"
+                f"{self.name} returned {described(parts)}, where a partitioner returns (forward, backward)"
             )
         self._judged(lambda: compare_parts(before, parts, kwargs, f"by {self.name}", self.options))
         return parts
@@ -153,7 +154,7 @@ class Checked:
         order = self.wrapped(*args, **kwargs)
         if not isinstance(order, (list, tuple)):
             raise CannotJudge(
-                f"{self.name} returned {_described(order)}, where a pass on scheduler nodes returns their list"
+                f"{self.name} returned {described(order)}, where a pass on scheduler nodes returns their list"
             )
         if ran.is_unchanged(order):
             self.unchanged += 1
@@ -191,7 +192,7 @@ class PassCheck:
 
     def __call__(self, module: fx.GraphModule) -> None:
         if not isinstance(module, (fx.GraphModule, fx.Graph)):
-            raise CannotJudge(f"pass_check was called with {_described(module)}, where a torch.fx GraphModule belongs")
+            raise CannotJudge(f"pass_check was called with {described(module)}, where a torch.fx GraphModule belongs")
         # Each run of a manager is a frame of its own: its first call has no graph before it.
         run = sys._getframe(1)
         before = self._before if run is self._run else None
@@ -228,14 +229,12 @@ def checked(
     """
     if my_pass is None:
         return functools.partial(checked, kind=kind, on_wrong=on_wrong, name=name, metadata=metadata, **options)
-    if kind not in KINDS:
-        raise CannotJudge(f"there is no kind of pass {kind!r}; there are {', '.join(KINDS)}")
-    if on_wrong not in ("raise", "collect"):
-        raise CannotJudge(f'on_wrong is "raise" or "collect", not {on_wrong!r}')
-    if metadata not in ("now", "later"):
-        raise CannotJudge(f'metadata is "now" or "later", not {metadata!r}')
+    demand_kind(kind)
+    demand_one_of("checked(on_wrong=...)", on_wrong, ("raise", "collect"))
+    demand_one_of("checked(metadata=...)", metadata, ("now", "later"))
+    demand_text("checked(name=...)", name)
     if isinstance(my_pass, (str, bytes, fx.GraphModule, fx.Graph)) or not callable(my_pass):
-        raise CannotJudge(f"checked takes the pass itself, a callable, not {_described(my_pass)}")
+        raise CannotJudge(f"checked takes the pass itself, a callable, not {described(my_pass)}")
     if _is_manager(my_pass):
         return _checked_manager(my_pass, {"kind": kind, "on_wrong": on_wrong, "metadata": metadata, **options})
     if _is_partitioner(my_pass):
@@ -245,6 +244,7 @@ def checked(
 
 def pass_check(kind: Kind = "rewrite", **options: Any) -> PassCheck:
     """A check for `PassManager.add_checks`."""
+    demand_kind(kind)
     return PassCheck(kind, options)
 
 
@@ -313,13 +313,3 @@ def _is_schedule(value: Any) -> bool:
         and scheduler is not None
         and all(isinstance(node, scheduler.BaseSchedulerNode) for node in value)
     )
-
-
-def _described(value: Any) -> str:
-    if value is None:
-        return "None"
-    if isinstance(value, str):
-        return f"the string {value[:40]!r}"
-    if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"a {type(value).__name__}"

@@ -105,6 +105,8 @@ class Knowledge:
         """A size: `("int", "", n)`, or `("sym", expression, hint)`."""
         if not isinstance(value, torch.SymInt):
             return "int", "", int(value)
+        if not hasattr(value.node, "expr"):
+            raise CannotJudge(f"{value} is a size of a nested tensor, which has no form in the oracle's graphs")
         if value.node.expr.is_Integer:
             return "int", "", int(value.node.expr)
         hint = value.node.hint

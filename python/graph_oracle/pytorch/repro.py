@@ -5,7 +5,8 @@
 The script needs torch alone (or, of a function of the user's own, that function too). It builds the graph node by node,
 runs PyTorch's pass as every rank, and tells what fails: an exception of the pass, a graph that does not lint or reads
 before it defines, ranks that wait for one another, or other values than before (on real tensors, all ranks in one
-process). Exit status 1 if the failure shows, else 0.
+process). Exit status 1 if the failure shows, else 0. Of a rule that says more, such as which outputs share memory,
+the script says that its status 0 means nothing.
 
 Refused are findings that none of these would show (policies, memory), and graphs with symbolic sizes or with inputs
 that share memory.
@@ -21,11 +22,23 @@ import torch
 
 from . import emulate, targets
 from .errors import Refused
-from .groups import members, world_size
+from .groups import groups_of, members, world_size
 from .options import text
 from .templates import docstring, fill
 
 _SILENT = ("policy", "memory", "estimate")
+# Rules whose break shows in what every script looks at, and in what those look at that compare values.
+_ABOUT_FORM = {"", "order/acyclic", "order/list-topological", "rewrite/well-formed", "worker/crash", "worker/error"}
+_ABOUT_VALUES = {
+    "bucket/users-rewired",
+    "comm/all-ranks-finish",
+    "partition/outputs-preserved",
+    "partition/semantics-equal",
+    "rewrite/groups",
+    "rewrite/payloads",
+    "rewrite/state",
+    "rewrite/values",
+}
 
 
 def add_arguments(parser):
@@ -82,7 +95,17 @@ def write(document, pass_, options, rank, rule, title, function=None):
         f"{about}{'; breaks ' + rule if rule else ''}.",
         f"Needs {needs}. Exit status 1 if the failure shows, else 0.",
     ]
-    groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
+    shows = rule in _ABOUT_FORM or (rule in _ABOUT_VALUES and pass_ != "repair")
+    if not shows:
+        more = "" if pass_ == "repair" else ", ranks that wait for one another, other values than before"
+        head += [
+            f"It looks for an exception, a graph that is none{more}.",
+            f"{rule} says more than that: it may be broken where the status is 0.",
+        ]
+    nothing = (
+        "the failure does not show" if shows else f"nothing fails that this looks at; {rule} may be broken all the same"
+    )
+    groups = {name: group["ranks"] for name, group in groups_of(document).items()}
     ranks = [r for r in range(world_size(document)) if set(members(document, r)) == set(rebuilt.groups)]
     if len(ranks) != world_size(document):
         # Ranks outside a group do not run this graph.
@@ -98,6 +121,7 @@ def write(document, pass_, options, rank, rule, title, function=None):
             "PASS": "\n".join("    " + line for line in lines),
             "CHECK": _CHECKS[_CHECKED_AS.get(pass_, pass_)].strip("\n"),
             "EMULATE": _source(),
+            "NOTHING": repr(nothing),
             "MORE": "False, True" if pass_ in ("bucketing", "schedule") else "False,",
         },
     )
@@ -418,7 +442,7 @@ _COMPARE = """
     try:
         expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen, in_order=%s)
     except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
+        not_compared(error)
     expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
 """
 
@@ -433,7 +457,7 @@ _CHECKS = {
         graphs, copies = [modules[0].graph for modules in after], clones(inputs)
         found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
     except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
+        not_compared(error)
     except RuntimeError as error:
         fail(f"after the pass the graph does not run: {error}")
     compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
@@ -450,7 +474,7 @@ _CHECKS = {
         graphs, copies = [modules[0].graph for modules in after], clones(inputs)
         found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
     except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
+        not_compared(error)
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graph does not run: {error}")
     compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
@@ -473,7 +497,7 @@ _CHECKS = {
             given.update({name: value for name, value in zip(saved, values) if name not in given})
         backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
     except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
+        not_compared(error)
     except (RuntimeError, KeyError) as error:
         fail(f"after the pass the graphs do not run: {error}")
     whole = run_ranks([module.graph for module in before], clones(inputs), GROUPS)
@@ -582,6 +606,11 @@ def fail(line):
     sys.exit(1)
 
 
+def not_compared(error):
+    print(f"the graphs are well formed; their values are not compared: {error}")
+    sys.exit(0)
+
+
 def flat(value):
     return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
 
@@ -655,5 +684,5 @@ def run(more):
 
 for more in (@MORE@):
     run(more)
-print("the failure does not show")
+print(@NOTHING@)
 '''

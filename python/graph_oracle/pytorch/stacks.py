@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._oracle import CannotJudge
+from ..arguments import described
 from .hooks import Checked, checked
 
 
@@ -39,19 +40,23 @@ def checked_passes(passes: Any, **options: Any) -> Any:
     if isinstance(getattr(passes, "passes", None), (list, tuple)):
         return _manager(passes, options)
     if not isinstance(passes, (list, tuple, dict)):
-        raise CannotJudge(f"checked_passes takes a list of passes or a pass manager, not a {type(passes).__name__}")
+        raise CannotJudge(f"checked_passes takes a list of passes or a pass manager, not {described(passes)}")
     return _each(passes, options)
 
 
 def _each(value: Any, options: dict[str, Any]) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_each(one, options) for one in value)
+        parts = [_each(one, options) for one in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
         return {key: _each(one, options) for key, one in value.items()}
     if isinstance(value, (str, bytes)):
         raise CannotJudge(f"checked_passes takes passes, not the name {value!r}: look it up first")
-    if type(value) is Checked or not callable(value):
+    # Steps of a schedule.
+    if type(value) in (Checked, int):
         return value
+    if not callable(value):
+        raise CannotJudge(f"checked_passes takes passes, and {described(value)} among them is none")
     return checked(value, **options)
 
 

@@ -18,6 +18,7 @@ from torch import fx
 
 from .. import judge
 from .._oracle import CannotJudge, Graph
+from .signature import tree_of
 from .targets import attribute
 
 
@@ -68,7 +69,7 @@ class State:
 
 def _marks(graph: fx.Graph) -> list[Any]:
     """What changes if the graph does, compared by identity: torch replaces arguments, it does not change them."""
-    marks: list[Any] = []
+    marks: list[Any] = [tree_of(graph)]
     owner = graph.owning_module
     for node in graph.nodes:
         marks += (node, node.target, node.args, node.kwargs, node.meta.get("val"))

@@ -189,6 +189,9 @@ ROWS: list[Row] = [
     Row("torch.distributed.fsdp._fully_shard._fsdp_collectives", "targets: operators fsdp"),
     Row("torch.distributed._functional_collectives", "targets: operators _c10d_functional"),
     Row("torch._prims.rng_prims", "targets: operators rngprims"),
+    # How a graph is called.
+    Row("torch.fx.graph._PyTreeCodeGen", "signature"),
+    Row("torch.fx.graph.Graph._codegen", "signature", of_instance=True),
     # Process groups.
     *_all(
         _C10D,

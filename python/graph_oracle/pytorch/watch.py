@@ -32,6 +32,7 @@ import torch
 from torch import fx
 
 from .._oracle import CannotJudge
+from ..arguments import demand, demand_flag, texts_of
 from ..judge import Verdict
 from . import schedules, versions
 from .hooks import compare, compare_parts, is_pair, name_of
@@ -47,6 +48,7 @@ def watch(passes: str | Sequence[str] | None = None, report: bool = True) -> Ite
     """Judges each pass that runs inside. `passes`: the names of those that are wanted, as patterns ("bucket_*",
     "post_grad_passes.*"). `report`: whether to print what was seen at the end, to standard error.
     """
+    demand_flag("watch(report=...)", report)
     watcher = _Watcher(_patterns(passes))
     with _LOCK:
         if not _WATCHES:
@@ -68,12 +70,9 @@ def watch(passes: str | Sequence[str] | None = None, report: bool = True) -> Ite
 def _patterns(passes: str | Sequence[str] | None) -> list[str]:
     if passes is None:
         return ["*"]
-    found = [passes] if isinstance(passes, str) else list(passes)
-    for one in found:
-        if not isinstance(one, str):
-            raise CannotJudge(
-                f'watch(passes=...) takes names of passes, such as "bucket_*", not a {type(one).__name__}'
-            )
+    where, taken = "watch(passes=...)", 'names of passes, such as "bucket_*"'
+    found = texts_of(where, [passes] if isinstance(passes, str) else passes, taken)
+    demand(all(found) and bool(found), where, taken, passes)
     return found
 
 
@@ -126,7 +125,9 @@ class _Watch:
     def __init__(self) -> None:
         self.watchers: list[_Watcher] = []
         self._threads = threading.local()
-        self._undo: list[tuple[Any, str, Any]] = []
+        # Where, by which name, what stood there, and what stands there now.
+        self._undo: list[tuple[Any, str, Any, Any]] = []
+        self._modules = set(sys.modules)
         try:
             self._replace_all()
         except BaseException:
@@ -135,8 +136,13 @@ class _Watch:
 
     def close(self) -> None:
         """Puts everything back."""
-        for holder, name, function in reversed(self._undo):
+        # What was imported meanwhile took what stood there over.
+        late = [m for name, m in list(sys.modules.items()) if name not in self._modules and hasattr(m, "__dict__")]
+        for holder, name, function, instead in reversed(self._undo):
             setattr(holder, name, function)
+            for module in late:
+                if vars(module).get(name) is instead:
+                    setattr(module, name, function)
         self._undo.clear()
 
     # What runs where.
@@ -316,8 +322,9 @@ class _Watch:
     def _replace(self, holder: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         function = getattr(holder, name, None)
         if function is not None:
-            self._undo.append((holder, name, function))
-            setattr(holder, name, wrap(function))
+            instead = wrap(function)
+            self._undo.append((holder, name, function, instead))
+            setattr(holder, name, instead)
 
     def _replace_everywhere(self, module: str, name: str, around: Callable[..., Any]) -> None:
         """Replaces a function in every module of torch that holds it by name."""

@@ -28,7 +28,8 @@ __all__ = ["fake_world", "rebuilt"]
 
 @contextmanager
 def rebuilt(graph: Graph | str | os.PathLike[str], rank: int = 0) -> Iterator[fx.GraphModule]:
-    """The graph as a GraphModule with fake tensors as metadata, as `rank` of the world that it names.
+    """The graph as a GraphModule with fake tensors as metadata, as `rank` of the world that it names; of a world of
+    one, where it names none and no node uses a process group.
 
     The process groups of that world exist until the block ends. Raises CannotJudge where this torch cannot hold the
     graph, and where this process has process groups already.
@@ -41,11 +42,10 @@ def rebuilt(graph: Graph | str | os.PathLike[str], rank: int = 0) -> Iterator[fx
         raise CannotJudge(f"the rank is a number, and not {rank!r}")
     given = graph if isinstance(graph, Graph) else load(graph)
     try:
-        made = rebuild.rebuild(json.loads(given.json()), rank, after="carried")
-    except Refused as refused:
-        groups.leave()
-        raise CannotJudge(f"the graph cannot be rebuilt: {refused.reason}") from None
-    try:
+        try:
+            made = rebuild.rebuild(json.loads(given.json()), rank, after="carried")
+        except Refused as refused:
+            raise CannotJudge(f"the graph cannot be rebuilt: {refused.reason}") from None
         yield made.module
     finally:
         groups.leave()

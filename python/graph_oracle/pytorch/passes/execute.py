@@ -10,7 +10,7 @@ import torch
 from .. import local_group
 from ..emulate import run_ranks
 from ..errors import Refused
-from ..groups import world_size
+from ..groups import groups_of, world_size
 from ..options import known
 from ..rebuild import dtype_of
 from . import register
@@ -38,7 +38,7 @@ def run(rebuilt, options):
         ranks = local_group.run(rebuilt, given) if size > 1 else None
     if ranks is not None:
         return {"seconds": timing.seconds, "through": "gloo", **outcome(ranks)}
-    groups = {name: group["ranks"] for name, group in (document.get("groups") or {}).items()}
+    groups = {name: group["ranks"] for name, group in groups_of(document).items()}
     with rebuilt.timing() as timing, torch.no_grad():
         outputs = run_ranks([rebuilt.graph] * size, inputs, groups)
     ranks = [told(rebuilt, out, tensors) for out, tensors in zip(outputs, inputs)]
