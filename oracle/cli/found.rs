@@ -177,6 +177,8 @@ fn again(file: &Path, text: &str) -> String {
     let who = match who {
         None => String::new(),
         Some(name) if candidates::find(name).is_ok() => format!(" --candidate {name}"),
+        // A function of the user's own is called FILE.py:FUNCTION.
+        Some(name) if name.contains(':') => format!(" --python {name}"),
         Some(_) => " --worker CMD".to_string(),
     };
     format!("graph-oracle check {pass} {}{who} --html finding.html", file.display())

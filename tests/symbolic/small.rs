@@ -118,9 +118,9 @@ fn a_bucket_with_a_fault_is_convicted() {
 #[test]
 fn a_race_is_convicted() {
     let before = "x = input: f32[2]\ny = input: f32[2]
-        a = all_reduce(x, \"sum\", g): f32[2]\nw = wait(a): f32[2]\nm = copy_(x, y): f32[2]\noutput w";
+        a = reduce_scatter(x, \"sum\", g): f32[1]\nw = wait(a): f32[1]\nm = copy_(x, y): f32[2]\noutput w";
     let after = "x = input: f32[2]\ny = input: f32[2]
-        a = all_reduce(x, \"sum\", g): f32[2]\nm = copy_(x, y): f32[2]\nw = wait(a): f32[2]\noutput w";
+        a = reduce_scatter(x, \"sum\", g): f32[1]\nm = copy_(x, y): f32[2]\nw = wait(a): f32[1]\noutput w";
     assert_equal(&judge(before, before));
     assert_convicted(&judge(before, after), &["the input of a has changed by the time w waits for it"]);
     let early = "x = input: f32[2]\ny = input: f32[2]

@@ -156,11 +156,12 @@ impl Collector<'_> {
 
     fn end(&mut self, ending: &Ending, collectives: &Collectives) {
         let call = &collectives.calls[ending.launch];
+        let touch = if call.sends_a_copy() { Touch::Keep } else { Touch::Release };
         match ending.piece.filter(|&piece| call.coalesced && piece < call.inputs.len()) {
-            Some(piece) => self.touch(ending.wait, call.inputs[piece], Touch::Release, true),
+            Some(piece) => self.touch(ending.wait, call.inputs[piece], touch, true),
             None => {
                 for &input in &call.inputs {
-                    self.touch(ending.wait, input, Touch::Release, true);
+                    self.touch(ending.wait, input, touch, true);
                 }
             }
         }

@@ -56,6 +56,19 @@ pub struct CollectiveCall<'a> {
     pub splits: Option<[Vec<i64>; 2]>,
 }
 
+impl CollectiveCall<'_> {
+    /// Whether it copies its inputs before it returns, so that they may be written at once: of those that write in place
+    /// PyTorch makes the others by a copy (`torch/csrc/distributed/c10d/Functional.cpp`).
+    pub fn sends_a_copy(&self) -> bool {
+        matches!(self.kind, Collective::AllReduce | Collective::Broadcast) && !self.in_place
+    }
+
+    /// The inputs that nobody may write until its wait.
+    pub fn held(&self) -> &[NodeId] {
+        if self.sends_a_copy() { &[] } else { &self.inputs }
+    }
+}
+
 /// The communication of one graph, in list order, with the waits.
 #[derive(Clone, Debug)]
 pub struct Collectives<'a> {

@@ -8,7 +8,7 @@ use super::bytes::Overlap;
 use super::collectives::Collectives;
 use super::storages::{Access, Part, Storages};
 use crate::graph::{Graph, NodeId};
-use crate::ops::{Collective, Kind, Ops};
+use crate::ops::{Kind, Ops};
 
 /// What a node does to the memory of a collective in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -80,7 +80,7 @@ pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Co
     }
     for (launch, call) in collectives.calls.iter().enumerate() {
         // These are done when they return.
-        if matches!(call.kind, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other) {
+        if call.kind.is_done_at_once() {
             continue;
         }
         let begin = found.len();
@@ -124,7 +124,7 @@ pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Co
                 }
             }
         };
-        for &input in &call.inputs {
+        for &input in call.held() {
             if !call.in_place {
                 storages.all_parts(input).for_each(|part| intrude(part, false));
             }

@@ -79,6 +79,8 @@ pub enum Touch {
     Write,
     /// A wait: until here a collective was reading it.
     Release,
+    /// A wait: until here a collective kept it, though it had been read at once. No order follows from it.
+    Keep,
     /// A wait: here the write that a collective began is complete.
     Land,
 }

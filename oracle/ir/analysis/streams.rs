@@ -169,6 +169,12 @@ impl Streams {
     }
 }
 
+/// Whether some call names a stream or an event.
+pub fn are_used(graph: &Graph, ops: &Ops) -> bool {
+    let is_sync = |id| ops.call(graph, id).and_then(synchronizes).is_some();
+    graph.ids().any(is_sync) || tagged(graph).values().any(|&number| number != 0)
+}
+
 /// Whether a call orders streams.
 pub fn synchronizes(info: &OpInfo) -> Option<Sync> {
     match info.kind {

@@ -24,7 +24,7 @@ use super::strategy::{Reference, Strategy};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Collectives, Edges, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op};
-use crate::ops::{Collective, Ops};
+use crate::ops::Ops;
 
 /// Who is the last to hold a storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,8 +227,7 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, strategy: &dyn Str
             in_flight[wait.index()] = Some(facts.collectives.calls[launch].node);
         }
         let call = &facts.collectives.calls[launch];
-        let ends =
-            matches!(call.kind, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other);
+        let ends = call.kind.is_done_at_once();
         if waits.is_empty() && !ends {
             let of = call.inputs.iter().chain([&call.node]);
             for &storage in of.flat_map(|&node| ledger.shown(node)) {
@@ -238,7 +237,7 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, strategy: &dyn Str
     }
     for access in facts.storages.accesses() {
         let ends = match access.touch {
-            Touch::Release => strategy.holds_inputs_in_flight(),
+            Touch::Release | Touch::Keep => strategy.holds_inputs_in_flight(),
             Touch::Land => strategy.holds_results_in_flight(),
             Touch::Read | Touch::Write => false,
         };

@@ -45,7 +45,7 @@ impl Launch {
             Some("the dimensions differ")
         } else if self.tensors.len() != other.tensors.len() {
             Some("the numbers of tensors differ")
-        } else if self.kind == Collective::Other {
+        } else if self.kind.is_unmodelled() {
             None
         } else if dtypes(self) != dtypes(other) {
             Some("the dtypes differ")
@@ -291,7 +291,11 @@ impl<'w> Comm<'w> {
                 }
                 Ok(cat(domain, pieces, gather, dtype))
             }
-            Collective::Send | Collective::PointToPoint | Collective::Barrier | Collective::Other => {
+            Collective::Send
+            | Collective::PointToPoint
+            | Collective::Barrier
+            | Collective::Other
+            | Collective::LowContention => {
                 Ok(Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) })
             }
         }

@@ -313,7 +313,7 @@ fn operation(
     let GroupName::Text(group) = call.group else {
         return Err(format!("the process group of {name} is not known"));
     };
-    if call.kind == Collective::Other {
+    if call.kind.is_unmodelled() {
         return Err(format!(
             "{name} communicates in a way that is not modelled ({})",
             graph.target(call.node)

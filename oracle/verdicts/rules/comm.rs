@@ -635,7 +635,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
             matches!(side.ops.get(graph, w).kind, Kind::Wait)
                 && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))
         });
-        if waits.is_empty() && !side.edges.users(call.node).is_empty() {
+        if waits.is_empty() && !side.edges.users(call.node).is_empty() && !call.kind.is_done_at_once() {
             faults.push(WaitFault {
                 node: call.node,
                 kind: "never",
@@ -702,7 +702,7 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
     for (launch, call) in side.collectives.calls.iter().enumerate() {
         let Some(&wait) = side.collectives.waits[launch].iter().min() else { continue };
         for part in
-            call.inputs.iter().flat_map(|&input| storages.all_parts(input)).filter(|part| part.certain)
+            call.held().iter().flat_map(|&input| storages.all_parts(input)).filter(|part| part.certain)
         {
             let meanwhile =
                 storages.accesses_after(part.storage, call.node).take_while(|access| access.node < wait);

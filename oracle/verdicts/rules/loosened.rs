@@ -20,7 +20,7 @@ use super::choices::{as_choices, scatters};
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence};
 use crate::graph::{DtypeClass, Editor, Graph, NodeId, Out, Tensor, TensorId, Value};
-use crate::ops::{Binary, Collective, Kind, Matmul, OpInfo, Unary};
+use crate::ops::{Binary, Kind, Matmul, OpInfo, Unary};
 use crate::semantics::{Numerics, tells_roundings_apart};
 
 /// The levels that have laws here, each with what it may write otherwise, in words.
@@ -161,7 +161,7 @@ fn takes_zeros_for_one(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
         Kind::Reduce(_) | Kind::Cumsum | Kind::Matmul(_) | Kind::Where | Kind::Fma | Kind::Clamp => true,
         // A cast to another float, or of the bits to an integer, keeps what a zero is.
         Kind::Move(_) | Kind::Cast | Kind::Wait | Kind::GetItem | Kind::MaskedFill => true,
-        Kind::Collective(collective) => collective != Collective::Other,
+        Kind::Collective(collective) => !collective.is_unmodelled(),
         _ => false,
     }
 }

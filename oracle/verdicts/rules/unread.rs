@@ -17,7 +17,7 @@ use crate::analysis::GroupName;
 use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::storages::StorageIndex;
 use crate::graph::NodeId;
-use crate::ops::Kind;
+use crate::ops::{Kind, Move};
 
 /// Steps of one search for a matching: beyond it a worse one is taken.
 const STEPS: u32 = 20_000;
@@ -42,7 +42,8 @@ struct Packed {
     nodes: Vec<NodeId>,
     /// Merges whose results it packs.
     merges: Vec<usize>,
-    /// Members that it can have: the elements of the longest list among the nodes that pack.
+    /// Members that it can have: the elements of the longest list among the nodes that pack, or of all that are joined one
+    /// into the other.
     slots: usize,
     /// Bytes that it sends.
     bytes: i64,
@@ -279,6 +280,7 @@ fn packed_by(
     let mut seen = vec![None; after.graph.len()];
     let mut stack: Vec<(NodeId, bool)> = call.inputs.iter().map(|&input| (input, true)).collect();
     seen[call.node.index()] = Some(true);
+    let mut joined = 1;
     while let Some((id, packs)) = stack.pop() {
         if !is_new(id) {
             packed.nodes.push(id);
@@ -300,6 +302,10 @@ fn packed_by(
         });
         if packs {
             packed.slots = packed.slots.max(inputs);
+            // A bucket may be packed into another one: each `cat` has the places of its list in place of one.
+            let is_cat =
+                after.ops.call(after.graph, id).is_some_and(|info| info.kind == Kind::Move(Move::Cat));
+            joined += if is_cat { inputs.saturating_sub(1) } else { 0 };
         }
         // What another new launch has filled holds its result, whatever was packed there for it.
         if !after.fillers_of(id).any(|filler| is_new(filler) && filler != call.node) {
@@ -308,6 +314,7 @@ fn packed_by(
             stack.extend(writers.map(|writer| (writer, packs)));
         }
     }
+    packed.slots = packed.slots.max(joined);
     packed
 }
 

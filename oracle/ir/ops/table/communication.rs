@@ -19,7 +19,10 @@ pub enum Collective {
     Barrier,
     /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
     ShardDimAllToAll,
-    /// Communication of a kind that the oracle does not model.
+    /// Communication over symmetric memory in place of a collective, which is waited for like one. Not modelled.
+    LowContention,
+    /// Communication of a kind that the oracle does not model. Where nothing else is known it counts as done when the call
+    /// is.
     Other,
 }
 
@@ -49,6 +52,16 @@ pub enum Sync {
 }
 
 impl Collective {
+    /// Whether it is done when the call is: nothing has to wait for it.
+    pub fn is_done_at_once(self) -> bool {
+        matches!(self, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other)
+    }
+
+    /// Whether the oracle does not know what ranks receive.
+    pub fn is_unmodelled(self) -> bool {
+        matches!(self, Collective::LowContention | Collective::Other)
+    }
+
     /// A word for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,7 +75,7 @@ impl Collective {
             Collective::PointToPoint => "batch_p2p",
             Collective::Barrier => "barrier",
             Collective::ShardDimAllToAll => "shard_dim_alltoall",
-            Collective::Other => "communication",
+            Collective::LowContention | Collective::Other => "communication",
         }
     }
 }
@@ -109,10 +122,10 @@ pub(super) const ROWS: &[Row] = &[
     ("",                         Kind::Collective(Collective::PointToPoint),     "c10d_functional::batch_p2p_ops(str[] op_list, int[] peer_list, int[] tag_list, Tensor[] tensors, str group_name) -> Tensor[]"),
     ("",                         Kind::Wait,                                     "c10d_functional::wait_tensor(Tensor self) -> Tensor"),
     // Symmetric memory.
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::_low_contention_all_gather(Tensor tensor, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather(Tensor tensor, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_matmul(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_scaled_matmul(Tensor A, Tensor[] Bs, Tensor A_scale, Tensor[] B_scales, int gather_dim, str group_name, Tensor?[] biases, Tensor?[] result_scales, ScalarType?[] out_dtypes, bool[] use_fast_accum) -> (Tensor, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int scatter_dim, str group_name) -> Tensor"),

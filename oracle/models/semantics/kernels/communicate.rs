@@ -67,9 +67,10 @@ impl<'a, D: Domain> Rank<'a, D> {
                 self.point_to_point(node, kind, me, peer, tag, window, comm).map(Progress::Value)
             }
             Collective::PointToPoint => self.batch(node, step, me, comm).map(Progress::Value),
-            Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other => {
-                self.start_blocking(node, step, kind, me, comm)
-            }
+            Collective::Barrier
+            | Collective::ShardDimAllToAll
+            | Collective::Other
+            | Collective::LowContention => self.start_blocking(node, step, kind, me, comm),
             _ => self.start(node, step, kind, me, comm).map(Progress::Value),
         }
     }
@@ -145,8 +146,10 @@ impl<'a, D: Domain> Rank<'a, D> {
         }
         let channel = comm.channel(me.group, me.instance);
         let launch = self.launch(me, channel, me.position, sent, comm)?;
-        // An input that the collective itself overwrites is no input that others must leave alone.
-        let inputs = if step.into.is_some_and(|into| into == step.args[0]) { Vec::new() } else { inputs };
+        // An input that the collective itself overwrites, or copies, is no input that others must leave alone.
+        let is_free = step.into.is_some_and(|into| into == step.args[0])
+            || matches!(kind, Collective::AllReduce | Collective::Broadcast);
+        let inputs = if is_free { Vec::new() } else { inputs };
         self.memory.depart(Flight {
             node,
             launch,
@@ -309,13 +312,13 @@ impl<'a, D: Domain> Rank<'a, D> {
                 }
                 (inputs, dims) = (vec![x], Some(pair));
             }
-            Collective::Other if !self.domain.interprets_everything() => {
+            Collective::Other | Collective::LowContention if !self.domain.interprets_everything() => {
                 return Err(refuse!("{} is not modelled", self.program.graph.target(node)));
             }
             _ => {}
         }
         let mut sent = self.sent(node, kind, &inputs, None, None, dims, Default::default())?;
-        if kind == Collective::Other {
+        if kind.is_unmodelled() {
             sent.digest = self.arguments(node, step.key)?;
         }
         let channel = comm.channel(me.group, me.instance);
@@ -348,7 +351,7 @@ impl<'a, D: Domain> Rank<'a, D> {
                 let block = comm.result(self.domain, place, 0)?;
                 Item::Tensor(self.fresh(node, 0, shape, x.dtype, block))
             }
-            Collective::Other => {
+            Collective::Other | Collective::LowContention => {
                 let key = comm.digests(place).fold(mix(step.key, place.position as u64), mix);
                 self.unmodelled(node, step, key)?
             }

@@ -258,8 +258,9 @@ impl Machine<'_, '_> {
         if !start.asynchronous {
             return self.write(target, received);
         }
-        let input =
-            part.filter(|part| part.input.storage != target.storage).map(|part| (part.input, part.value));
+        // Of a copy the input may change.
+        let is_held = |part: &&Part| part.input.storage != target.storage && !start.about.sends_a_copy();
+        let input = part.filter(is_held).map(|part| (part.input, part.value));
         self.take_off(Flight { launch: start.launch, target, result: received, input })
     }
 
@@ -340,7 +341,7 @@ impl Machine<'_, '_> {
         let symbolic = parts.iter().map(|p| p.input).chain(targets.iter().copied());
         let symbolic = symbolic.into_iter().any(|tensor| self.is_symbolic(tensor));
         // What unknown communication gives may be the same at another time.
-        let is_assumed = symbolic || start.kind == Collective::Other;
+        let is_assumed = symbolic || start.kind.is_unmodelled();
         let more = if is_assumed { traits.and(Traits::ASSUMED) } else { traits };
         for (index, &target) in targets.iter().enumerate() {
             let source = Source::Opaque { key, output: index as u32 };
@@ -373,7 +374,10 @@ impl Machine<'_, '_> {
         self.words.symbol(Tag::Target, target);
         self.words.put(Tag::Group, start.group.0);
         // Each receipt takes the next message.
-        if matches!(start.kind, Collective::Recv | Collective::PointToPoint | Collective::Other) {
+        if matches!(
+            start.kind,
+            Collective::Recv | Collective::PointToPoint | Collective::Other | Collective::LowContention
+        ) {
             self.words.put(Tag::Effect, self.received);
             self.received = self.received.wrapping_add(1);
         }

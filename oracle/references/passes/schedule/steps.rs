@@ -62,7 +62,10 @@ impl Kind {
     pub fn of(facts: &Facts, node: NodeId) -> Kind {
         if let Some(launch) = facts.collectives.launch_at(node) {
             return match facts.collectives.calls[launch].kind {
-                Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other => Kind::Synchronous,
+                Collective::Barrier
+                | Collective::ShardDimAllToAll
+                | Collective::Other
+                | Collective::LowContention => Kind::Synchronous,
                 _ => Kind::Launch,
             };
         }

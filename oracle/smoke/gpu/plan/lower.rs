@@ -497,5 +497,8 @@ fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<St
 
 /// Whether the node that starts a collective also waits for it.
 fn sees_through(start: &Start) -> bool {
-    matches!(start.what.kind, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other)
+    matches!(
+        start.what.kind,
+        Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other | Collective::LowContention
+    )
 }
