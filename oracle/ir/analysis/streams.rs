@@ -169,10 +169,11 @@ impl Streams {
     }
 }
 
-/// Whether some call names a stream or an event.
-pub fn are_used(graph: &Graph, ops: &Ops) -> bool {
-    let is_sync = |id| ops.call(graph, id).and_then(synchronizes).is_some();
-    graph.ids().any(is_sync) || tagged(graph).values().any(|&number| number != 0)
+/// Whether some call runs on another stream than that of the caller.
+pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
+    let sync = |id| ops.call(graph, id).and_then(synchronizes);
+    graph.ids().any(|id| matches!(sync(id), Some(Sync::Fork | Sync::Join)))
+        || tagged(graph).values().any(|&number| number != 0)
 }
 
 /// Whether a call orders streams.

@@ -669,6 +669,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
         for &input in side.edges.inputs(id) {
             if let Some(launch) = collectives.launch_of_value(input)
                 && collectives.launch_at(id) != Some(launch)
+                && !collectives.calls[launch].kind.is_done_at_once()
             {
                 let (user, start) = (graph.name(id), graph.name(collectives.calls[launch].node));
                 faults.push(WaitFault {

@@ -311,8 +311,10 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         id: "order/streams",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: streams::ORDERED.0,
-        reason: streams::ORDERED.1,
+        statement: "Where a graph runs on several streams, calls that touch the same bytes, one of them writing, stay ordered by \
+                    events wherever they were ordered before; and no memory goes back to its stream while another stream may still \
+                    use it, unless it did so before.",
+        reason: "Streams run beside each other: without an event one reads what is not written yet, or no longer there.",
         check: streams::ordered,
     },
     Rule {

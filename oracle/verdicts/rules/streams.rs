@@ -4,36 +4,23 @@
 //! before and one of these is new. With races before, nothing is said of new calls. The same holds of memory that is
 //! freed early. What the caller gets has two readers: the stream on which the graph is called, and the host.
 
-use super::partition::PartitionEvidence;
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Streams, Unclear, are_used};
+use crate::analysis::streams::{Streams, Unclear, are_several};
 use crate::graph::{NodeId, Op};
 use std::collections::BTreeSet;
 
-pub(super) const ORDERED: (&str, &str) = (
-    "Where a graph runs on several streams, calls that touch the same bytes, one of them writing, stay ordered by events \
-     wherever they were ordered before; and no memory goes back to its stream while another stream may still use it, unless \
-     it did so before.",
-    "Streams run beside each other: without an event one reads what is not written yet, or no longer there.",
-);
-
-/// Of a partition it is not looked at: undecided, where some graph uses streams.
-pub(super) fn in_parts(evidence: &PartitionEvidence) -> Checked {
-    unlooked([&evidence.joint, &evidence.forward, &evidence.backward], "the parts of a partition")
-}
-
-/// Nor of a schedule.
-pub(super) fn in_schedule(evidence: &super::schedule::Evidence) -> Checked {
-    unlooked(&evidence.before, "a schedule")
-}
-
-fn unlooked<'e, 'a: 'e>(graphs: impl IntoIterator<Item = &'e AnalyzedGraph<'a>>, what: &str) -> Checked {
-    let is_used = graphs.into_iter().any(|side| are_used(side.graph, &side.ops));
+/// Of passes whose graphs are not looked at like this: a doubt, where one of them runs on several streams. `what`: the
+/// graphs of such a pass.
+pub(super) fn unlooked<'e, 'a: 'e>(
+    graphs: impl IntoIterator<Item = &'e AnalyzedGraph<'a>>,
+    what: &str,
+) -> Option<Reason> {
+    let is_used = graphs.into_iter().any(|side| are_several(side.graph, &side.ops));
     let why = || {
         Code::StreamsNotKnown.because(format!("what events order on the streams of {what} is not looked at"))
     };
-    Checked::found(Vec::new(), is_used.then(why))
+    is_used.then(why)
 }
 
 /// What one graph does on its streams.

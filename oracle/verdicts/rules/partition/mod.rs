@@ -82,14 +82,6 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         check: boundary::well_formed,
     },
     Rule {
-        id: "order/streams",
-        severity: Severity::Soundness,
-        passes: PARTITION,
-        statement: super::streams::ORDERED.0,
-        reason: super::streams::ORDERED.1,
-        check: super::streams::in_parts,
-    },
-    Rule {
         id: "partition/bw-closed",
         severity: Severity::Soundness,
         passes: PARTITION,

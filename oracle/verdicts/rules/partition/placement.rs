@@ -1,5 +1,6 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
+use super::super::streams::unlooked;
 use super::super::{Checked, Code, Finding};
 use super::compose::{Origin, Wrapper, added_wrapper, item_of};
 use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
@@ -246,7 +247,10 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     findings.extend(super::draws::strayed_draws(evidence));
     match unknown {
         Some(why) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
-        _ => Checked::Findings(findings),
+        _ => {
+            let graphs = [&evidence.joint, &evidence.forward, &evidence.backward];
+            Checked::found(findings, unlooked(graphs, "the parts of a partition"))
+        }
     }
 }
 

@@ -77,14 +77,6 @@ pub static CATALOGUE: &[Rule<Schedules>] = &[
         check: order::keep_ordering_edges,
     },
     Rule {
-        id: "order/streams",
-        severity: Severity::Soundness,
-        passes: SCHEDULE,
-        statement: super::streams::ORDERED.0,
-        reason: super::streams::ORDERED.1,
-        check: super::streams::in_schedule,
-    },
-    Rule {
         id: "order/mutation-sequence",
         severity: Severity::Soundness,
         passes: SCHEDULE,

@@ -2,6 +2,7 @@
 
 use super::super::Checked;
 use super::super::correspondence::Calls;
+use super::super::streams::unlooked;
 use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::storages::Touch;
 use crate::analysis::topological::{Violation, violations};
@@ -194,7 +195,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
     }
     match (findings.is_empty(), doubts.first()) {
         (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
-        _ => Checked::Findings(findings),
+        _ => {
+            let moved = evidence.outcomes.iter().filter(|outcome| !outcome.place.is_sorted());
+            Checked::found(findings, unlooked(moved.map(|outcome| evidence.before(outcome)), "a schedule"))
+        }
     }
 }
 
