@@ -14,15 +14,16 @@
 //!
 //! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
 //! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it)
-//! while another stream may still use it: that stream's next allocation may take its place. `record_stream` keeps it from that, and
-//! so does waiting for the other stream first.
+//! while another stream may still use it: that stream's next allocation may take its place. `record_stream` keeps it from
+//! that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
+//! what the output returns, and what the caller owns, is read on that stream behind all calls.
 //!
 //! # What it does not do
 //!
-//! The stream of number 0 is the one on which the graph is called, as PyTorch numbers them, and so is every stream that events name and
-//! on which nothing runs: PyTorch gives the current stream a new number each time it asks for it. Tensors of the CPU
-//! belong to the host, unless the graph has no others. A copy from the device to the host ends before the host goes on,
-//! unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on streams of
+//! The stream of number 0 is the one on which the graph is called, as PyTorch numbers them, and so is every stream that
+//! events name and on which nothing runs: PyTorch gives the current stream a new number each time it asks for it. Tensors
+//! of the CPU belong to the host, unless the graph has no others. A copy between device and host ends before the host
+//! goes on, unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on streams of
 //! its own making, is not looked at.
 //!
 //! Source: `torch/_dynamo/variables/streams.py`, `torch/_functorch/_aot_autograd/streams.py`.
@@ -50,6 +51,19 @@ type Stream = usize;
 const CURRENT: Stream = 0;
 const HOST: Stream = 1;
 
+/// Two nodes that touch the same bytes, one of them writing, of which neither waits for the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// The first in the list.
+    pub first: NodeId,
+    /// The other one.
+    pub second: NodeId,
+    /// Whose bytes.
+    pub storage: StorageIndex,
+    /// Whether they certainly touch the same.
+    pub certain: bool,
+}
+
 /// The streams of one graph. Built in list order, which must be topological.
 #[derive(Clone, Debug)]
 pub struct Streams {
@@ -64,7 +78,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams of a graph; none where all of it runs on one, and the host waits for nothing.
+    /// The streams of a graph.
     ///
     /// # Errors
     /// Where it is not known which stream or event is meant, or more would have to be counted than the limit.
@@ -73,7 +87,7 @@ impl Streams {
         ops: &Ops,
         storages: &Storages,
         collectives: &Collectives,
-    ) -> Result<Option<Streams>, Unclear> {
+    ) -> Result<Streams, Unclear> {
         let tags = tagged(graph);
         let sync = |id| ops.call(graph, id).and_then(|info| synchronizes(info).map(|sync| (sync, info)));
         let enters = |id: &NodeId| sync(*id).is_some_and(|(sync, _)| matches!(sync, Sync::Fork | Sync::Join));
@@ -87,9 +101,6 @@ impl Streams {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        if numbers.is_empty() && !graph.ids().any(|id| sync(id).is_some()) {
-            return Ok(None);
-        }
         let width = numbers.len() + 2;
         let (counted, limit) = (graph.len() as u64 * width as u64, Limit::StreamClocks.standard());
         if counted > limit {
@@ -113,7 +124,7 @@ impl Streams {
                 freed_early: Vec::new(),
             },
         };
-        machine.run(collectives).map(Some)
+        machine.run(collectives)
     }
 
     /// Whether `first` has ended when `second` starts. What does not run waits for nothing. For the output: both when
@@ -136,30 +147,31 @@ impl Streams {
         &self.freed_early
     }
 
-    /// The races: pairs of nodes that touch bytes of this storage for certain and have no order, the first in the list
-    /// first.
-    pub fn races(
-        &self,
-        graph: &Graph,
-        ops: &Ops,
-        storages: &Storages,
-    ) -> Vec<(NodeId, NodeId, StorageIndex)> {
+    /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is read
+    /// by the stream of the caller after the graph.
+    pub fn races(&self, graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<Race> {
         let is_sync = |id| ops.call(graph, id).and_then(synchronizes).is_some();
-        let told = conflicts(storages).into_iter().filter(|conflict| conflict.certain);
-        let told = told.map(|conflict| (conflict.before, conflict.after, conflict.storage));
-        // A fresh result is written by whoever makes it.
-        let uses = storages.accesses().iter().filter(|access| access.part.certain);
-        let made = uses.filter_map(|access| {
-            let storage = storages.storage(access.part.storage);
-            let is_made = !storage.external && storage.by < access.node;
-            is_made.then_some((storage.by, access.node, access.part.storage))
+        let race = |first, second, storage, certain| Race { first, second, storage, certain };
+        let told = conflicts(storages);
+        let told = told.into_iter().map(|c| race(c.before, c.after, c.storage, c.certain));
+        // A fresh result is written by whoever makes it, and an input by the caller before the graph.
+        let made = storages.accesses().iter().filter_map(|access| {
+            let by = storages.storage(access.part.storage).by;
+            (by < access.node).then(|| race(by, access.node, access.part.storage, access.part.certain))
         });
-        let mut races: Vec<_> = told
+        let output = graph.ids().rfind(|&id| graph.node(id).op == Op::Output);
+        let seen = storages.accesses().iter().filter_map(|access| {
+            let is_external = storages.storage(access.part.storage).external;
+            let output = output.filter(|_| is_external && access.touch.writes())?;
+            Some(race(access.node, output, access.part.storage, access.part.certain))
+        });
+        let mut races: Vec<Race> = told
             .chain(made)
-            .filter(|&(a, b, _)| !is_sync(a) && !is_sync(b) && !self.happens_before(a, b))
+            .chain(seen)
+            .filter(|r| !is_sync(r.first) && !is_sync(r.second) && !self.happens_before(r.first, r.second))
             .collect();
-        races.sort_unstable_by_key(|&(a, b, storage)| (b, a, storage));
-        races.dedup_by_key(|&mut (a, b, _)| (b, a));
+        races.sort_unstable_by_key(|r| (r.second, r.first, !r.certain, r.storage));
+        races.dedup_by_key(|r| (r.second, r.first));
         races
     }
 
@@ -167,6 +179,23 @@ impl Streams {
         self.at.get(id.index()).copied().flatten()?;
         self.clocks.get(id.index() * self.width..(id.index() + 1) * self.width)
     }
+}
+
+/// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that the
+/// host does not wait for.
+pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
+    let is_asked = |id| {
+        let info = ops.call(graph, id);
+        info.is_some_and(|info| synchronizes(info).is_some() || !is_blocking(graph, id, info))
+    };
+    graph.ids().any(is_asked) || are_several(graph, ops)
+}
+
+/// Whether the host waits for a call, should it copy between host and device.
+fn is_blocking(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
+    let schema = info.schema.as_ref();
+    let given = schema.and_then(|schema| argument(graph, id, schema, schema.param("non_blocking")?));
+    given != Some(Value::Bool(true))
 }
 
 /// Whether some call runs on another stream than that of the caller.
@@ -217,7 +246,8 @@ fn devices(graph: &Graph, id: NodeId, is: &dyn Fn(&str) -> bool) -> bool {
             _ => false,
         }
     }
-    any(graph, graph.node(id).out, is)
+    // A reference may lead out of the list.
+    id.index() < graph.len() && any(graph, graph.node(id).out, is)
 }
 
 struct Machine<'a> {
@@ -250,7 +280,11 @@ impl Machine<'_> {
                     Some(sync) => self.synchronize(id, sync)?,
                     None => self.call(id, launch_of.get(&id).copied()),
                 },
-                Op::Placeholder | Op::GetAttr => {}
+                // Made by the caller, before.
+                Op::Placeholder | Op::GetAttr => {
+                    let is_of_host = self.has_accelerator && !self.is_on(id, &|name| name != "cpu");
+                    self.start(id, if is_of_host { HOST } else { CURRENT });
+                }
             }
             for &storage in dying.get(&id).into_iter().flatten() {
                 self.free(storage);
@@ -258,6 +292,10 @@ impl Machine<'_> {
         }
         self.streams.at_return = std::mem::take(&mut self.clocks[HOST]);
         Ok(self.streams)
+    }
+
+    fn is_on(&self, id: NodeId, is: &dyn Fn(&str) -> bool) -> bool {
+        devices(self.graph, id, is)
     }
 
     fn stream(&self, number: i64) -> Stream {
@@ -280,17 +318,23 @@ impl Machine<'_> {
     }
 
     fn call(&mut self, id: NodeId, launch: Option<NodeId>) {
-        let is_cpu = |id| devices(self.graph, id, &|name| name == "cpu");
-        let is_other = |id| devices(self.graph, id, &|name| name != "cpu");
-        let (mut takes_other, mut takes_any) = (false, false);
+        let (mut takes_cpu, mut takes_other) = (false, false);
         self.graph.for_each_input(id, &mut |input| {
-            takes_other |= is_other(input);
-            takes_any |= is_other(input) || is_cpu(input);
+            takes_cpu |= self.is_on(input, &|name| name == "cpu");
+            takes_other |= self.is_on(input, &|name| name != "cpu");
         });
-        let is_of_host = self.has_accelerator && !is_other(id) && !takes_other && (is_cpu(id) || takes_any);
-        let reads_number = self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Item);
-        let waits = self.graph.kwarg(id, "non_blocking") != Some(Value::Bool(true));
-        let blocks = reads_number || (self.has_accelerator && takes_other && is_cpu(id) && waits);
+        let (is_cpu, is_other) =
+            (self.is_on(id, &|name| name == "cpu"), self.is_on(id, &|name| name != "cpu"));
+        let is_of_host = self.has_accelerator && !is_other && !takes_other && (is_cpu || takes_cpu);
+        let info = self.ops.call(self.graph, id);
+        let reads_number = info.is_some_and(|info| info.kind == Kind::Item);
+        // Copies say in their schema whether the host waits.
+        let copies = |info: &OpInfo| {
+            let is_copy = info.schema.as_ref().is_some_and(|schema| schema.param("non_blocking").is_some());
+            is_copy && is_blocking(self.graph, id, info)
+        };
+        let crosses = self.has_accelerator && ((takes_other && is_cpu) || (takes_cpu && is_other));
+        let blocks = reads_number || (crosses && info.is_some_and(copies));
         let stream = match is_of_host {
             true => HOST,
             false => self.tags.get(&id).map_or(self.entered, |&number| self.stream(number)),
@@ -344,6 +388,7 @@ impl Machine<'_> {
                     self.join(HOST, &ended);
                 }
             }
+            Sync::SynchronizeDevice if !self.has_device(id) => {}
             Sync::SynchronizeDevice => {
                 for stream in 0..self.streams.width {
                     let ended = of(self, stream);
@@ -355,6 +400,18 @@ impl Machine<'_> {
             Sync::RecordStream => {}
         }
         Ok(())
+    }
+
+    /// Whether tensors of this graph are on the device that a call names: with its number, or of its kind.
+    fn has_device(&self, id: NodeId) -> bool {
+        let Some(Value::Str(kind)) = self.graph.arg(id, 0) else { return true };
+        let named = match self.graph.arg(id, 1) {
+            Some(Value::Int(number)) => format!("{}:{number}", self.graph.text(kind)),
+            _ => self.graph.text(kind).to_string(),
+        };
+        let is_named = |name: &str| name == named || !name.contains(':') || !named.contains(':');
+        !self.has_accelerator
+            || self.graph.ids().any(|id| self.is_on(id, &|name| name != "cpu" && is_named(name)))
     }
 
     /// The storages that are freed after each node: its last uses, of those that the graph makes and does not return.
@@ -383,13 +440,16 @@ impl Machine<'_> {
             })
             .map(|number| self.stream(number))
             .collect();
-        let late = accesses().find(|id| {
-            self.streams.at[id.index()].is_some_and(|(stream, place)| {
-                let is_other = stream != owner && stream != HOST && owner != HOST;
-                is_other && !recorded.contains(&stream) && self.clocks[owner][stream] <= place
+        let mut late: Vec<NodeId> = accesses()
+            .filter(|id| {
+                self.streams.at[id.index()].is_some_and(|(stream, place)| {
+                    let is_other = stream != owner && stream != HOST && owner != HOST;
+                    is_other && !recorded.contains(&stream) && self.clocks[owner][stream] <= place
+                })
             })
-        });
-        self.streams.freed_early.extend(late.map(|id| (storage, id)));
+            .collect();
+        late.dedup();
+        self.streams.freed_early.extend(late.into_iter().map(|id| (storage, id)));
     }
 }
 
@@ -408,21 +468,13 @@ mod tests {
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
         let name = |id| graph.name(id).to_string();
-        Ok(match Streams::new(graph, &ops, &storages, &collectives)? {
-            None => (Vec::new(), Vec::new()),
-            Some(streams) => (
-                streams
-                    .races(graph, &ops, &storages)
-                    .into_iter()
-                    .map(|(a, b, _)| format!("{} {}", name(a), name(b)))
-                    .collect(),
-                streams
-                    .freed_early()
-                    .iter()
-                    .map(|&(storage, user)| format!("{} {}", name(storages.storage(storage).by), name(user)))
-                    .collect(),
-            ),
-        })
+        let streams = Streams::new(graph, &ops, &storages, &collectives)?;
+        let races = streams.races(graph, &ops, &storages);
+        let freed = streams.freed_early().iter();
+        Ok((
+            races.iter().map(|race| format!("{} {}", name(race.first), name(race.second))).collect(),
+            freed.map(|&(of, user)| format!("{} {}", name(storages.storage(of).by), name(user))).collect(),
+        ))
     }
 
     const ON_SIDE: &str = r#"{custom: '{"stream": 1}'}"#;

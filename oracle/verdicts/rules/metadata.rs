@@ -103,7 +103,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
         let fault = super::device::fault(after.graph, id, twin)
             .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
-            .or_else(|| super::device::mixed(after.graph, id).filter(|_| twin.is_none()))
+            .or_else(|| super::device::mixed(after.graph, &after.ops, id).filter(|_| twin.is_none()))
             .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));
         if let Some(why) = fault {
             let title = format!("the device of {} is not true", after.graph.name(id));

@@ -6,7 +6,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Streams, Unclear, are_several};
+use crate::analysis::streams::{Race, Streams, Unclear, are_asked, are_several};
 use crate::graph::{NodeId, Op};
 use std::collections::BTreeSet;
 
@@ -26,8 +26,7 @@ pub(super) fn unlooked<'e, 'a: 'e>(
 /// What one graph does on its streams.
 struct Side<'e, 'a> {
     of: &'e AnalyzedGraph<'a>,
-    /// None where all runs on one stream, and the host waits for nothing.
-    streams: Option<Streams>,
+    streams: Streams,
 }
 
 impl<'e, 'a> Side<'e, 'a> {
@@ -42,21 +41,17 @@ impl<'e, 'a> Side<'e, 'a> {
         Ok(Side { of, streams })
     }
 
-    fn races(&self) -> Vec<(NodeId, NodeId, StorageIndex)> {
-        let races = |s: &Streams| s.races(self.of.graph, &self.of.ops, self.of.storages());
-        self.streams.as_ref().map(races).unwrap_or_default()
+    fn races(&self) -> Vec<Race> {
+        self.streams.races(self.of.graph, &self.of.ops, self.of.storages())
     }
 
-    fn freed_early(&self) -> &[(StorageIndex, NodeId)] {
-        self.streams.as_ref().map_or(&[], Streams::freed_early)
+    fn owner(&self, storage: StorageIndex) -> NodeId {
+        self.of.storages().storage(storage).by
     }
 
-    fn is_ordered(&self, first: NodeId, second: NodeId) -> bool {
-        self.streams.as_ref().is_none_or(|streams| streams.happens_before(first, second))
-    }
-
-    fn ends_before_return(&self, id: NodeId) -> bool {
-        self.streams.as_ref().is_some_and(|streams| streams.ends_before_return(id))
+    /// Whether one of two nodes waits for the other.
+    fn are_ordered(&self, one: NodeId, other: NodeId) -> bool {
+        self.streams.happens_before(one, other) || self.streams.happens_before(other, one)
     }
 
     /// Nodes that write what the caller sees: what the output returns, and the caller's own memory.
@@ -80,31 +75,34 @@ impl<'e, 'a> Side<'e, 'a> {
 
 /// Calls stay ordered, and memory is not freed under a stream that uses it.
 pub(super) fn ordered(evidence: &Evidence) -> Checked {
+    let sides = [&*evidence.before, &*evidence.after];
+    if !sides.into_iter().any(|side| are_asked(side.graph, &side.ops)) {
+        return Checked::Findings(Vec::new());
+    }
     let (before, after) = match (Side::new(&evidence.before), Side::new(&evidence.after)) {
         (Ok(before), Ok(after)) => (before, after),
         (Err(reason), _) | (_, Err(reason)) => return Checked::found(Vec::new(), Some(reason)),
     };
-    if before.streams.is_none() && after.streams.is_none() {
-        return Checked::Findings(Vec::new());
-    }
     let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
     let name = |id: NodeId| after.of.graph.name(id);
+    let find = |title: String, nodes: &[NodeId]| {
+        evidence.finding("order/streams", Stage::After, title).after_nodes(evidence, nodes.iter().copied())
+    };
     let (mut findings, mut doubt): (Vec<Finding>, Option<Reason>) = (Vec::new(), None);
 
     let raced = !before.races().is_empty();
-    for (first, second, storage) in after.races() {
-        match (twin(first), twin(second)) {
-            (Some(a), Some(b)) if !before.is_ordered(a, b) => continue,
-            (Some(_), Some(_)) => {}
-            _ if raced => {
-                let why =
-                    format!("nothing orders {} and {}, and calls raced before", name(first), name(second));
-                doubt.get_or_insert(Code::StreamsNotKnown.because(why));
-                continue;
-            }
-            _ => {}
+    for Race { first, second, storage, certain } in after.races() {
+        let is_known = match (twin(first), twin(second)) {
+            (Some(a), Some(b)) if !before.are_ordered(a, b) => continue,
+            (Some(_), Some(_)) => true,
+            _ => !raced,
+        };
+        if !is_known || !certain {
+            let why = format!("nothing orders {} and {}, which may be as it was", name(first), name(second));
+            doubt.get_or_insert(Code::StreamsNotKnown.because(why));
+            continue;
         }
-        let owner = after.of.storages().storage(storage).by;
+        let owner = after.owner(storage);
         let fact = match owner == first {
             true => format!("{} uses what {} makes", name(second), name(first)),
             false => format!(
@@ -115,68 +113,58 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
             ),
         };
         findings.push(
-            evidence
-                .finding(
-                    "order/streams",
-                    Stage::After,
-                    format!(
-                        "{} does not wait for {}, which runs on another stream",
-                        name(second),
-                        name(first)
-                    ),
-                )
-                .after_nodes(evidence, [first, second])
-                .fact(fact)
-                .expected(format!("an event holds {} back until {} has ended", name(second), name(first)))
-                .observed("no event does"),
+            find(
+                format!("{} does not wait for {}, which runs on another stream", name(second), name(first)),
+                &[first, second],
+            )
+            .fact(fact)
+            .expected(format!("an event holds {} back until {} has ended", name(second), name(first)))
+            .observed("no event does"),
         );
     }
 
-    let was_early: BTreeSet<NodeId> =
-        before.freed_early().iter().map(|&(storage, _)| before.of.storages().storage(storage).by).collect();
-    for &(storage, user) in after.freed_early() {
-        let owner = after.of.storages().storage(storage).by;
-        match twin(owner) {
-            Some(owner) if was_early.contains(&owner) => continue,
-            None if !was_early.is_empty() => {
-                let why = format!("the memory of {} is freed early, as other memory was before", name(owner));
-                doubt.get_or_insert(Code::StreamsNotKnown.because(why));
-                continue;
-            }
-            _ => {}
+    let was_early: BTreeSet<(NodeId, NodeId)> =
+        before.streams.freed_early().iter().map(|&(storage, user)| (before.owner(storage), user)).collect();
+    for &(storage, user) in after.streams.freed_early() {
+        let owner = after.owner(storage);
+        let is_known = match (twin(owner), twin(user)) {
+            (Some(owner), Some(user)) if was_early.contains(&(owner, user)) => continue,
+            (Some(_), Some(_)) => true,
+            _ => was_early.is_empty(),
+        };
+        if !is_known {
+            let why = format!("the memory of {} is freed early, as other memory was before", name(owner));
+            doubt.get_or_insert(Code::StreamsNotKnown.because(why));
+            continue;
         }
         findings.push(
-            evidence
-                .finding(
-                    "order/streams",
-                    Stage::After,
-                    format!("the memory of {} is free while {} may still use it", name(owner), name(user)),
-                )
-                .after_nodes(evidence, [owner, user])
-                .fact(format!(
-                    "{} runs on another stream than {}, whose memory it uses",
-                    name(user),
-                    name(owner)
-                ))
-                .expected("that stream is told (record_stream), or waits before the memory goes back to it")
-                .observed("after the last use the next allocation may take its place"),
+            find(
+                format!("the memory of {} is free while {} may still use it", name(owner), name(user)),
+                &[owner, user],
+            )
+            .fact(format!("{} runs on another stream than {}, whose memory it uses", name(user), name(owner)))
+            .expected("that stream is told (record_stream), or waits before the memory goes back to it")
+            .observed("after the last use the next allocation may take its place"),
         );
     }
 
     // What the caller sees. The stream of the call is the output's own: its races are among those above.
-    for writer in after.writers() {
-        if let Some(old) = twin(writer)
-            && before.ends_before_return(old)
-            && !after.ends_before_return(writer)
-        {
+    let ended: Vec<bool> = before.writers().iter().map(|&id| before.streams.ends_before_return(id)).collect();
+    for writer in after.writers().into_iter().filter(|&id| !after.streams.ends_before_return(id)) {
+        let had_ended = match twin(writer) {
+            Some(old) => before.streams.ends_before_return(old),
+            None => !ended.is_empty() && ended.iter().all(|&ended| ended),
+        };
+        if !had_ended && twin(writer).is_none() && ended.contains(&true) {
+            let why = format!(
+                "the host does not wait for {}, and did for others that the caller sees",
+                name(writer)
+            );
+            doubt.get_or_insert(Code::StreamsNotKnown.because(why));
+        }
+        if had_ended {
             findings.push(
-                evidence
-                    .finding(
-                        "order/streams",
-                        Stage::After,
-                        format!("{} may still run when the host goes on", name(writer)),
-                    )
-                    .after_nodes(evidence, [writer])
+                find(format!("{} may still run when the host goes on", name(writer)), &[writer])
                     .fact(format!("the caller sees what {} writes", name(writer)))
                     .expected("the host waits for it, as before")
                     .observed("it does not"),
