@@ -48,6 +48,9 @@ class WrongPass(AssertionError):
         super().__init__(str(verdict))
         self.verdict = verdict
 
+    def __reduce__(self) -> tuple[type[WrongPass], tuple[Verdict]]:
+        return WrongPass, (self.verdict,)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -113,6 +116,10 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.verdict == "sound"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, or what goes to another process, has no graphs.
+        return {**self.__dict__, "_pair": None}
 
     @property
     def decided(self) -> bool:

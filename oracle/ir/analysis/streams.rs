@@ -13,8 +13,8 @@
 //! another one if the other's clock counts it.
 //!
 //! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
-//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it)
-//! while another stream may still use it: that stream's next allocation may take its place. `record_stream` keeps it from
+//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it) and
+//! another stream may still use it at that stream's next allocation, which may take its place. `record_stream` keeps it from
 //! that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
 //! what the output returns, and what the caller owns, is read on that stream behind all calls.
 //!
@@ -72,13 +72,14 @@ pub struct Streams {
     /// For each node its clock, one number for each stream.
     clocks: Vec<u32>,
     width: usize,
-    /// What has ended when the host returns from the graph.
+    /// What has ended when the host returns from the graph, and of that what it was told to wait for by `synchronize_*`.
     at_return: Vec<u32>,
+    told: Vec<u32>,
     freed_early: Vec<(StorageIndex, NodeId)>,
 }
 
 impl Streams {
-    /// The streams of a graph.
+    /// The streams of a graph. `has_device`: whether there is a device beside the host, which this graph need not show.
     ///
     /// # Errors
     /// Where it is not known which stream or event is meant, or more would have to be counted than the limit.
@@ -87,8 +88,9 @@ impl Streams {
         ops: &Ops,
         storages: &Storages,
         collectives: &Collectives,
+        has_device: bool,
     ) -> Result<Streams, Unclear> {
-        let tags = tagged(graph);
+        let tags = tagged(graph)?;
         let sync = |id| ops.call(graph, id).and_then(|info| synchronizes(info).map(|sync| (sync, info)));
         let enters = |id: &NodeId| sync(*id).is_some_and(|(sync, _)| matches!(sync, Sync::Fork | Sync::Join));
         let mut numbers: Vec<i64> = Vec::new();
@@ -112,7 +114,7 @@ impl Streams {
             storages,
             numbers,
             tags,
-            has_accelerator: graph.ids().any(|id| devices(graph, id, &|name| name != "cpu")),
+            has_device,
             entered: CURRENT,
             clocks: vec![vec![0; width]; width],
             events: FxHashMap::default(),
@@ -121,6 +123,7 @@ impl Streams {
                 clocks: vec![0; graph.len() * width],
                 width,
                 at_return: Vec::new(),
+                told: vec![0; width],
                 freed_early: Vec::new(),
             },
         };
@@ -138,8 +141,17 @@ impl Streams {
 
     /// Whether `node` has ended when the host returns from the graph.
     pub fn ends_before_return(&self, node: NodeId) -> bool {
+        self.is_counted(node, &self.at_return)
+    }
+
+    /// Whether the host is told to wait for it by a call of its own, and does not merely wait for something else behind it.
+    pub fn is_synchronized(&self, node: NodeId) -> bool {
+        self.is_counted(node, &self.told)
+    }
+
+    fn is_counted(&self, node: NodeId, clock: &[u32]) -> bool {
         let Some(Some((stream, place))) = self.at.get(node.index()) else { return true };
-        self.at_return.get(*stream).is_some_and(|ended| ended > place)
+        clock.get(*stream).is_some_and(|ended| ended > place)
     }
 
     /// Storages that go back to their stream while a node of another may still use them, each with such a node.
@@ -181,6 +193,11 @@ impl Streams {
     }
 }
 
+/// Whether some tensor is not on the host.
+pub fn has_device(graph: &Graph) -> bool {
+    graph.ids().any(|id| devices(graph, id, &|name| name != "cpu"))
+}
+
 /// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that the
 /// host does not wait for.
 pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
@@ -202,7 +219,7 @@ fn is_blocking(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
 pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
     let sync = |id| ops.call(graph, id).and_then(synchronizes);
     graph.ids().any(|id| matches!(sync(id), Some(Sync::Fork | Sync::Join)))
-        || tagged(graph).values().any(|&number| number != 0)
+        || tagged(graph).map_or(true, |tags| tags.values().any(|&number| number != 0))
 }
 
 /// Whether a call orders streams.
@@ -214,18 +231,24 @@ pub fn synchronizes(info: &OpInfo) -> Option<Sync> {
 }
 
 /// The stream that each tagged node names.
-fn tagged(graph: &Graph) -> FxHashMap<NodeId, i64> {
-    let mut read: FxHashMap<Str, Option<i64>> = FxHashMap::default();
+fn tagged(graph: &Graph) -> Result<FxHashMap<NodeId, i64>, Unclear> {
+    let mut read: FxHashMap<Str, Option<Option<i64>>> = FxHashMap::default();
     let mut found = FxHashMap::default();
     for id in graph.ids() {
         let Some(custom) = graph.tags(id).and_then(|tags| tags.custom) else { continue };
         let stream = *read.entry(custom).or_insert_with(|| {
             let value: serde_json::Value = serde_json::from_str(graph.text(custom)).ok()?;
-            value.get("stream")?.as_i64()
+            Some(value.get("stream").filter(|stream| !stream.is_null())?.as_i64())
         });
-        found.extend(stream.map(|stream| (id, stream)));
+        match stream {
+            None => {}
+            Some(None) => return Err(Unclear::Number(id)),
+            Some(Some(stream)) => {
+                found.insert(id, stream);
+            }
+        }
     }
-    found
+    Ok(found)
 }
 
 /// A number among the arguments of a call.
@@ -257,7 +280,7 @@ struct Machine<'a> {
     /// The numbers of the streams that nodes name, sorted; stream `i + 2` has the number `numbers[i]`.
     numbers: Vec<i64>,
     tags: FxHashMap<NodeId, i64>,
-    has_accelerator: bool,
+    has_device: bool,
     /// The stream that the last `fork` or `join` entered.
     entered: Stream,
     /// For each stream what has ended when its next call starts; of the host, when it goes on.
@@ -273,6 +296,9 @@ impl Machine<'_> {
             launch_of.extend(waits.iter().map(|&wait| (wait, call.node)));
         }
         let dying = self.last_uses();
+        let allocates: FxHashSet<NodeId> =
+            self.storages.ids().map(|storage| self.storages.storage(storage)).map(|known| known.by).collect();
+        let mut freed: Vec<StorageIndex> = Vec::new();
         for id in self.graph.ids() {
             match self.graph.node(id).op {
                 Op::Output => self.start(id, CURRENT),
@@ -282,13 +308,24 @@ impl Machine<'_> {
                 },
                 // Made by the caller, before.
                 Op::Placeholder | Op::GetAttr => {
-                    let is_of_host = self.has_accelerator && !self.is_on(id, &|name| name != "cpu");
+                    let is_of_host = self.has_device && !self.is_on(id, &|name| name != "cpu");
                     self.start(id, if is_of_host { HOST } else { CURRENT });
                 }
             }
-            for &storage in dying.get(&id).into_iter().flatten() {
-                self.free(storage);
+            // What was freed on this stream may be taken by what is allocated now, which waits for what it waits for.
+            if let Some((stream, _)) = self.streams.at[id.index()].filter(|_| allocates.contains(&id)) {
+                for storage in freed
+                    .extract_if(.., |&mut storage| self.owner(storage) == Some(stream))
+                    .collect::<Vec<_>>()
+                {
+                    self.reuse(storage);
+                }
             }
+            freed.extend(dying.get(&id).into_iter().flatten());
+        }
+        // Or by what the caller allocates.
+        for storage in freed {
+            self.reuse(storage);
         }
         self.streams.at_return = std::mem::take(&mut self.clocks[HOST]);
         Ok(self.streams)
@@ -300,6 +337,12 @@ impl Machine<'_> {
 
     fn stream(&self, number: i64) -> Stream {
         self.numbers.binary_search(&number).map_or(CURRENT, |place| place + 2)
+    }
+
+    /// The host waits because it is told to.
+    fn host_waits(&mut self, ended: &[u32]) {
+        self.join(HOST, ended);
+        self.streams.told.iter_mut().zip(ended).for_each(|(own, &other)| *own = (*own).max(other));
     }
 
     fn join(&mut self, stream: Stream, ended: &[u32]) {
@@ -325,7 +368,7 @@ impl Machine<'_> {
         });
         let (is_cpu, is_other) =
             (self.is_on(id, &|name| name == "cpu"), self.is_on(id, &|name| name != "cpu"));
-        let is_of_host = self.has_accelerator && !is_other && !takes_other && (is_cpu || takes_cpu);
+        let is_of_host = self.has_device && !is_other && !takes_other && (is_cpu || takes_cpu);
         let info = self.ops.call(self.graph, id);
         let reads_number = info.is_some_and(|info| info.kind == Kind::Item);
         // Copies say in their schema whether the host waits.
@@ -333,7 +376,7 @@ impl Machine<'_> {
             let is_copy = info.schema.as_ref().is_some_and(|schema| schema.param("non_blocking").is_some());
             is_copy && is_blocking(self.graph, id, info)
         };
-        let crosses = self.has_accelerator && ((takes_other && is_cpu) || (takes_cpu && is_other));
+        let crosses = self.has_device && ((takes_other && is_cpu) || (takes_cpu && is_other));
         let blocks = reads_number || (crosses && info.is_some_and(copies));
         let stream = match is_of_host {
             true => HOST,
@@ -381,37 +424,36 @@ impl Machine<'_> {
             }
             Sync::SynchronizeStream => {
                 let ended = of(self, self.stream(number(0)?));
-                self.join(HOST, &ended);
+                self.host_waits(&ended);
             }
             Sync::SynchronizeEvent => {
                 if let Some(ended) = self.events.get(&number(0)?).cloned() {
-                    self.join(HOST, &ended);
+                    self.host_waits(&ended);
                 }
             }
-            Sync::SynchronizeDevice if !self.has_device(id) => {}
+            Sync::SynchronizeDevice if !self.is_of(id) => {}
             Sync::SynchronizeDevice => {
                 for stream in 0..self.streams.width {
                     let ended = of(self, stream);
-                    self.join(HOST, &ended);
+                    self.host_waits(&ended);
                 }
             }
             Sync::Fork | Sync::Join => self.entered = self.stream(number(1)?),
-            // It concerns the allocator: see `free`.
+            // It concerns the allocator: see `reuse`.
             Sync::RecordStream => {}
         }
         Ok(())
     }
 
     /// Whether tensors of this graph are on the device that a call names: with its number, or of its kind.
-    fn has_device(&self, id: NodeId) -> bool {
+    fn is_of(&self, id: NodeId) -> bool {
         let Some(Value::Str(kind)) = self.graph.arg(id, 0) else { return true };
         let named = match self.graph.arg(id, 1) {
             Some(Value::Int(number)) => format!("{}:{number}", self.graph.text(kind)),
             _ => self.graph.text(kind).to_string(),
         };
         let is_named = |name: &str| name == named || !name.contains(':') || !named.contains(':');
-        !self.has_accelerator
-            || self.graph.ids().any(|id| self.is_on(id, &|name| name != "cpu" && is_named(name)))
+        !self.has_device || self.graph.ids().any(|id| self.is_on(id, &|name| name != "cpu" && is_named(name)))
     }
 
     /// The storages that are freed after each node: its last uses, of those that the graph makes and does not return.
@@ -428,9 +470,14 @@ impl Machine<'_> {
         found
     }
 
-    /// A storage goes back to the stream that allocated it.
-    fn free(&mut self, storage: StorageIndex) {
-        let Some((owner, _)) = self.streams.at[self.storages.storage(storage).by.index()] else { return };
+    /// The stream that allocated a storage.
+    fn owner(&self, storage: StorageIndex) -> Option<Stream> {
+        self.streams.at[self.storages.storage(storage).by.index()].map(|(stream, _)| stream)
+    }
+
+    /// A storage that was freed is taken again on the stream that allocated it.
+    fn reuse(&mut self, storage: StorageIndex) {
+        let Some(owner) = self.owner(storage) else { return };
         let accesses = || self.storages.accesses_of(storage).map(|access| access.node);
         let recorded: FxHashSet<Stream> = accesses()
             .filter_map(|id| {
@@ -468,7 +515,7 @@ mod tests {
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
         let name = |id| graph.name(id).to_string();
-        let streams = Streams::new(graph, &ops, &storages, &collectives)?;
+        let streams = Streams::new(graph, &ops, &storages, &collectives, has_device(graph))?;
         let races = streams.races(graph, &ops, &storages);
         let freed = streams.freed_early().iter();
         Ok((

@@ -6,7 +6,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Race, Streams, Unclear, are_asked, are_several};
+use crate::analysis::streams::{Race, Streams, Unclear, are_asked, are_several, has_device};
 use crate::graph::{NodeId, Op};
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ struct Side<'e, 'a> {
 }
 
 impl<'e, 'a> Side<'e, 'a> {
-    fn new(of: &'e AnalyzedGraph<'a>) -> Result<Side<'e, 'a>, Reason> {
-        let streams = Streams::new(of.graph, &of.ops, of.storages(), &of.collectives);
+    fn new(of: &'e AnalyzedGraph<'a>, has_device: bool) -> Result<Side<'e, 'a>, Reason> {
+        let streams = Streams::new(of.graph, &of.ops, of.storages(), &of.collectives, has_device);
         let streams = streams.map_err(|unclear| match unclear {
             Unclear::Number(id) => Code::StreamsNotKnown
                 .because(format!("{} does not say which stream or event it means", of.graph.name(id))),
@@ -52,6 +52,17 @@ impl<'e, 'a> Side<'e, 'a> {
     /// Whether one of two nodes waits for the other.
     fn are_ordered(&self, one: NodeId, other: NodeId) -> bool {
         self.streams.happens_before(one, other) || self.streams.happens_before(other, one)
+    }
+
+    /// Whether the caller finds what a node writes when it goes on: what is on the host it reads at once, of what is on a
+    /// device it may have been told to wait.
+    fn is_there(&self, id: NodeId) -> bool {
+        let graph = self.of.graph;
+        let is_on_host = graph.tensor_at(id, 0).is_some_and(|tensor| graph.text(tensor.device) == "cpu");
+        match is_on_host {
+            true => self.streams.ends_before_return(id),
+            false => self.streams.is_synchronized(id),
+        }
     }
 
     /// Nodes that write what the caller sees: what the output returns, and the caller's own memory.
@@ -79,10 +90,12 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
     if !sides.into_iter().any(|side| are_asked(side.graph, &side.ops)) {
         return Checked::Findings(Vec::new());
     }
-    let (before, after) = match (Side::new(&evidence.before), Side::new(&evidence.after)) {
-        (Ok(before), Ok(after)) => (before, after),
-        (Err(reason), _) | (_, Err(reason)) => return Checked::found(Vec::new(), Some(reason)),
-    };
+    let has_device = sides.into_iter().any(|side| has_device(side.graph));
+    let (before, after) =
+        match (Side::new(&evidence.before, has_device), Side::new(&evidence.after, has_device)) {
+            (Ok(before), Ok(after)) => (before, after),
+            (Err(reason), _) | (_, Err(reason)) => return Checked::found(Vec::new(), Some(reason)),
+        };
     let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
     let name = |id: NodeId| after.of.graph.name(id);
     let find = |title: String, nodes: &[NodeId]| {
@@ -149,10 +162,10 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
     }
 
     // What the caller sees. The stream of the call is the output's own: its races are among those above.
-    let ended: Vec<bool> = before.writers().iter().map(|&id| before.streams.ends_before_return(id)).collect();
+    let ended: Vec<bool> = before.writers().iter().map(|&id| before.is_there(id)).collect();
     for writer in after.writers().into_iter().filter(|&id| !after.streams.ends_before_return(id)) {
         let had_ended = match twin(writer) {
-            Some(old) => before.streams.ends_before_return(old),
+            Some(old) => before.is_there(old),
             None => !ended.is_empty() && ended.iter().all(|&ended| ended),
         };
         if !had_ended && twin(writer).is_none() && ended.contains(&true) {

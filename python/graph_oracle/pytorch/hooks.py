@@ -87,6 +87,10 @@ class Checked:
             raise AttributeError(name)
         return getattr(self.wrapped, name)
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        # As a method: the pass of an object.
+        return self if instance is None else functools.partial(self, instance)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self._given(args, kwargs)
         if isinstance(given, list):
