@@ -61,7 +61,6 @@ impl Case {
                     Touch::Read => "read",
                     Touch::Write => "write",
                     Touch::Release => "release",
-                    Touch::Keep => "keep",
                     Touch::Land => "land",
                 };
                 let by = self.graph.name(self.storages.storage(a.part.storage).by);

@@ -453,9 +453,8 @@ impl MemoryCandidate {
 /// Whether a node needs a storage: it takes or shows it, or ends a flight with it.
 fn needs(facts: &Facts, storages: &Storages, node: NodeId, storage: usize) -> bool {
     let shows = |id: NodeId| storages.all_parts(id).any(|part| part.storage.index() == storage);
-    let ends = storages.accesses_by(node).iter().any(|access| {
-        matches!(access.touch, Touch::Release | Touch::Keep | Touch::Land)
-            && access.part.storage.index() == storage
+    let ends = storages.accesses_by(node).iter().chain(storages.kept_by(node)).any(|access| {
+        matches!(access.touch, Touch::Release | Touch::Land) && access.part.storage.index() == storage
     });
     ends || shows(node) || facts.graph.inputs(node).into_iter().any(shows)
 }

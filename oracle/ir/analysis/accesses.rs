@@ -22,8 +22,14 @@ pub(super) fn collect(
     mode: Mode,
     storages: &mut Storages,
 ) {
-    let mut collector =
-        Collector { graph, storages, mode, accesses: Vec::with_capacity(3 * graph.len()), begin: 0 };
+    let mut collector = Collector {
+        graph,
+        storages,
+        mode,
+        accesses: Vec::with_capacity(3 * graph.len()),
+        kept: Vec::new(),
+        begin: 0,
+    };
     let endings = endings(graph, collectives);
     let mut next_ending = endings.iter().peekable();
     let mut of_node = Vec::with_capacity(graph.len() + 1);
@@ -47,8 +53,9 @@ pub(super) fn collect(
         }
     }
     of_node.push(collector.accesses.len() as u32);
-    let accesses = collector.accesses;
+    let (accesses, kept) = (collector.accesses, collector.kept);
     storages.of_node = of_node;
+    storages.kept = kept;
     number(accesses, storages);
 }
 
@@ -57,6 +64,7 @@ struct Collector<'a> {
     storages: &'a Storages,
     mode: Mode,
     accesses: Vec<Access>,
+    kept: Vec<Access>,
     /// Where the accesses of the current node begin.
     begin: usize,
 }
@@ -156,14 +164,17 @@ impl Collector<'_> {
 
     fn end(&mut self, ending: &Ending, collectives: &Collectives) {
         let call = &collectives.calls[ending.launch];
-        let touch = if call.sends_a_copy() { Touch::Keep } else { Touch::Release };
+        let first = self.accesses.len();
         match ending.piece.filter(|&piece| call.coalesced && piece < call.inputs.len()) {
-            Some(piece) => self.touch(ending.wait, call.inputs[piece], touch, true),
+            Some(piece) => self.touch(ending.wait, call.inputs[piece], Touch::Release, true),
             None => {
                 for &input in &call.inputs {
-                    self.touch(ending.wait, input, touch, true);
+                    self.touch(ending.wait, input, Touch::Release, true);
                 }
             }
+        }
+        if call.sends_a_copy() {
+            self.kept.extend(self.accesses.drain(first..));
         }
         match self.mode {
             Mode::Physical => self.touch(ending.wait, ending.value, Touch::Land, true),

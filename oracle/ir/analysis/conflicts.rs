@@ -62,7 +62,7 @@ pub fn conflicts_among(storages: &Storages, keep: &dyn Fn(NodeId) -> bool) -> Ve
     let (mut found, mut accesses) = (Vec::new(), Vec::new());
     for storage in storages.ids() {
         accesses.clear();
-        accesses.extend(ordered(storages, storage).filter(|access| keep(access.node)));
+        accesses.extend(storages.accesses_of(storage).filter(|access| keep(access.node)));
         conflicts_in(&accesses, storage, &mut found);
     }
     found
@@ -74,16 +74,11 @@ pub fn conflicts_around(storages: &Storages, among: &dyn Fn(NodeId) -> bool) -> 
     for storage in storages.ids() {
         if storages.accesses_of(storage).any(|access| among(access.node)) {
             accesses.clear();
-            accesses.extend(ordered(storages, storage));
+            accesses.extend(storages.accesses_of(storage));
             conflicts_in(&accesses, storage, &mut found);
         }
     }
     found
-}
-
-/// The accesses from which an order may follow.
-fn ordered(storages: &Storages, storage: StorageIndex) -> impl Iterator<Item = &Access> {
-    storages.accesses_of(storage).filter(|access| access.touch != Touch::Keep)
 }
 
 /// The conflicts in one storage, of which these are the accesses in list order.

@@ -79,8 +79,6 @@ pub enum Touch {
     Write,
     /// A wait: until here a collective was reading it.
     Release,
-    /// A wait: until here a collective kept it, though it had been read at once. No order follows from it.
-    Keep,
     /// A wait: here the write that a collective began is complete.
     Land,
 }
@@ -146,6 +144,7 @@ pub struct Storages {
     /// Nodes that allocate, certainly or maybe.
     pub(super) allocates: FixedBitSet,
     pub(super) accesses: Vec<Access>,
+    pub(super) kept: Vec<Access>,
     /// Accesses of each node: a range of `accesses`, which are in list order.
     pub(super) of_node: Vec<u32>,
     /// Accesses of each storage, in list order.
@@ -228,6 +227,18 @@ impl Storages {
             (1, [part]) if part.certain => Some(part.storage),
             _ => None,
         }
+    }
+
+    /// Waits that end a flight whose input was read at once, with what was kept alive until then. No order follows from
+    /// these: they are no accesses.
+    pub fn kept(&self) -> &[Access] {
+        &self.kept
+    }
+
+    /// The same of one wait.
+    pub fn kept_by(&self, wait: NodeId) -> impl Iterator<Item = &Access> {
+        let first = self.kept.partition_point(|access| access.node < wait);
+        self.kept[first..].iter().take_while(move |access| access.node == wait)
     }
 
     /// All accesses, in list order.

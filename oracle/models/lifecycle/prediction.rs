@@ -137,7 +137,7 @@ fn touches(facts: &Facts, node: NodeId, touched: &dyn Fn(&Access) -> Touched, ev
         events.extend(own.filter_map(|access| match access.touch {
             Touch::Read => Some(Event::Read(touched(access))),
             Touch::Write => Some(Event::Write(touched(access))),
-            Touch::Release | Touch::Keep | Touch::Land => None,
+            Touch::Release | Touch::Land => None,
         }));
         return;
     }

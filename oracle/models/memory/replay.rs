@@ -235,9 +235,9 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, strategy: &dyn Str
             }
         }
     }
-    for access in facts.storages.accesses() {
+    for access in facts.storages.accesses().iter().chain(facts.storages.kept()) {
         let ends = match access.touch {
-            Touch::Release | Touch::Keep => strategy.holds_inputs_in_flight(),
+            Touch::Release => strategy.holds_inputs_in_flight(),
             Touch::Land => strategy.holds_results_in_flight(),
             Touch::Read | Touch::Write => false,
         };

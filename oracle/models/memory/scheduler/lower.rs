@@ -192,8 +192,8 @@ impl Lowering<'_> {
             d.reads.extend(own.filter(|&b| self.buffers[b as usize].mutates.is_none()));
         };
         facts.graph.for_each_input(id, &mut read);
-        let ends = |touch| matches!(touch, Touch::Release | Touch::Keep);
-        for access in facts.storages.accesses_by(id).iter().filter(|a| ends(a.touch)) {
+        let releases = facts.storages.accesses_by(id).iter().filter(|a| a.touch == Touch::Release);
+        for access in releases.chain(facts.storages.kept_by(id)) {
             d.reads.extend(self.of_storage[access.part.storage.index()]);
         }
         d.reads.dedup();
