@@ -70,7 +70,7 @@ impl Buffers {
                     stays[part.storage.index()] |= graph.node(id).op == Op::Output;
                 }
             }
-            for access in storages.accesses_by(id) {
+            for access in storages.accesses_by(id).iter().chain(storages.kept_by(id)) {
                 users[access.part.storage.index()].push(id);
             }
         }
