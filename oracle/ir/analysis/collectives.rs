@@ -57,10 +57,9 @@ pub struct CollectiveCall<'a> {
 }
 
 impl CollectiveCall<'_> {
-    /// Whether it copies its inputs before it returns, so that they may be written at once: of those that write in place
-    /// PyTorch makes the others by a copy (`torch/csrc/distributed/c10d/Functional.cpp`).
+    /// Whether it copies its inputs before it returns, so that they may be written at once.
     pub fn sends_a_copy(&self) -> bool {
-        matches!(self.kind, Collective::AllReduce | Collective::Broadcast) && !self.in_place
+        self.kind.sends_a_copy() && !self.in_place
     }
 
     /// The inputs that nobody may write until its wait.

@@ -14,8 +14,8 @@
 //!
 //! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
 //! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it) and
-//! another stream may still use it at that stream's next allocation, which may take its place. `record_stream` keeps it from
-//! that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
+//! another stream may still use it at that stream's next allocation, which may take its place. `record_stream` keeps it
+//! from that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
 //! what the output returns, and what the caller owns, is read on that stream behind all calls.
 //!
 //! # What it does not do
@@ -23,8 +23,8 @@
 //! The stream of number 0 is the one on which the graph is called, as PyTorch numbers them, and so is every stream that
 //! events name and on which nothing runs: PyTorch gives the current stream a new number each time it asks for it. Tensors
 //! of the CPU belong to the host, unless the graph has no others. A copy between device and host ends before the host
-//! goes on, unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on streams of
-//! its own making, is not looked at.
+//! goes on, unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on
+//! streams of its own making, is not looked at.
 //!
 //! Source: `torch/_dynamo/variables/streams.py`, `torch/_functorch/_aot_autograd/streams.py`.
 
@@ -91,12 +91,10 @@ impl Streams {
         has_device: bool,
     ) -> Result<Streams, Unclear> {
         let tags = tagged(graph)?;
-        let sync = |id| ops.call(graph, id).and_then(|info| synchronizes(info).map(|sync| (sync, info)));
-        let enters = |id: &NodeId| sync(*id).is_some_and(|(sync, _)| matches!(sync, Sync::Fork | Sync::Join));
         let mut numbers: Vec<i64> = Vec::new();
         for id in graph.ids() {
-            let named = match enters(&id) {
-                true => Some(number(graph, id, sync(id).map(|(_, info)| info), 1)?),
+            let named = match enters(graph, ops, id) {
+                true => Some(number(graph, ops, id, 1)?),
                 false => tags.get(&id).copied(),
             };
             numbers.extend(named.filter(|&n| n != 0));
@@ -133,10 +131,7 @@ impl Streams {
     /// Whether `first` has ended when `second` starts. What does not run waits for nothing. For the output: both when
     /// its stream goes on after the graph.
     pub fn happens_before(&self, first: NodeId, second: NodeId) -> bool {
-        let (Some(Some((stream, place))), Some(row)) = (self.at.get(first.index()), self.row(second)) else {
-            return true;
-        };
-        row.get(*stream).is_some_and(|ended| ended > place)
+        self.row(second).is_none_or(|clock| self.is_counted(first, clock))
     }
 
     /// Whether `node` has ended when the host returns from the graph.
@@ -162,7 +157,7 @@ impl Streams {
     /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is read
     /// by the stream of the caller after the graph.
     pub fn races(&self, graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<Race> {
-        let is_sync = |id| ops.call(graph, id).and_then(synchronizes).is_some();
+        let is_sync = |id| sync(graph, ops, id).is_some();
         let race = |first, second, storage, certain| Race { first, second, storage, certain };
         let told = conflicts(storages);
         let told = told.into_iter().map(|c| race(c.before, c.after, c.storage, c.certain));
@@ -195,39 +190,33 @@ impl Streams {
 
 /// Whether some tensor is not on the host.
 pub fn has_device(graph: &Graph) -> bool {
-    graph.ids().any(|id| devices(graph, id, &|name| name != "cpu"))
+    graph.ids().any(|id| is_on_device(graph, id))
 }
 
 /// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that the
 /// host does not wait for.
 pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
     let is_asked = |id| {
-        let info = ops.call(graph, id);
-        info.is_some_and(|info| synchronizes(info).is_some() || !is_blocking(graph, id, info))
+        let asks = |info: &OpInfo| info.sync().is_some() || info.copy_is_waited_for(graph, id) == Some(false);
+        ops.call(graph, id).is_some_and(asks)
     };
     graph.ids().any(is_asked) || are_several(graph, ops)
 }
 
-/// Whether the host waits for a call, should it copy between host and device.
-fn is_blocking(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
-    let schema = info.schema.as_ref();
-    let given = schema.and_then(|schema| argument(graph, id, schema, schema.param("non_blocking")?));
-    given != Some(Value::Bool(true))
-}
-
 /// Whether some call runs on another stream than that of the caller.
 pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
-    let sync = |id| ops.call(graph, id).and_then(synchronizes);
-    graph.ids().any(|id| matches!(sync(id), Some(Sync::Fork | Sync::Join)))
+    graph.ids().any(|id| enters(graph, ops, id))
         || tagged(graph).map_or(true, |tags| tags.values().any(|&number| number != 0))
 }
 
-/// Whether a call orders streams.
-pub fn synchronizes(info: &OpInfo) -> Option<Sync> {
-    match info.kind {
-        Kind::Sync(sync) => Some(sync),
-        _ => None,
-    }
+/// How a node orders streams.
+fn sync(graph: &Graph, ops: &Ops, id: NodeId) -> Option<Sync> {
+    ops.call(graph, id)?.sync()
+}
+
+/// Whether a node makes another stream the current one.
+fn enters(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    matches!(sync(graph, ops, id), Some(Sync::Fork | Sync::Join))
 }
 
 /// The stream that each tagged node names.
@@ -252,25 +241,37 @@ fn tagged(graph: &Graph) -> Result<FxHashMap<NodeId, i64>, Unclear> {
 }
 
 /// A number among the arguments of a call.
-fn number(graph: &Graph, id: NodeId, info: Option<&OpInfo>, param: usize) -> Result<i64, Unclear> {
-    let schema = info.and_then(|info| info.schema.as_ref());
+fn number(graph: &Graph, ops: &Ops, id: NodeId, param: usize) -> Result<i64, Unclear> {
+    let schema = ops.call(graph, id).and_then(|info| info.schema.as_ref());
     match schema.and_then(|schema| argument(graph, id, schema, param)) {
         Some(Value::Int(number)) => Ok(number),
         _ => Err(Unclear::Number(id)),
     }
 }
 
-/// Whether some result of a node is on a device of which `is` holds.
-fn devices(graph: &Graph, id: NodeId, is: &dyn Fn(&str) -> bool) -> bool {
-    fn any(graph: &Graph, out: Out, is: &dyn Fn(&str) -> bool) -> bool {
+/// Whether some result of a node is on the host.
+fn is_on_host(graph: &Graph, id: NodeId) -> bool {
+    is_on(graph, id, &|device| device == "cpu")
+}
+
+/// Whether some result of a node is not on the host.
+fn is_on_device(graph: &Graph, id: NodeId) -> bool {
+    is_on(graph, id, &|device| device != "cpu")
+}
+
+/// Whether some result of a node is on such a device.
+fn is_on(graph: &Graph, id: NodeId, is_such: &dyn Fn(&str) -> bool) -> bool {
+    fn any(graph: &Graph, out: Out, is_such: &dyn Fn(&str) -> bool) -> bool {
         match out {
-            Out::Tensor(tensor) => is(graph.text(graph.tensor(tensor).device)),
-            Out::Tuple(span) | Out::Dict(span) => graph.outs(span).iter().any(|&part| any(graph, part, is)),
+            Out::Tensor(tensor) => is_such(graph.text(graph.tensor(tensor).device)),
+            Out::Tuple(span) | Out::Dict(span) => {
+                graph.outs(span).iter().any(|&part| any(graph, part, is_such))
+            }
             _ => false,
         }
     }
     // A reference may lead out of the list.
-    id.index() < graph.len() && any(graph, graph.node(id).out, is)
+    id.index() < graph.len() && any(graph, graph.node(id).out, is_such)
 }
 
 struct Machine<'a> {
@@ -298,41 +299,39 @@ impl Machine<'_> {
         let dying = self.last_uses();
         let allocates: FxHashSet<NodeId> =
             self.storages.ids().map(|storage| self.storages.storage(storage)).map(|known| known.by).collect();
-        let mut freed: Vec<StorageIndex> = Vec::new();
+        let mut freed: Vec<Vec<StorageIndex>> = vec![Vec::new(); self.streams.width];
         for id in self.graph.ids() {
             match self.graph.node(id).op {
                 Op::Output => self.start(id, CURRENT),
-                Op::Call => match self.ops.call(self.graph, id).and_then(synchronizes) {
+                Op::Call => match sync(self.graph, self.ops, id) {
                     Some(sync) => self.synchronize(id, sync)?,
                     None => self.call(id, launch_of.get(&id).copied()),
                 },
                 // Made by the caller, before.
                 Op::Placeholder | Op::GetAttr => {
-                    let is_of_host = self.has_device && !self.is_on(id, &|name| name != "cpu");
+                    let is_of_host = self.has_device && !is_on_device(self.graph, id);
                     self.start(id, if is_of_host { HOST } else { CURRENT });
                 }
             }
             // What was freed on this stream may be taken by what is allocated now, which waits for what it waits for.
             if let Some((stream, _)) = self.streams.at[id.index()].filter(|_| allocates.contains(&id)) {
-                for storage in freed
-                    .extract_if(.., |&mut storage| self.owner(storage) == Some(stream))
-                    .collect::<Vec<_>>()
-                {
-                    self.reuse(storage);
+                std::mem::take(&mut freed[stream])
+                    .into_iter()
+                    .for_each(|storage| self.reuse(storage, stream));
+            }
+            for &storage in dying.get(&id).into_iter().flatten() {
+                let by = self.storages.storage(storage).by;
+                if let Some((owner, _)) = self.streams.at[by.index()] {
+                    freed[owner].push(storage);
                 }
             }
-            freed.extend(dying.get(&id).into_iter().flatten());
         }
         // Or by what the caller allocates.
-        for storage in freed {
-            self.reuse(storage);
+        for (stream, storages) in freed.into_iter().enumerate() {
+            storages.into_iter().for_each(|storage| self.reuse(storage, stream));
         }
         self.streams.at_return = std::mem::take(&mut self.clocks[HOST]);
         Ok(self.streams)
-    }
-
-    fn is_on(&self, id: NodeId, is: &dyn Fn(&str) -> bool) -> bool {
-        devices(self.graph, id, is)
     }
 
     fn stream(&self, number: i64) -> Stream {
@@ -361,23 +360,18 @@ impl Machine<'_> {
     }
 
     fn call(&mut self, id: NodeId, launch: Option<NodeId>) {
-        let (mut takes_cpu, mut takes_other) = (false, false);
-        self.graph.for_each_input(id, &mut |input| {
-            takes_cpu |= self.is_on(input, &|name| name == "cpu");
-            takes_other |= self.is_on(input, &|name| name != "cpu");
+        let (graph, info) = (self.graph, self.ops.call(self.graph, id));
+        let (mut takes_host, mut takes_device) = (false, false);
+        graph.for_each_input(id, &mut |input| {
+            takes_host |= is_on_host(graph, input);
+            takes_device |= is_on_device(graph, input);
         });
-        let (is_cpu, is_other) =
-            (self.is_on(id, &|name| name == "cpu"), self.is_on(id, &|name| name != "cpu"));
-        let is_of_host = self.has_device && !is_other && !takes_other && (is_cpu || takes_cpu);
-        let info = self.ops.call(self.graph, id);
-        let reads_number = info.is_some_and(|info| info.kind == Kind::Item);
-        // Copies say in their schema whether the host waits.
-        let copies = |info: &OpInfo| {
-            let is_copy = info.schema.as_ref().is_some_and(|schema| schema.param("non_blocking").is_some());
-            is_copy && is_blocking(self.graph, id, info)
-        };
-        let crosses = self.has_device && ((takes_other && is_cpu) || (takes_cpu && is_other));
-        let blocks = reads_number || (crosses && info.is_some_and(copies));
+        let (is_host, is_device) = (is_on_host(graph, id), is_on_device(graph, id));
+        let is_of_host = self.has_device && !is_device && !takes_device && (is_host || takes_host);
+        let crosses = self.has_device && ((takes_device && is_host) || (takes_host && is_device));
+        let blocks = info.is_some_and(|info| {
+            info.kind == Kind::Item || (crosses && info.copy_is_waited_for(graph, id) == Some(true))
+        });
         let stream = match is_of_host {
             true => HOST,
             false => self.tags.get(&id).map_or(self.entered, |&number| self.stream(number)),
@@ -399,7 +393,7 @@ impl Machine<'_> {
     }
 
     fn synchronize(&mut self, id: NodeId, sync: Sync) -> Result<(), Unclear> {
-        let number = |param| number(self.graph, id, self.ops.call(self.graph, id), param);
+        let number = |param| number(self.graph, self.ops, id, param);
         // What the host launched after it waited holds a stream back as well.
         let of = |this: &Self, stream: Stream| {
             let clocks = this.clocks[stream].iter().zip(&this.clocks[HOST]);
@@ -453,7 +447,8 @@ impl Machine<'_> {
             _ => self.graph.text(kind).to_string(),
         };
         let is_named = |name: &str| name == named || !name.contains(':') || !named.contains(':');
-        !self.has_device || self.graph.ids().any(|id| self.is_on(id, &|name| name != "cpu" && is_named(name)))
+        let is_such = |name: &str| name != "cpu" && is_named(name);
+        !self.has_device || self.graph.ids().any(|id| is_on(self.graph, id, &is_such))
     }
 
     /// The storages that are freed after each node: its last uses, of those that the graph makes and does not return.
@@ -470,21 +465,12 @@ impl Machine<'_> {
         found
     }
 
-    /// The stream that allocated a storage.
-    fn owner(&self, storage: StorageIndex) -> Option<Stream> {
-        self.streams.at[self.storages.storage(storage).by.index()].map(|(stream, _)| stream)
-    }
-
-    /// A storage that was freed is taken again on the stream that allocated it.
-    fn reuse(&mut self, storage: StorageIndex) {
-        let Some(owner) = self.owner(storage) else { return };
+    /// A storage that was freed is taken again on `owner`, the stream that allocated it.
+    fn reuse(&mut self, storage: StorageIndex, owner: Stream) {
         let accesses = || self.storages.accesses_of(storage).map(|access| access.node);
         let recorded: FxHashSet<Stream> = accesses()
-            .filter_map(|id| {
-                let info = self.ops.call(self.graph, id)?;
-                let is_record = synchronizes(info) == Some(Sync::RecordStream);
-                is_record.then(|| number(self.graph, id, Some(info), 1).ok()).flatten()
-            })
+            .filter(|&id| sync(self.graph, self.ops, id) == Some(Sync::RecordStream))
+            .filter_map(|id| number(self.graph, self.ops, id, 1).ok())
             .map(|number| self.stream(number))
             .collect();
         let mut late: Vec<NodeId> = accesses()

@@ -25,7 +25,7 @@ pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError}
 pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};
 pub use table::{by_short_name, by_target, rows};
 
-use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
+use crate::graph::{Dtype, Graph, NodeId, Op, TargetId, Value};
 use facts::FactsOf;
 use std::borrow::Cow;
 
@@ -56,6 +56,27 @@ impl OpInfo {
     /// Whether it may draw random numbers; whether one node does, see [`Ops::draws`].
     pub fn is_random(&self) -> bool {
         matches!(self.kind, Kind::Random(_))
+    }
+
+    /// Whether it has an effect beyond the order of streams, which `order/streams` looks at.
+    pub fn acts(&self) -> bool {
+        self.effect && !matches!(self.kind, Kind::Sync(_))
+    }
+
+    /// How it orders streams.
+    pub fn sync(&self) -> Option<Sync> {
+        match self.kind {
+            Kind::Sync(sync) => Some(sync),
+            _ => None,
+        }
+    }
+
+    /// Of a copy that may lead from one device to another: whether the host waits for it, given its arguments. None of all
+    /// else.
+    pub fn copy_is_waited_for(&self, graph: &Graph, id: NodeId) -> Option<bool> {
+        let param = self.schema.as_ref()?.param("non_blocking")?;
+        let given = graph.arg(id, param).or_else(|| graph.kwarg(id, "non_blocking"));
+        Some(given != Some(Value::Bool(true)))
     }
 
     /// The kind of communication it starts.

@@ -58,6 +58,8 @@ pub struct Flight {
     pub inputs: Vec<Window>,
     /// Whether input *i* is sent for output *i* alone, and so free again when that has arrived.
     pub piecewise: bool,
+    /// Whether it has copied its inputs, so that others need not leave them alone.
+    pub copied: bool,
     /// What it will write and has not been waited for: which of its outputs, and where.
     pub outputs: Vec<(usize, Window)>,
 }
@@ -452,9 +454,12 @@ impl Memory {
 /// Collectives in flight.
 impl Memory {
     /// A collective starts: from now on its outputs are in flight.
-    pub fn depart(&mut self, flight: Flight) {
+    pub fn depart(&mut self, mut flight: Flight) {
         if let Some(watch) = &mut self.watch {
             watch.departed(flight.clone());
+        }
+        if flight.copied {
+            flight.inputs.clear();
         }
         if flight.outputs.is_empty() {
             return;

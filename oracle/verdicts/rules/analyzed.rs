@@ -362,7 +362,7 @@ impl<'a> AnalyzedGraph<'a> {
             if matches!(info.kind, Kind::AssertScalar) {
                 conflicts.extend(effect.map(|before| (before, id, Origin::Effect { certain })));
                 assertions.push(id);
-            } else if info.effect && !matches!(info.kind, Kind::Sync(_)) {
+            } else if info.acts() {
                 let before = assertions.drain(..).chain(effect.replace(id));
                 conflicts.extend(before.map(|before| (before, id, Origin::Effect { certain })));
             }
@@ -372,8 +372,7 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// Whether running a node has an effect of its own, beyond its results and the order of streams.
     pub(super) fn has_own_effect(&self, id: NodeId) -> bool {
-        let acts = |info: &OpInfo| info.effect && !matches!(info.kind, Kind::Sync(_));
-        self.ops.call(self.graph, id).is_some_and(acts) || self.ops.draws(self.graph, id)
+        self.ops.call(self.graph, id).is_some_and(OpInfo::acts) || self.ops.draws(self.graph, id)
     }
 
     /// The most bytes of storage that are live at once, and where.

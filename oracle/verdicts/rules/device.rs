@@ -86,8 +86,7 @@ pub(super) fn strayed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
 /// The kinds of devices that the inputs of a node are on, where there are several; numbers of no dimension may be
 /// anywhere, and a copy may lead from one to another.
 pub(super) fn mixed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
-    let schema = ops.call(graph, id).and_then(|info| info.schema.as_ref());
-    if schema.is_some_and(|schema| schema.param("non_blocking").is_some()) {
+    if ops.call(graph, id).is_some_and(|info| info.copy_is_waited_for(graph, id).is_some()) {
         return None;
     }
     let inputs = graph.inputs(id).into_iter().filter_map(|input| graph.tensor_of(input));

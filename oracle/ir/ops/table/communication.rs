@@ -57,6 +57,12 @@ impl Collective {
         matches!(self, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other)
     }
 
+    /// Whether PyTorch makes its functional form of the one in place by a copy of what it sends
+    /// (`torch/csrc/distributed/c10d/Functional.cpp`).
+    pub fn sends_a_copy(self) -> bool {
+        matches!(self, Collective::AllReduce | Collective::Broadcast)
+    }
+
     /// Whether the oracle does not know what ranks receive.
     pub fn is_unmodelled(self) -> bool {
         matches!(self, Collective::LowContention | Collective::Other)

@@ -146,14 +146,13 @@ impl<'a, D: Domain> Rank<'a, D> {
         }
         let channel = comm.channel(me.group, me.instance);
         let launch = self.launch(me, channel, me.position, sent, comm)?;
-        // An input that the collective itself overwrites, or copies, is no input that others must leave alone.
-        let is_free = step.into.is_some_and(|into| into == step.args[0])
-            || matches!(kind, Collective::AllReduce | Collective::Broadcast);
-        let inputs = if is_free { Vec::new() } else { inputs };
+        // An input that the collective itself overwrites is no input that others must leave alone.
+        let inputs = if step.into.is_some_and(|into| into == step.args[0]) { Vec::new() } else { inputs };
         self.memory.depart(Flight {
             node,
             launch,
             piecewise: outputs.len() > 1 && inputs.len() == outputs.len(),
+            copied: kind.sends_a_copy(),
             inputs,
             outputs: outputs.iter().copied().enumerate().collect(),
         });
@@ -265,7 +264,14 @@ impl<'a, D: Domain> Rank<'a, D> {
             (Vec::new(), window)
         };
         let launch = self.launch(me, channel, usize::from(!sends), sent, comm)?;
-        self.memory.depart(Flight { node, launch, inputs, piecewise: false, outputs: vec![(0, output)] });
+        self.memory.depart(Flight {
+            node,
+            launch,
+            inputs,
+            piecewise: false,
+            copied: false,
+            outputs: vec![(0, output)],
+        });
         Ok(Item::Tensor(output))
     }
 

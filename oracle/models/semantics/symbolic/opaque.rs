@@ -67,8 +67,7 @@ impl Machine<'_, '_> {
         // Of no elements comes a constant: a sum is 0.
         let is_constant = takes_no_elements(&self.words.0);
         let key = self.take_key();
-        // What orders streams says nothing of values: a rule looks at the order that it makes.
-        if info.effect && !matches!(info.kind, Kind::Sync(_)) {
+        if info.acts() {
             let ordered = !matches!(info.kind, Kind::AssertScalar);
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }

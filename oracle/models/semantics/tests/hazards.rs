@@ -37,7 +37,7 @@ fn overwriting_the_input_of_a_collective() {
         let mut s = Sketch::new(2);
         let x = s.input("x", Dtype::F32, &[4]);
         let half = s.call("aten.slice.Tensor", list![x, 0, 0, 2]);
-        let g = s.call(AR, list![x, "sum", "dp"]);
+        let g = s.call(AG, list![x, 2, "dp"]);
         let w = if late { None } else { Some(s.wait(g)) };
         let z = s.call("aten.zero_.default", list![half]);
         let w = w.unwrap_or_else(|| s.wait(g));
@@ -50,10 +50,10 @@ fn overwriting_the_input_of_a_collective() {
     let run = s.numbers();
     assert_eq!(kinds(&run), [HazardKind::InputOverwritten { collective: g }]);
     assert_eq!(run.hazards[0].node, z);
-    // Which of two values is summed depends on timing; the other half does not. Rank 1 starts after rank 0 has
+    // Which of two values is gathered depends on timing; the other half does not. Rank 1 starts after rank 0 has
     // been blocked, so its result knows of both races.
     let nan: Vec<bool> = values(&run, 1, 0).iter().map(|x| x.is_nan()).collect();
-    assert_eq!(nan, [true, true, false, false]);
+    assert_eq!(nan, [true, true, false, false, true, true, false, false]);
 }
 
 /// A write that changes nothing is no race: the collective sends the same either way.
@@ -61,7 +61,7 @@ fn overwriting_the_input_of_a_collective() {
 fn writing_the_same_value_is_harmless() {
     let mut s = Sketch::new(2);
     let x = s.input("x", Dtype::F32, &[4]);
-    let g = s.call(AR, list![x, "sum", "dp"]);
+    let g = s.call(AG, list![x, 2, "dp"]);
     let copy = s.call("aten.clone.default", list![x]);
     s.call("aten.copy_.default", list![x, copy]);
     let w = s.wait(g);

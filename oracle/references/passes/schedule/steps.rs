@@ -7,7 +7,7 @@ use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::storages::Storages;
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{Graph, NodeId, Op};
-use crate::ops::{self, Collective, Ops, Random};
+use crate::ops::{self, Ops, Random};
 use crate::simulate::Estimates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,10 +62,7 @@ impl Kind {
     pub fn of(facts: &Facts, node: NodeId) -> Kind {
         if let Some(launch) = facts.collectives.launch_at(node) {
             return match facts.collectives.calls[launch].kind {
-                Collective::Barrier
-                | Collective::ShardDimAllToAll
-                | Collective::Other
-                | Collective::LowContention => Kind::Synchronous,
+                kind if kind.is_done_at_once() || kind.is_unmodelled() => Kind::Synchronous,
                 _ => Kind::Launch,
             };
         }

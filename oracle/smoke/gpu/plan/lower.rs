@@ -6,7 +6,7 @@ use super::native::{Written, pieces};
 use super::view::{Part, View};
 use super::{Action, Buffer, Command, Expected, Final, Origin, Plan, Prediction, Round, Step, Stream};
 use crate::graph::{Graph, NodeId, Op, World};
-use crate::ops::{Collective, Kind, Ops};
+use crate::ops::{Kind, Ops};
 use crate::semantics::Window;
 use crate::semantics::observe::{Observed, Seen, Start, Touch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -497,8 +497,5 @@ fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<St
 
 /// Whether the node that starts a collective also waits for it.
 fn sees_through(start: &Start) -> bool {
-    matches!(
-        start.what.kind,
-        Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other | Collective::LowContention
-    )
+    start.what.kind.is_done_at_once() || start.what.kind.is_unmodelled()
 }
