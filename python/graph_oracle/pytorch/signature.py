@@ -58,7 +58,7 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, float):
-        return one.hex() == other.hex()
+        return bool(one.hex() == other.hex())
     return bool(one == other)
 
 
