@@ -51,6 +51,50 @@ type Stream = usize;
 const CURRENT: Stream = 0;
 const HOST: Stream = 1;
 
+/// The streams on which calls run, besides that of the caller, by the numbers that nodes give them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named {
+    /// Sorted.
+    numbers: Vec<i64>,
+    tags: FxHashMap<NodeId, i64>,
+}
+
+impl Named {
+    /// Those of a graph.
+    ///
+    /// # Errors
+    /// Where a node does not say which stream it means.
+    pub fn new(graph: &Graph, ops: &Ops) -> Result<Named, Unclear> {
+        let tags = tagged(graph)?;
+        let mut numbers: Vec<i64> = Vec::new();
+        for id in graph.ids() {
+            let named = match enters(graph, ops, id) {
+                true => Some(number(graph, ops, id, 1)?),
+                false => tags.get(&id).copied(),
+            };
+            numbers.extend(named.filter(|&n| n != 0));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(Named { numbers, tags })
+    }
+
+    /// Which of them a number is; none: that of the caller.
+    pub fn place(&self, number: i64) -> Option<usize> {
+        self.numbers.binary_search(&number).ok()
+    }
+
+    /// The number that a node is tagged with.
+    pub fn tag(&self, id: NodeId) -> Option<i64> {
+        self.tags.get(&id).copied()
+    }
+
+    /// Whether all calls run on the stream of the caller.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
 /// Two nodes that touch the same bytes, one of them writing, of which neither waits for the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Race {
@@ -90,18 +134,8 @@ impl Streams {
         collectives: &Collectives,
         has_device: bool,
     ) -> Result<Streams, Unclear> {
-        let tags = tagged(graph)?;
-        let mut numbers: Vec<i64> = Vec::new();
-        for id in graph.ids() {
-            let named = match enters(graph, ops, id) {
-                true => Some(number(graph, ops, id, 1)?),
-                false => tags.get(&id).copied(),
-            };
-            numbers.extend(named.filter(|&n| n != 0));
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        let width = numbers.len() + 2;
+        let named = Named::new(graph, ops)?;
+        let width = named.numbers.len() + 2;
         let (counted, limit) = (graph.len() as u64 * width as u64, Limit::StreamClocks.standard());
         if counted > limit {
             return Err(Unclear::TooMany(counted));
@@ -110,8 +144,7 @@ impl Streams {
             graph,
             ops,
             storages,
-            numbers,
-            tags,
+            named,
             has_device,
             entered: CURRENT,
             clocks: vec![vec![0; width]; width],
@@ -193,6 +226,11 @@ pub fn has_device(graph: &Graph) -> bool {
     graph.ids().any(|id| is_on_device(graph, id))
 }
 
+/// Whether some tensor is on the host.
+pub fn has_host(graph: &Graph) -> bool {
+    graph.ids().any(|id| is_on_host(graph, id))
+}
+
 /// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that the
 /// host does not wait for.
 pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
@@ -205,8 +243,7 @@ pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
 
 /// Whether some call runs on another stream than that of the caller.
 pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
-    graph.ids().any(|id| enters(graph, ops, id))
-        || tagged(graph).map_or(true, |tags| tags.values().any(|&number| number != 0))
+    Named::new(graph, ops).map_or(true, |named| !named.is_empty())
 }
 
 /// How a node orders streams.
@@ -241,7 +278,10 @@ fn tagged(graph: &Graph) -> Result<FxHashMap<NodeId, i64>, Unclear> {
 }
 
 /// A number among the arguments of a call.
-fn number(graph: &Graph, ops: &Ops, id: NodeId, param: usize) -> Result<i64, Unclear> {
+///
+/// # Errors
+/// Where it is no number.
+pub fn number(graph: &Graph, ops: &Ops, id: NodeId, param: usize) -> Result<i64, Unclear> {
     let schema = ops.call(graph, id).and_then(|info| info.schema.as_ref());
     match schema.and_then(|schema| argument(graph, id, schema, param)) {
         Some(Value::Int(number)) => Ok(number),
@@ -278,9 +318,7 @@ struct Machine<'a> {
     graph: &'a Graph,
     ops: &'a Ops,
     storages: &'a Storages,
-    /// The numbers of the streams that nodes name, sorted; stream `i + 2` has the number `numbers[i]`.
-    numbers: Vec<i64>,
-    tags: FxHashMap<NodeId, i64>,
+    named: Named,
     has_device: bool,
     /// The stream that the last `fork` or `join` entered.
     entered: Stream,
@@ -335,7 +373,7 @@ impl Machine<'_> {
     }
 
     fn stream(&self, number: i64) -> Stream {
-        self.numbers.binary_search(&number).map_or(CURRENT, |place| place + 2)
+        self.named.place(number).map_or(CURRENT, |place| place + 2)
     }
 
     /// The host waits because it is told to.
@@ -374,7 +412,7 @@ impl Machine<'_> {
         });
         let stream = match is_of_host {
             true => HOST,
-            false => self.tags.get(&id).map_or(self.entered, |&number| self.stream(number)),
+            false => self.named.tag(id).map_or(self.entered, |number| self.stream(number)),
         };
         if let Some((launch, (of, place))) =
             launch.and_then(|launch| Some((launch, self.streams.at[launch.index()]?)))

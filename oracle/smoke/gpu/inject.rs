@@ -195,7 +195,7 @@ fn touches(action: &Action, buffer: u32) -> bool {
 fn matters(plan: &Plan, at: usize) -> bool {
     let command = &plan.commands[at];
     let Action::Wait(event) = command.action else { return false };
-    if plan.streams[command.stream as usize].group.is_some() {
+    if plan.streams[command.stream as usize].communicates() {
         return false;
     }
     let Some(record) = plan.commands.iter().position(|c| c.action == Action::Record(event)) else {

@@ -1,19 +1,20 @@
 //! Pass 6: one block of memory, and every buffer where memory is free first.
 //!
-//! A buffer may take the bytes of another one of its rank as soon as that one's free is enqueued: both stand on one
-//! stream. So a use that comes after the free, or that nothing orders before it, meets other data.
+//! A buffer may take the bytes of another one as soon as that one's free is enqueued, if both stand on one stream. So a
+//! use that comes after the free, or that nothing orders before it, meets other data.
 
 use crate::gpu::device::{GUARD_BYTES, Placement};
-use crate::gpu::plan::{Action, Origin, Plan};
+use crate::gpu::plan::{Action, Lane, Origin, Plan};
 use crate::gpu::report::{Finding, Kind};
 use crate::lifecycle::{self, check_arena};
 
-/// Offsets of all buffers: first fit, in the order of the allocations, each rank in its own part.
+/// Offsets of all buffers: first fit, in the order of the allocations, each stream that allocates in its own part. What is
+/// freed on another stream is not used again.
 pub fn earliest(plan: &Plan) -> Vec<u64> {
     let mut offsets = vec![0; plan.buffers.len()];
     let mut base = 0;
-    for rank in 0..plan.ranks {
-        // Taken bytes of this rank, ascending: (start, end, buffer).
+    for (stream, of) in (0..).zip(&plan.streams) {
+        // Taken bytes of this stream, ascending: (start, end, buffer).
         let mut taken: Vec<(u64, u64, u32)> = Vec::new();
         let mut top = base;
         let mut place = |buffer: u32, taken: &mut Vec<(u64, u64, u32)>| {
@@ -32,15 +33,13 @@ pub fn earliest(plan: &Plan) -> Vec<u64> {
             top = top.max(at + size);
         };
         for (number, buffer) in plan.buffers.iter().enumerate() {
-            if buffer.rank == rank && buffer.origin != Origin::Made {
+            if buffer.rank == of.rank && of.lane == Lane::Compute && buffer.origin != Origin::Made {
                 place(number as u32, &mut taken);
             }
         }
-        for command in &plan.commands {
+        for command in plan.commands.iter().filter(|command| command.stream == stream) {
             match command.action {
-                Action::Alloc(buffer) if plan.buffers[buffer as usize].rank == rank => {
-                    place(buffer, &mut taken)
-                }
+                Action::Alloc(buffer) => place(buffer, &mut taken),
                 Action::Free(buffer) => taken.retain(|&(.., other)| other != buffer),
                 _ => {}
             }

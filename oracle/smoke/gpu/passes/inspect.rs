@@ -47,10 +47,8 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
     // The caller goes on, on the compute stream, with what it gets.
     for last in &plan.finals {
         let part = last.expected.part;
-        let stream =
-            plan.streams.iter().position(|stream| stream.rank == last.rank && stream.group.is_none());
+        let stream = plan.compute(last.rank);
         for range in part.view.ranges() {
-            let stream = stream.unwrap_or(0) as u32;
             let race = this.clocks.touch(stream, plan.commands.len(), part.buffer as usize, &range, false);
             if let Some(race) = race {
                 this.report(Finding::race(plan, race, part.buffer, race.byte));

@@ -48,9 +48,8 @@ pub fn replay(
     let sizes: Vec<u64> = plan.buffers.iter().map(|buffer| buffer.bytes).collect();
     device.begin(plan.streams.len(), plan.events.len(), &sizes, placement)?;
     for (number, buffer) in plan.buffers.iter().enumerate() {
-        let of_rank = plan.streams.iter().position(|s| s.rank == buffer.rank && s.group.is_none());
         if buffer.origin != Origin::Made {
-            device.alloc(of_rank.unwrap_or(0) as u32, number as u32, BEFORE)?;
+            device.alloc(plan.compute(buffer.rank), number as u32, BEFORE)?;
         }
     }
     device.synchronize()?;
@@ -128,7 +127,7 @@ fn delay(
     delays: &mut Pcg64Mcg,
 ) -> Result<(), Trouble> {
     const MOST: u64 = 200_000;
-    let communicates = plan.streams[command.stream as usize].group.is_some();
+    let communicates = plan.streams[command.stream as usize].communicates();
     let waits = matches!(command.action, Action::Wait(_));
     let one_in = match (communicates, waits) {
         (true, _) => 3,

@@ -3,8 +3,9 @@
 use super::collective::{dense, movements};
 use super::kernel::{Kernel, Launch};
 use super::native::{Written, pieces};
+use super::streams::Streams;
 use super::view::{Part, View};
-use super::{Action, Buffer, Command, Expected, Final, Origin, Plan, Prediction, Round, Step, Stream};
+use super::{Action, Buffer, Command, Expected, Final, Lane, Origin, Plan, Prediction, Round, Step, Stream};
 use crate::graph::{Graph, NodeId, Op, World};
 use crate::ops::{Kind, Ops};
 use crate::semantics::Window;
@@ -30,7 +31,7 @@ impl<'a> Source<'a> {
         self.graphs.get(rank as usize).unwrap_or(&self.graphs[0])
     }
 
-    fn ops(&self, rank: u32) -> &'a Ops {
+    pub(super) fn ops(&self, rank: u32) -> &'a Ops {
         self.ops.get(rank as usize).unwrap_or(&self.ops[0])
     }
 }
@@ -38,12 +39,12 @@ impl<'a> Source<'a> {
 /// Lowers a run. A plan holds what the graph asks for and repairs nothing: a graph that races gives a plan that races.
 ///
 /// # Errors
-/// A reason, for communication that cannot be expressed as copies.
+/// A reason, for communication that cannot be expressed as copies and streams that are not known.
 pub fn lower(source: Source, observed: &Observed) -> Result<Plan, String> {
     if source.graphs.is_empty() || source.ops.len() != source.graphs.len() {
         return Err("there is no graph".to_string());
     }
-    let mut lowering = Lowering::new(source, observed);
+    let mut lowering = Lowering::new(source, observed)?;
     for turn in 0..observed.turns.len() {
         lowering.turn(turn)?;
     }
@@ -51,13 +52,17 @@ pub fn lower(source: Source, observed: &Observed) -> Result<Plan, String> {
     Ok(lowering.plan)
 }
 
-struct Lowering<'a> {
-    source: Source<'a>,
-    observed: &'a Observed<'a>,
-    plan: Plan,
+pub(super) struct Lowering<'a> {
+    pub(super) source: Source<'a>,
+    pub(super) observed: &'a Observed<'a>,
+    pub(super) plan: Plan,
     /// By rank and storage.
-    buffers: Vec<Vec<Option<u32>>>,
-    streams: BTreeMap<(u32, Option<u32>), u32>,
+    pub(super) buffers: Vec<Vec<Option<u32>>>,
+    streams: BTreeMap<Stream, u32>,
+    /// By rank: the streams that its graph names.
+    pub(super) user: Vec<Streams>,
+    /// The stream that allocates each buffer.
+    pub(super) owners: BTreeMap<u32, u32>,
     /// By rank, then launch: the events of *ready* and *done*.
     ready: Vec<BTreeMap<u32, u32>>,
     done: Vec<BTreeMap<u32, u32>>,
@@ -74,7 +79,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(source: Source<'a>, observed: &'a Observed<'a>) -> Lowering<'a> {
+    fn new(source: Source<'a>, observed: &'a Observed<'a>) -> Result<Lowering<'a>, String> {
         let ranks = observed.seen.len();
         let mut this = Lowering {
             source,
@@ -87,6 +92,8 @@ impl<'a> Lowering<'a> {
             },
             buffers: Vec::new(),
             streams: BTreeMap::new(),
+            user: Vec::new(),
+            owners: BTreeMap::new(),
             ready: vec![BTreeMap::new(); ranks],
             done: vec![BTreeMap::new(); ranks],
             rounds: BTreeMap::new(),
@@ -98,13 +105,14 @@ impl<'a> Lowering<'a> {
             host_only: BTreeSet::new(),
         };
         for (rank, seen) in observed.seen.iter().enumerate() {
+            this.user.push(Streams::new(source.graph(rank as u32), source.ops(rank as u32))?);
             this.storages(rank as u32, seen);
             if let Some(of) = this.plan.predictions.get_mut(rank) {
                 let doubt = contradicted(source.graph(rank as u32), seen, of);
                 of.doubts.extend(doubt);
             }
         }
-        this
+        Ok(this)
     }
 
     /// Makes a rank's buffers, and finds out when each is allocated and freed.
@@ -199,24 +207,31 @@ impl<'a> Lowering<'a> {
         self.last_of.push(last_of);
     }
 
-    fn stream(&mut self, rank: u32, group: Option<u32>) -> u32 {
+    pub(super) fn stream(&mut self, rank: u32, lane: Lane) -> u32 {
         let plan = &mut self.plan;
-        let world = self.source.world;
-        *self.streams.entry((rank, group)).or_insert_with(|| {
-            let group = group.and_then(|g| world.groups.get(g as usize)).map(|group| group.name.clone());
-            plan.streams.push(Stream { rank, group });
+        let stream = Stream { rank, lane };
+        *self.streams.entry(stream.clone()).or_insert_with(|| {
+            plan.streams.push(stream);
             plan.streams.len() as u32 - 1
         })
     }
 
-    fn event(&mut self, what: String) -> u32 {
+    /// The stream on which a rank runs a node.
+    fn stream_of(&mut self, rank: u32, node: NodeId) -> u32 {
+        let lane = self.user[rank as usize].of(node);
+        self.stream(rank, lane)
+    }
+
+    pub(super) fn event(&mut self, what: String) -> u32 {
         self.plan.events.push(what);
         self.plan.events.len() as u32 - 1
     }
 
-    fn enqueue(&mut self, stream: u32, action: Action) {
+    pub(super) fn enqueue(&mut self, stream: u32, action: Action) {
         let step = self.plan.steps.len() as u32 - 1;
-        self.plan.commands.push(Command { stream, step, action });
+        let rank = self.plan.streams[stream as usize].rank;
+        let waits = self.user[rank as usize].behind(stream).into_iter().map(Action::Wait);
+        self.plan.commands.extend(waits.chain([action]).map(|action| Command { stream, step, action }));
     }
 
     fn part(&self, rank: u32, window: &Window) -> Option<Part> {
@@ -251,10 +266,10 @@ impl<'a> Lowering<'a> {
             .collect();
         let name = graph.name(node).to_string();
         self.plan.steps.push(Step { rank, node, name, over: turn.over, expected });
-        let compute = self.stream(rank, None);
+        let stream = self.stream_of(rank, node);
         if is_first {
             for buffer in self.made_by[rank as usize].get(&node).cloned().unwrap_or_default() {
-                self.enqueue(compute, Action::Alloc(buffer));
+                self.allocate(rank, stream, buffer);
             }
             let mut launches = Vec::new();
             let started = &mut self.started[rank as usize];
@@ -282,14 +297,19 @@ impl<'a> Lowering<'a> {
         awaited.extend(seen.starts.iter().enumerate().filter(seen_through).map(|(launch, _)| launch as u32));
         for launch in awaited {
             if let Some(&done) = self.done[rank as usize].get(&launch) {
-                self.enqueue(compute, Action::Wait(done));
+                self.enqueue(stream, Action::Wait(done));
             }
         }
-        if !matches!(kind, Kind::Collective(_) | Kind::Wait) {
-            self.compute(rank, node, kind, sightings);
+        match kind {
+            Kind::Collective(_) | Kind::Wait => {}
+            Kind::Sync(sync) => self.synchronize(rank, node, sync)?,
+            _ => self.compute(rank, node, kind, sightings),
+        }
+        if kind == Kind::Item {
+            self.host_waits(rank, stream, graph.name(node));
         }
         for buffer in self.last_of[rank as usize].get(&node).cloned().unwrap_or_default() {
-            self.enqueue(compute, Action::Free(buffer));
+            self.let_go(rank, buffer);
         }
         Ok(())
     }
@@ -317,19 +337,19 @@ impl<'a> Lowering<'a> {
         if reads.is_empty() && writes.is_empty() {
             return;
         }
-        let compute = self.stream(rank, None);
+        let stream = self.stream_of(rank, node);
         let native = pieces(graph, node, kind, &reads, &writes).filter(|_| !conjugated);
         let Some(native) = native else {
             self.host_only.insert(graph.target(node).to_string());
             let writes = writes.iter().map(|written| written.part).collect();
             let launch = Launch { kernel: Kernel::Interpret, rank, node, reads, writes };
-            self.enqueue(compute, Action::Launch(launch));
+            self.enqueue(stream, Action::Launch(launch));
             return;
         };
         for piece in native {
             let launch =
                 Launch { kernel: piece.kernel, rank, node, reads: piece.reads, writes: piece.writes };
-            self.enqueue(compute, Action::Launch(launch));
+            self.enqueue(stream, Action::Launch(launch));
         }
     }
 
@@ -337,10 +357,10 @@ impl<'a> Lowering<'a> {
     fn start(&mut self, rank: u32, launch: u32) -> Result<(), String> {
         let start = &self.observed.seen[rank as usize].starts[launch as usize];
         let graph = self.source.graph(rank);
-        let compute = self.stream(rank, None);
+        let stream = self.stream_of(rank, start.node);
         let ready = self.event(format!("ready of r{rank}.{}", graph.name(start.node)));
         self.ready[rank as usize].insert(launch, ready);
-        self.enqueue(compute, Action::Record(ready));
+        self.enqueue(stream, Action::Record(ready));
         let members =
             self.rounds.entry((start.channel, start.round)).or_insert_with(|| vec![None; start.members]);
         if let Some(slot) = members.get_mut(start.position) {
@@ -367,6 +387,8 @@ impl<'a> Lowering<'a> {
             members: members.iter().zip(&starts).map(|(&(rank, _), start)| (rank, start.node)).collect(),
         });
         let source = self.source;
+        let group = source.world.groups.get(start.group as usize);
+        let lane = group.map_or(Lane::Compute, |group| Lane::Group(group.name.clone()));
         let event_of = |events: &[BTreeMap<u32, u32>], (rank, launch): (u32, u32)| {
             events[rank as usize].get(&launch).copied()
         };
@@ -375,7 +397,7 @@ impl<'a> Lowering<'a> {
         for (me, &(rank, _)) in members.iter().enumerate() {
             let node = starts[me].node;
             let graph = source.graph(rank);
-            let stream = self.stream(rank, Some(start.group));
+            let stream = self.stream(rank, lane.clone());
             for &member in members {
                 if let Some(ready) = event_of(&self.ready, member) {
                     self.enqueue(stream, Action::Wait(ready));
@@ -429,7 +451,7 @@ impl<'a> Lowering<'a> {
             moved.push(event);
         }
         for (me, &(rank, launch)) in members.iter().enumerate() {
-            let stream = self.stream(rank, Some(start.group));
+            let stream = self.stream(rank, lane.clone());
             for &event in &moved {
                 self.enqueue(stream, Action::Wait(event));
             }
@@ -455,7 +477,8 @@ impl<'a> Lowering<'a> {
     fn finish(&mut self) {
         // A rank that computes nothing has a stream too: it holds what the caller gave.
         for rank in 0..self.plan.ranks {
-            self.stream(rank, None);
+            self.stream(rank, Lane::Compute);
+            self.give_all_back(rank);
         }
         for (rank, seen) in self.observed.seen.iter().enumerate() {
             for (node, window, content) in &seen.finals {

@@ -1,7 +1,8 @@
 //! The plan: what a host program enqueues on a device, command by command.
 //!
-//! All ranks share one device. Every rank has a compute stream and one communication stream per process group that it
-//! uses, as PyTorch's NCCL backend has. The commands stand in the order in which one host thread enqueues them; on a
+//! All ranks share one device. Every rank has a compute stream, one more for each stream that its graph names
+//! ([`streams`]), and one communication stream per process group that it uses, as PyTorch's NCCL backend has. The commands
+//! stand in the order in which one host thread enqueues them; on a
 //! device the streams run side by side, and only the events order them.
 //!
 //! # A collective
@@ -21,6 +22,7 @@ mod kernel;
 mod lower;
 mod native;
 mod predict;
+mod streams;
 mod view;
 
 pub use inputs::small_inputs;
@@ -32,22 +34,44 @@ pub use view::{Part, View};
 use crate::graph::NodeId;
 use crate::semantics::StorageRef;
 use crate::semantics::observe::Content;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a stream of a rank is for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Lane {
+    /// The stream on which the graph is called.
+    Compute,
+    /// The stream to which the graph gives this number.
+    Numbered(i64),
+    /// The collectives of this process group.
+    Group(String),
+    /// Memory that comes back when streams that do not own it have done with it.
+    Allocator,
+}
 
 /// A stream.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stream {
     /// The rank whose it is.
     pub rank: u32,
-    /// The process group whose collectives run on it; `None`: the compute stream.
-    pub group: Option<String>,
+    /// What it is for.
+    pub lane: Lane,
+}
+
+impl Stream {
+    /// Whether collectives run on it.
+    pub fn communicates(&self) -> bool {
+        matches!(self.lane, Lane::Group(_))
+    }
 }
 
 impl std::fmt::Display for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.group {
-            None => write!(f, "r{}.compute", self.rank),
-            Some(group) => write!(f, "r{}.{group}", self.rank),
+        match &self.lane {
+            Lane::Compute => write!(f, "r{}.compute", self.rank),
+            Lane::Numbered(number) => write!(f, "r{}.stream {number}", self.rank),
+            Lane::Group(group) => write!(f, "r{}.{group}", self.rank),
+            Lane::Allocator => write!(f, "r{}.allocator", self.rank),
         }
     }
 }
@@ -189,11 +213,19 @@ pub struct Plan {
     pub host_only: Vec<String>,
     /// Buffers that the plan allocates and the caller keeps.
     pub kept: BTreeSet<u32>,
+    /// Buffers that are freed later than the graph lets go of them, with the step in which it does.
+    pub late: BTreeMap<u32, u32>,
     /// The storages of the observed run that are buffers, by rank.
     pub(super) storages: Vec<Vec<Option<u32>>>,
 }
 
 impl Plan {
+    /// The stream on which a rank's graph is called.
+    pub fn compute(&self, rank: u32) -> u32 {
+        let of_rank = |stream: &Stream| stream.rank == rank && stream.lane == Lane::Compute;
+        self.streams.iter().position(of_rank).unwrap_or(0) as u32
+    }
+
     /// The commands of each step, in order.
     pub fn by_step(&self) -> Vec<std::ops::Range<usize>> {
         let mut ranges = vec![0..0; self.steps.len()];

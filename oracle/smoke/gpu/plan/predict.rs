@@ -3,7 +3,7 @@
 //! The plan's own allocations come from an execution, storage by storage; the prediction comes from the graph without
 //! executing anything. That the two agree at every step is the statement that is checked.
 
-use super::Plan;
+use super::{Action, Plan};
 use crate::graph::{Graph, NodeId};
 use crate::memory::replay::{Options, replay};
 use crate::memory::steps::Devices;
@@ -111,16 +111,38 @@ impl Plan {
         let mut live = before;
         let mut begun = std::collections::BTreeSet::new();
         let none = Bytes::default();
-        let steps = self.steps.iter().map(|step| {
+        // What a stream keeps a while longer than the graph (`late`): it comes back just before an allocation, or at the end.
+        let mut held = 0;
+        let mut let_go: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (&buffer, &step) in &self.late {
+            let_go.entry(step).or_default().push(buffer);
+        }
+        let sizes = |buffers: &[u32]| {
+            buffers.iter().map(|&buffer| round(self.buffers[buffer as usize].bytes)).sum::<u64>()
+        };
+        let steps = self.steps.iter().zip(self.by_step()).zip(0..).map(|((step, commands), at)| {
+            let is_alloc = |command: &super::Command| matches!(command.action, Action::Alloc(_));
+            let commands = &self.commands[commands];
+            let (first, last) = commands.split_at(commands.iter().position(is_alloc).unwrap_or(0));
+            let late = |commands: &[super::Command]| {
+                let freed = commands.iter().filter_map(|command| match command.action {
+                    Action::Free(buffer) => Some(buffer).filter(|buffer| self.late.contains_key(buffer)),
+                    _ => None,
+                });
+                sizes(&freed.collect::<Vec<u32>>())
+            };
+            held -= late(first);
             let bytes = of_rank(step.rank).and_then(|of| of.nodes.get(&step.node)).unwrap_or(&none);
             if begun.insert((step.rank, step.node)) {
                 live += sum(&bytes.allocated);
             }
-            let peak = live;
+            let peak = live + held;
             if step.over {
                 live = live.saturating_sub(sum(&bytes.freed));
             }
-            Live { peak, after: live }
+            held += let_go.get(&at).map_or(0, |buffers| sizes(buffers));
+            held -= late(last);
+            Live { peak, after: live + held }
         });
         let steps = steps.collect();
         (before, steps)
