@@ -187,6 +187,8 @@ knobs! {
     used_output = 8 in 0..=100, Often;
     /// How often an input is overwritten at the end, as optimizers and batch norms do.
     epilogue = 25 in 0..=100, Half;
+    /// How often the calls of a graph that is to be rewritten run on several streams.
+    streams = 10 in 0..=100, Keep;
     /// How often a name is one that a pass may want to make itself, a very long one, or not ASCII.
     odd_name = 20 in 0..=100, Seldom;
     /// How often nodes carry module paths, stack traces and tags.

@@ -44,6 +44,7 @@ mod source;
 mod steps;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategy;
+mod streams;
 mod survey;
 mod target;
 mod traits;
@@ -71,6 +72,7 @@ pub use smaller::Shrink;
 #[cfg(feature = "arbitrary")]
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Longest, Seeded, Source};
+pub use streams::spread;
 pub use survey::Survey;
 pub use wanted::{Offers, Wanted, offers};
 pub(crate) use wanted::{bucketing, execution, partition, rewrite, schedule as schedule_case};

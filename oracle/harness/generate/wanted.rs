@@ -193,7 +193,12 @@ pub(crate) fn schedule(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
 pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let config = Config { repair: 0, ..wanted.config(&[pass]) };
     let generated = || super::case(&config, wanted.seed, number).into_case().graph;
-    let graph = wanted.neighbour(number).unwrap_or_else(generated);
+    let mut graph = wanted.neighbour(number).unwrap_or_else(generated);
+    // Choices of its own: the graphs of other cases stay what they are.
+    let mut source = Seeded::case(!wanted.seed, number);
+    if source.percent(config.streams) {
+        graph = super::spread(&mut source, &graph);
+    }
     Case { pass: Some(PassConfig::new(pass.name())), ..Case::of_graph(graph) }
 }
 

@@ -13,6 +13,7 @@ impl super::Config {
                 Without::OrderingEdges => self.ordering = 0,
                 Without::OrderingEdgesInFlight => self.ordering_in_flight = 0,
                 Without::RandomDraws => (self.random, self.dropout) = (0, 0),
+                Without::Streams => self.streams = 0,
                 Without::Uninterpreted => self.uninterpreted = 0,
                 Without::Writes => {
                     for knob in
@@ -44,6 +45,7 @@ impl super::joint::Config {
                 | Without::Messages
                 | Without::OrderingEdges
                 | Without::OrderingEdgesInFlight
+                | Without::Streams
                 | Without::Uninterpreted => {}
                 Without::RandomDraws => (self.dropout, self.mask) = (0, 0),
                 Without::Writes => (self.write, self.early_clear) = (0, 0),

@@ -13,7 +13,7 @@
 //! another one if the other's clock counts it.
 //!
 //! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
-//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that uses it) and
+//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that takes it) and
 //! another stream may still use it at that stream's next allocation, which may take its place. `record_stream` keeps it
 //! from that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
 //! what the output returns, and what the caller owns, is read on that stream behind all calls.
@@ -31,7 +31,7 @@
 use super::collectives::Collectives;
 use super::conflicts::conflicts;
 use super::sharing::argument;
-use super::storages::{StorageIndex, Storages};
+use super::storages::{Storage, StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Op, Out, Str, Value};
 use crate::limits::Limit;
 use crate::ops::{Kind, OpInfo, Ops, Sync};
@@ -208,6 +208,7 @@ impl Streams {
         let mut races: Vec<Race> = told
             .chain(made)
             .chain(seen)
+            .filter(|r| storages.storage(r.storage).bytes != Some(0))
             .filter(|r| !is_sync(r.first) && !is_sync(r.second) && !self.happens_before(r.first, r.second))
             .collect();
         races.sort_unstable_by_key(|r| (r.second, r.first, !r.certain, r.storage));
@@ -314,6 +315,18 @@ fn is_on(graph: &Graph, id: NodeId, is_such: &dyn Fn(&str) -> bool) -> bool {
     id.index() < graph.len() && any(graph, graph.node(id).out, is_such)
 }
 
+/// A storage that its stream may take again, when this has ended on the streams that it was told of.
+#[derive(Clone)]
+struct Freed {
+    storage: StorageIndex,
+    ended: Vec<u32>,
+}
+
+/// Both clocks have been seen.
+fn join(clock: &mut [u32], other: &[u32]) {
+    clock.iter_mut().zip(other).for_each(|(own, &other)| *own = (*own).max(other));
+}
+
 struct Machine<'a> {
     graph: &'a Graph,
     ops: &'a Ops,
@@ -335,9 +348,10 @@ impl Machine<'_> {
             launch_of.extend(waits.iter().map(|&wait| (wait, call.node)));
         }
         let dying = self.last_uses();
-        let allocates: FxHashSet<NodeId> =
-            self.storages.ids().map(|storage| self.storages.storage(storage)).map(|known| known.by).collect();
-        let mut freed: Vec<Vec<StorageIndex>> = vec![Vec::new(); self.streams.width];
+        let takes_memory = |known: &&Storage| known.bytes != Some(0);
+        let made = self.storages.ids().map(|storage| self.storages.storage(storage));
+        let allocates: FxHashSet<NodeId> = made.filter(takes_memory).map(|known| known.by).collect();
+        let mut freed: Vec<Vec<Freed>> = vec![Vec::new(); self.streams.width];
         for id in self.graph.ids() {
             match self.graph.node(id).op {
                 Op::Output => self.start(id, CURRENT),
@@ -353,20 +367,19 @@ impl Machine<'_> {
             }
             // What was freed on this stream may be taken by what is allocated now, which waits for what it waits for.
             if let Some((stream, _)) = self.streams.at[id.index()].filter(|_| allocates.contains(&id)) {
-                std::mem::take(&mut freed[stream])
-                    .into_iter()
-                    .for_each(|storage| self.reuse(storage, stream));
+                std::mem::take(&mut freed[stream]).into_iter().for_each(|freed| self.reuse(&freed, stream));
             }
             for &storage in dying.get(&id).into_iter().flatten() {
                 let by = self.storages.storage(storage).by;
                 if let Some((owner, _)) = self.streams.at[by.index()] {
-                    freed[owner].push(storage);
+                    freed[owner].push(Freed { storage, ended: self.recorded(storage) });
                 }
             }
         }
-        // Or by what the caller allocates.
-        for (stream, storages) in freed.into_iter().enumerate() {
-            storages.into_iter().for_each(|storage| self.reuse(storage, stream));
+        // Or by what the caller allocates, when the host is there.
+        for (stream, freed) in freed.into_iter().enumerate() {
+            self.join(stream, &self.clocks[HOST].clone());
+            freed.iter().for_each(|freed| self.reuse(freed, stream));
         }
         self.streams.at_return = std::mem::take(&mut self.clocks[HOST]);
         Ok(self.streams)
@@ -379,11 +392,11 @@ impl Machine<'_> {
     /// The host waits because it is told to.
     fn host_waits(&mut self, ended: &[u32]) {
         self.join(HOST, ended);
-        self.streams.told.iter_mut().zip(ended).for_each(|(own, &other)| *own = (*own).max(other));
+        join(&mut self.streams.told, ended);
     }
 
     fn join(&mut self, stream: Stream, ended: &[u32]) {
-        self.clocks[stream].iter_mut().zip(ended).for_each(|(own, &other)| *own = (*own).max(other));
+        join(&mut self.clocks[stream], ended);
     }
 
     /// The next call of a stream.
@@ -489,38 +502,64 @@ impl Machine<'_> {
         !self.has_device || self.graph.ids().any(|id| is_on(self.graph, id, &is_such))
     }
 
-    /// The storages that are freed after each node: its last uses, of those that the graph makes and does not return.
+    /// The storages that are freed after each node: the last that takes a tensor on them, of those that the graph makes and
+    /// does not return.
     fn last_uses(&self) -> FxHashMap<NodeId, Vec<StorageIndex>> {
+        let mut last: Vec<NodeId> = self.storages.ids().map(|id| self.storages.storage(id).by).collect();
+        for id in self.graph.ids() {
+            let mut held = |by: NodeId| {
+                for part in self.storages.all_parts(by) {
+                    if let Some(last) = last.get_mut(part.storage.index()) {
+                        *last = (*last).max(id);
+                    }
+                }
+            };
+            held(id);
+            self.graph.for_each_input(id, &mut held);
+        }
+        for access in self.storages.accesses() {
+            if let Some(last) = last.get_mut(access.part.storage.index()) {
+                *last = (*last).max(access.node);
+            }
+        }
         let mut found: FxHashMap<NodeId, Vec<StorageIndex>> = FxHashMap::default();
-        for storage in self.storages.ids() {
-            let last = self.storages.accesses_of(storage).map(|access| access.node).max();
-            if let Some(last) = last.filter(|&last| {
-                !self.storages.storage(storage).external && self.graph.node(last).op != Op::Output
-            }) {
+        for (storage, last) in self.storages.ids().zip(last) {
+            let known = self.storages.storage(storage);
+            if !known.external && known.bytes != Some(0) && self.graph.node(last).op != Op::Output {
                 found.entry(last).or_default().push(storage);
             }
         }
         found
     }
 
+    /// What the streams have done by now that a storage was told of: it comes back when that has ended.
+    fn recorded(&self, storage: StorageIndex) -> Vec<u32> {
+        let mut ended = self.clocks[HOST].clone();
+        for id in self.storages.accesses_of(storage).map(|access| access.node) {
+            if sync(self.graph, self.ops, id) == Some(Sync::RecordStream)
+                && let Ok(number) = number(self.graph, self.ops, id, 1)
+            {
+                join(&mut ended, &self.clocks[self.stream(number)]);
+            }
+        }
+        ended
+    }
+
     /// A storage that was freed is taken again on `owner`, the stream that allocated it.
-    fn reuse(&mut self, storage: StorageIndex, owner: Stream) {
-        let accesses = || self.storages.accesses_of(storage).map(|access| access.node);
-        let recorded: FxHashSet<Stream> = accesses()
-            .filter(|&id| sync(self.graph, self.ops, id) == Some(Sync::RecordStream))
-            .filter_map(|id| number(self.graph, self.ops, id, 1).ok())
-            .map(|number| self.stream(number))
-            .collect();
-        let mut late: Vec<NodeId> = accesses()
+    fn reuse(&mut self, freed: &Freed, owner: Stream) {
+        let mut ended = freed.ended.clone();
+        join(&mut ended, &self.clocks[owner]);
+        let accesses = self.storages.accesses_of(freed.storage).map(|access| access.node);
+        let mut late: Vec<NodeId> = accesses
             .filter(|id| {
                 self.streams.at[id.index()].is_some_and(|(stream, place)| {
                     let is_other = stream != owner && stream != HOST && owner != HOST;
-                    is_other && !recorded.contains(&stream) && self.clocks[owner][stream] <= place
+                    is_other && ended[stream] <= place
                 })
             })
             .collect();
         late.dedup();
-        self.streams.freed_early.extend(late.into_iter().map(|id| (storage, id)));
+        self.streams.freed_early.extend(late.into_iter().map(|id| (freed.storage, id)));
     }
 }
 

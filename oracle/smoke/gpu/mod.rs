@@ -33,4 +33,6 @@ pub use device::{Device, Placement, Trouble};
 pub use plan::{Plan, lower};
 
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ pub enum Without {
     OrderingEdgesInFlight,
     /// Random draws.
     RandomDraws,
+    /// Several streams, and what orders them.
+    Streams,
     /// Operators that the oracle does not compute.
     Uninterpreted,
     /// Operators that write to an argument, but for copies into inputs at the end.
@@ -29,6 +31,7 @@ impl Without {
         Without::OrderingEdges,
         Without::OrderingEdgesInFlight,
         Without::RandomDraws,
+        Without::Streams,
         Without::Uninterpreted,
         Without::Writes,
     ];
@@ -41,6 +44,7 @@ impl Without {
             Without::OrderingEdges => "ordering-edges",
             Without::OrderingEdgesInFlight => "ordering-edges-in-flight",
             Without::RandomDraws => "random-draws",
+            Without::Streams => "streams",
             Without::Uninterpreted => "uninterpreted",
             Without::Writes => "writes",
         }

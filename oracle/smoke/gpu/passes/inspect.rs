@@ -3,6 +3,7 @@
 //! The commands are gone through in the order in which they are enqueued, which is itself a legal execution: whatever
 //! is unordered, dead or out of bounds shows here already, for none of that depends on values.
 
+use super::replay::BEFORE;
 use crate::gpu::host::Clocks;
 use crate::gpu::plan::{Action, Origin, Part, Plan};
 use crate::gpu::report::{Finding, Kind};
@@ -41,6 +42,14 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
             .collect(),
         findings: Vec::new(),
     };
+    // What the caller gives was written on the stream on which it calls.
+    for (number, buffer) in plan.buffers.iter().enumerate() {
+        if let Origin::Given(_) = buffer.origin {
+            let stream = plan.compute(buffer.rank);
+            this.clocks.advance(stream);
+            this.clocks.touch(stream, BEFORE, number, &(0..buffer.bytes), true);
+        }
+    }
     for at in 0..plan.commands.len() {
         this.command(at);
     }

@@ -32,8 +32,8 @@ pub struct Replayed {
     pub predicted_peak: u64,
 }
 
-/// Stands for the commands that the runner itself enqueues, before the first step.
-const BEFORE: usize = usize::MAX;
+/// Stands for what comes before the first step: the commands that the runner itself enqueues, and the caller's.
+pub(super) const BEFORE: usize = usize::MAX;
 
 /// Replays a plan.
 ///

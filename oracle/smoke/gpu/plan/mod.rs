@@ -45,8 +45,8 @@ pub enum Lane {
     Numbered(i64),
     /// The collectives of this process group.
     Group(String),
-    /// Memory that comes back when streams that do not own it have done with it.
-    Allocator,
+    /// The end of this buffer, which waits for streams that do not own it, and holds none of them back.
+    End(u32),
 }
 
 /// A stream.
@@ -71,7 +71,7 @@ impl std::fmt::Display for Stream {
             Lane::Compute => write!(f, "r{}.compute", self.rank),
             Lane::Numbered(number) => write!(f, "r{}.stream {number}", self.rank),
             Lane::Group(group) => write!(f, "r{}.{group}", self.rank),
-            Lane::Allocator => write!(f, "r{}.allocator", self.rank),
+            Lane::End(buffer) => write!(f, "r{}.end of {buffer}", self.rank),
         }
     }
 }

@@ -30,8 +30,8 @@ pub(super) struct Streams {
     held_back: BTreeMap<u32, usize>,
     /// The streams that memory was told of, by buffer.
     recorded: BTreeMap<u32, BTreeSet<u32>>,
-    /// By owner, what the graph has let go of.
-    dead: BTreeMap<u32, Vec<u32>>,
+    /// By owner, what the graph has let go of: buffers, each with the events of the streams that it was told of.
+    dead: BTreeMap<u32, Vec<(u32, Vec<u32>)>>,
 }
 
 impl Streams {
@@ -176,24 +176,31 @@ impl Lowering<'_> {
         let owner = self.owners.get(&buffer).copied().unwrap_or(compute);
         let user = &mut self.user[rank as usize];
         if user.named.is_none() {
-            self.enqueue(owner, Action::Free(buffer));
-        } else if let Some(recorded) = user.recorded.remove(&buffer) {
-            let allocator = self.stream(rank, Lane::Allocator);
-            for stream in recorded.into_iter().chain([owner]) {
-                let mark = self.mark(stream, format!("the end of {}", self.plan.buffers[buffer as usize]));
-                self.enqueue(allocator, Action::Wait(mark));
-            }
-            self.enqueue(allocator, Action::Free(buffer));
-        } else {
-            user.dead.entry(owner).or_default().push(buffer);
-            self.plan.late.insert(buffer, self.plan.steps.len() as u32 - 1);
+            return self.enqueue(owner, Action::Free(buffer));
         }
+        let recorded = user.recorded.remove(&buffer).unwrap_or_default().into_iter();
+        let marks = recorded.map(|stream| self.end_of(stream, buffer)).collect();
+        self.user[rank as usize].dead.entry(owner).or_default().push((buffer, marks));
+        self.plan.late.insert(buffer, self.plan.steps.len() as u32 - 1);
+    }
+
+    /// Marks what a stream has done until it has no more use for a buffer.
+    fn end_of(&mut self, stream: u32, buffer: u32) -> u32 {
+        self.mark(stream, format!("the end of {}", self.plan.buffers[buffer as usize]))
     }
 
     /// What a stream owns and the graph has let go of comes back.
     fn give_back(&mut self, rank: u32, stream: u32) {
-        for buffer in self.user[rank as usize].dead.remove(&stream).unwrap_or_default() {
-            self.enqueue(stream, Action::Free(buffer));
+        for (buffer, mut marks) in self.user[rank as usize].dead.remove(&stream).unwrap_or_default() {
+            let mut of = stream;
+            if !marks.is_empty() {
+                marks.push(self.end_of(stream, buffer));
+                of = self.stream(rank, Lane::End(buffer));
+            }
+            for mark in marks {
+                self.enqueue(of, Action::Wait(mark));
+            }
+            self.enqueue(of, Action::Free(buffer));
         }
     }
 
