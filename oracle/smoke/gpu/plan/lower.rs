@@ -268,9 +268,8 @@ impl<'a> Lowering<'a> {
         self.plan.steps.push(Step { rank, node, name, over: turn.over, expected });
         let stream = self.stream_of(rank, node);
         if is_first {
-            for buffer in self.made_by[rank as usize].get(&node).cloned().unwrap_or_default() {
-                self.allocate(rank, stream, buffer);
-            }
+            let made = self.made_by[rank as usize].get(&node).cloned().unwrap_or_default();
+            self.allocate(rank, stream, &made);
             let mut launches = Vec::new();
             let started = &mut self.started[rank as usize];
             while seen.starts.get(*started as usize).is_some_and(|start| start.node <= node) {
@@ -358,6 +357,16 @@ impl<'a> Lowering<'a> {
         let start = &self.observed.seen[rank as usize].starts[launch as usize];
         let graph = self.source.graph(rank);
         let stream = self.stream_of(rank, start.node);
+        for (from, to) in copied(start) {
+            if from.conj {
+                return Err("a collective of a conjugated view".to_string());
+            }
+            if let (Some(from), Some(to)) = (self.part(rank, from), self.part(rank, to)) {
+                let kernel = Kernel::Copy { from: 0, to: 0, count: to.view.count() as u64 };
+                let launch = Launch { kernel, rank, node: start.node, reads: vec![from], writes: vec![to] };
+                self.enqueue(stream, Action::Launch(launch));
+            }
+        }
         let ready = self.event(format!("ready of r{rank}.{}", graph.name(start.node)));
         self.ready[rank as usize].insert(launch, ready);
         self.enqueue(stream, Action::Record(ready));
@@ -376,10 +385,11 @@ impl<'a> Lowering<'a> {
     /// All members have started a collective.
     fn go(&mut self, start: &Start, members: &[(u32, u32)]) -> Result<(), String> {
         let observed = self.observed;
-        let starts: Vec<&Start> = members
+        let sent: Vec<Start> = members
             .iter()
-            .map(|&(rank, launch)| &observed.seen[rank as usize].starts[launch as usize])
+            .map(|&(rank, launch)| sending(&observed.seen[rank as usize].starts[launch as usize]))
             .collect();
+        let starts: Vec<&Start> = sent.iter().collect();
         self.plan.rounds.push(Round {
             what: start.what.to_string(),
             channel: start.channel,
@@ -516,6 +526,23 @@ fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<St
     let mut shown = graph.ids().zip(&seen.shown);
     let wrong = shown.find(|(id, windows)| !windows.iter().enumerate().all(|(at, of)| agrees(*id, at, of)));
     wrong.map(|(id, _)| format!("the recorded size of {} is not what its operator gives", graph.name(id)))
+}
+
+/// What a collective copies before it sends the copies: `_c10d_functional.all_reduce` works in place on a clone of what it
+/// is given, and so does `broadcast` (torch/csrc/distributed/c10d/Functional.cpp).
+fn copied(start: &Start) -> impl Iterator<Item = (&Window, &Window)> {
+    let copies = start.what.kind.sends_a_copy();
+    let both = start.inputs.iter().zip(&start.outputs);
+    both.filter(move |(from, to)| copies && from.storage != to.storage)
+}
+
+/// A collective that sends its copies.
+fn sending(start: &Start) -> Start {
+    let mut sent = start.clone();
+    if copied(start).next().is_some() {
+        sent.inputs.clone_from(&start.outputs);
+    }
+    sent
 }
 
 /// Whether the node that starts a collective also waits for it.

@@ -7,7 +7,8 @@
 //!
 //! # A collective
 //!
-//! 1. Every member records *ready* on its compute stream when it starts the collective.
+//! 1. Every member records *ready* on its compute stream when it starts the collective. One that works in place on a copy
+//!    of what it is given (all_reduce, broadcast) makes the copy before.
 //! 2. When the last member has started it, each member's communication stream waits for all *ready* and moves or reduces
 //!    the members' inputs into its own output, and records *moved*.
 //! 3. It then waits for all *moved* and records *done*: now its output is there, and nobody reads its input any more.

@@ -111,38 +111,31 @@ impl Plan {
         let mut live = before;
         let mut begun = std::collections::BTreeSet::new();
         let none = Bytes::default();
-        // What a stream keeps a while longer than the graph (`late`): it comes back just before an allocation, or at the end.
-        let mut held = 0;
-        let mut let_go: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        // What a stream keeps a while longer than the graph (`late`) comes back with an allocation of its own, or at the end.
+        let held = |buffer: u32| round(self.buffers[buffer as usize].bytes);
+        let (mut let_go, mut freed) = (vec![0; self.steps.len()], vec![0; self.steps.len()]);
         for (&buffer, &step) in &self.late {
-            let_go.entry(step).or_default().push(buffer);
+            let_go[step as usize] += held(buffer);
         }
-        let sizes = |buffers: &[u32]| {
-            buffers.iter().map(|&buffer| round(self.buffers[buffer as usize].bytes)).sum::<u64>()
-        };
-        let steps = self.steps.iter().zip(self.by_step()).zip(0..).map(|((step, commands), at)| {
-            let is_alloc = |command: &super::Command| matches!(command.action, Action::Alloc(_));
-            let commands = &self.commands[commands];
-            let (first, last) = commands.split_at(commands.iter().position(is_alloc).unwrap_or(0));
-            let late = |commands: &[super::Command]| {
-                let freed = commands.iter().filter_map(|command| match command.action {
-                    Action::Free(buffer) => Some(buffer).filter(|buffer| self.late.contains_key(buffer)),
-                    _ => None,
-                });
-                sizes(&freed.collect::<Vec<u32>>())
-            };
-            held -= late(first);
+        for command in &self.commands {
+            if let Action::Free(buffer) = command.action
+                && self.late.contains_key(&buffer)
+            {
+                freed[command.step as usize] += held(buffer);
+            }
+        }
+        let mut late = 0;
+        let steps = self.steps.iter().enumerate().map(|(at, step)| {
             let bytes = of_rank(step.rank).and_then(|of| of.nodes.get(&step.node)).unwrap_or(&none);
             if begun.insert((step.rank, step.node)) {
                 live += sum(&bytes.allocated);
             }
-            let peak = live + held;
+            let peak = live + late;
             if step.over {
                 live = live.saturating_sub(sum(&bytes.freed));
             }
-            held += let_go.get(&at).map_or(0, |buffers| sizes(buffers));
-            held -= late(last);
-            Live { peak, after: live + held }
+            late = late + let_go[at] - freed[at];
+            Live { peak, after: live + late }
         });
         let steps = steps.collect();
         (before, steps)

@@ -3,7 +3,7 @@
 //! Each number of a stream is a stream of the rank, and `record_event`, `wait_event` and `wait_stream` are commands as they
 //! stand. The host's own waits (`synchronize_*`, an item) hold back every stream of the rank from then on. Memory belongs to
 //! the stream that allocated it. PyTorch's allocator gives it away again with that stream's next allocation, so it is freed
-//! just before that; `record_stream` makes it wait for another stream, beside all streams.
+//! with that; `record_stream` makes it wait for another stream, beside all streams.
 //!
 //! The numbers are read by [`ir::analysis::streams`](crate::analysis::streams); what happens before what is not asked there:
 //! the plan is another way of knowing.
@@ -163,11 +163,15 @@ impl Lowering<'_> {
         shown.iter().filter_map(|window| self.buffers[rank as usize][window.storage.index()]).collect()
     }
 
-    /// Allocates a buffer. What the stream owns and the graph has let go of comes back first.
-    pub(super) fn allocate(&mut self, rank: u32, stream: u32, buffer: u32) {
-        self.give_back(rank, stream);
-        self.owners.insert(buffer, stream);
-        self.enqueue(stream, Action::Alloc(buffer));
+    /// Allocates buffers. With that comes back what the stream owns and the graph has let go of.
+    pub(super) fn allocate(&mut self, rank: u32, stream: u32, buffers: &[u32]) {
+        for &buffer in buffers {
+            self.owners.insert(buffer, stream);
+            self.enqueue(stream, Action::Alloc(buffer));
+        }
+        if !buffers.is_empty() {
+            self.give_back(rank, stream);
+        }
     }
 
     /// The graph lets go of a buffer.
@@ -197,9 +201,7 @@ impl Lowering<'_> {
                 marks.push(self.end_of(stream, buffer));
                 of = self.stream(rank, Lane::End(buffer));
             }
-            for mark in marks {
-                self.enqueue(of, Action::Wait(mark));
-            }
+            marks.into_iter().for_each(|mark| self.enqueue(of, Action::Wait(mark)));
             self.enqueue(of, Action::Free(buffer));
         }
     }
