@@ -77,7 +77,7 @@ fn hold_against_execution(
     }
     let reading = Reading::new(&case.graph, &graphs[0], Part::Whole, false);
     for edit in catalogue().iter().filter(|edit| !UNSEEN.contains(&edit.name)) {
-        for place in (edit.places)(&reading).found.iter().take(most) {
+        for place in edit.places(&reading).found.iter().take(most) {
             let Some(after) = edited(&graphs, place) else { continue };
             *made.entry(edit.name).or_insert(0) += 1;
             if let Some(why) = objection(edit, &graphs, &after, world) {

@@ -132,7 +132,7 @@ fn edited(graph: &Graph, source: &mut Seeded) -> Graph {
 
 /// The graph with one edit at some place; `None` where there is no place for it.
 fn once(before: &Graph, graph: &Graph, edit: &Edit, source: &mut Seeded) -> Option<Graph> {
-    let places = (edit.places)(&Reading::new(before, graph, Part::Whole, false)).found;
+    let places = edit.places(&Reading::new(before, graph, Part::Whole, false)).found;
     let count = u32::try_from(places.len()).ok().filter(|&count| count > 0)?;
     Some((places.get(source.below(count) as usize)?.change)(graph))
 }

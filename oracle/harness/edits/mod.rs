@@ -26,6 +26,7 @@ mod packing;
 mod reading;
 mod records;
 mod sources;
+mod streams;
 mod sweep;
 mod table;
 
@@ -34,6 +35,7 @@ pub use reading::{Part, Reading};
 pub use sweep::{Edited, Given, Limits, Ranks, Sweep, sweep};
 pub use table::{json, lines, text};
 
+use crate::analysis::streams::are_several;
 use crate::graph::{Editor, Graph, NodeId};
 use crate::rules::PassKind;
 
@@ -87,7 +89,19 @@ pub struct Edit {
     /// The passes whose outcomes it is made to.
     pub passes: &'static [PassKind],
     /// Where it can be made.
-    pub places: fn(&Reading) -> Places,
+    places: fn(&Reading) -> Places,
+}
+
+impl Edit {
+    /// Where it can be made in a graph. What keeps the meaning on one stream need not on several, except for what concerns
+    /// streams alone.
+    pub fn places(&self, reading: &Reading) -> Places {
+        let is_of_streams = self.name.starts_with("stream-");
+        match self.keeps && !is_of_streams && are_several(reading.graph, &reading.ops) {
+            true => Places { found: Vec::new(), left_out: 1 },
+            false => (self.places)(reading),
+        }
+    }
 }
 
 const ALL: &[PassKind] =
@@ -102,6 +116,9 @@ const PARTITION: &[PassKind] = &[PassKind::Partition];
 /// Passes that may order as they like.
 const ORDERING: &[PassKind] =
     &[PassKind::Rewrite, PassKind::Bucketing, PassKind::Partition, PassKind::Schedule];
+
+/// Passes whose graphs may run on several streams.
+const STREAMS: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing];
 
 /// All edits: first those that change the meaning, then those that keep it.
 pub fn catalogue() -> Vec<Edit> {
@@ -191,6 +208,9 @@ pub fn catalogue() -> Vec<Edit> {
             PROMISING,
             memory::ordering,
         ),
+        wrong("stream-unordered", "a call that orders streams is gone", STREAMS, streams::unordered),
+        wrong("stream-other", "a call runs on another stream", STREAMS, streams::restreamed),
+        wrong("stream-event-early", "an event is recorded one call earlier", STREAMS, streams::early),
         wrong("record-shape", "the record of a result has another size", ALL, records::shape),
         wrong("record-stride", "the record of a result has other strides", ALL, records::stride),
         wrong("record-dtype", "the record of a result has another dtype", ALL, records::dtype),
@@ -201,6 +221,8 @@ pub fn catalogue() -> Vec<Edit> {
             records::storage,
         ),
         wrong("record-offset", "the record of a view has another offset", ALL, records::offset),
+        right("stream-waits", "a stream waits once more for another", STREAMS, streams::waits),
+        right("stream-by-event", "a wait for a stream is one for an event", STREAMS, streams::by_event),
         right("renamed", "calls have other names", REWRITING, kept::renamed),
         right("names-permuted", "calls have one another's names", REWRITING, kept::permuted),
         right("inputs-renamed", "inputs have other names", REWRITING, kept::inputs_renamed),

@@ -223,7 +223,7 @@ fn tasks(
             if !wanted || !edit.passes.contains(&pass) {
                 continue;
             }
-            let places = (edit.places)(&reading);
+            let places = edit.places(&reading);
             sweep.places[number] += places.found.len();
             sweep.left_out[number] += places.left_out;
             let chosen = sample(places.found, limits, edit.name);

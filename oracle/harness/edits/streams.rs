@@ -1,0 +1,281 @@
+//! Edits of graphs on several streams: what orders calls, and what keeps memory.
+//!
+//! A wrong one is certain where the edited graph has two calls of which one uses what the other makes and need not wait
+//! for it, or memory that goes back to its stream under a reader, and the graph before had neither. That is found out with
+//! sets: for each call those that have certainly ended when it starts, taken over from event to event. The judge counts
+//! calls for each stream instead ([`crate::analysis::streams`]).
+
+use super::Places;
+use super::reading::Reading;
+use crate::analysis::storages::Mode;
+use crate::analysis::streams::{Named, are_several, number};
+use crate::analysis::{Collectives, Edges, Storages};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Value};
+use crate::ops::{Kind, Ops, Sync};
+use fixedbitset::FixedBitSet;
+use std::collections::BTreeMap;
+
+/// The stream of the caller.
+const CALLER: i64 = 0;
+
+/// Which calls have certainly ended.
+struct Order {
+    before: Vec<FixedBitSet>,
+    on: Vec<i64>,
+    /// Memory that goes back to its stream while a call may use it.
+    freed: bool,
+}
+
+impl Order {
+    /// That of a graph; `None` where streams are entered (`fork`), or not known.
+    fn new(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Collectives) -> Option<Order> {
+        let named = Named::new(graph, ops).ok()?;
+        let empty = || FixedBitSet::with_capacity(graph.len());
+        let mut order =
+            Order { before: vec![empty(); graph.len()], on: vec![CALLER; graph.len()], freed: false };
+        let mut ended: BTreeMap<i64, FixedBitSet> = BTreeMap::new();
+        let mut events: BTreeMap<i64, FixedBitSet> = BTreeMap::new();
+        let mut host = empty();
+        let mut recorded: BTreeMap<NodeId, FixedBitSet> = BTreeMap::new();
+        let mut dead: Vec<(NodeId, FixedBitSet)> = Vec::new();
+        let lasts = last_holders(graph, storages);
+        for id in graph.ids() {
+            let stream = |param| number(graph, ops, id, param).ok();
+            let of = |ended: &BTreeMap<i64, FixedBitSet>, stream: i64, host: &FixedBitSet| {
+                let mut set = ended.get(&stream).cloned().unwrap_or_else(empty);
+                set.union_with(host);
+                set
+            };
+            let info = ops.call(graph, id);
+            match info.and_then(|info| info.sync()) {
+                Some(Sync::RecordEvent) => drop(events.insert(stream(0)?, of(&ended, stream(1)?, &host))),
+                Some(Sync::WaitEvent | Sync::Deallocate) => {
+                    let event = events.get(&stream(0)?).cloned().unwrap_or_else(empty);
+                    ended.entry(stream(1)?).or_insert_with(empty).union_with(&event);
+                }
+                Some(Sync::WaitStream) => {
+                    let other = of(&ended, stream(1)?, &host);
+                    ended.entry(stream(0)?).or_insert_with(empty).union_with(&other);
+                }
+                Some(Sync::SynchronizeEvent) => {
+                    host.union_with(&events.get(&stream(0)?).cloned().unwrap_or_else(empty));
+                }
+                Some(Sync::SynchronizeStream) => host = of(&ended, stream(0)?, &host),
+                Some(Sync::RecordStream) => {
+                    let Some(Value::Node(tensor)) = graph.arg(id, 0) else { return None };
+                    let owner = storages.storage(storages.storage_of(tensor)?).by;
+                    recorded.entry(owner).or_insert_with(empty).insert(usize::try_from(stream(1)?).ok()?);
+                }
+                Some(Sync::Fork | Sync::Join | Sync::SynchronizeDevice) => return None,
+                None => {
+                    let own = match graph.node(id).op {
+                        Op::Call => named.tag(id).unwrap_or(CALLER),
+                        _ => CALLER,
+                    };
+                    let mut before = of(&ended, own, &host);
+                    if let Some(at) = collectives.waits.iter().position(|waits| waits.contains(&id)) {
+                        let launch = collectives.calls[at].node;
+                        before.union_with(&order.before[launch.index()]);
+                        before.insert(launch.index());
+                    }
+                    let mut after = before.clone();
+                    after.insert(id.index());
+                    order.before[id.index()] = before;
+                    order.on[id.index()] = own;
+                    if info.is_some_and(|info| info.kind == Kind::Item) {
+                        host.union_with(&after);
+                    }
+                    ended.insert(own, after);
+                    let is_new = |&storage: &_| storages.storage(storage).by == id;
+                    if graph.node(id).op == Op::Call && storages.ids().any(|storage| is_new(&storage)) {
+                        order.take(storages, &mut dead, Some(own), &ended);
+                    }
+                }
+            }
+            for &owner in lasts.get(&id).into_iter().flatten() {
+                let streams = recorded.get(&owner).into_iter().flat_map(FixedBitSet::ones);
+                let mut kept = host.clone();
+                streams.for_each(|stream| kept.union_with(&of(&ended, stream as i64, &host)));
+                dead.push((owner, kept));
+            }
+        }
+        for set in ended.values_mut() {
+            set.union_with(&host);
+        }
+        order.take(storages, &mut dead, None, &ended);
+        Some(order)
+    }
+
+    /// A stream (or each, at the end) takes what is dead of its memory.
+    fn take(
+        &mut self,
+        storages: &Storages,
+        dead: &mut Vec<(NodeId, FixedBitSet)>,
+        stream: Option<i64>,
+        ended: &BTreeMap<i64, FixedBitSet>,
+    ) {
+        dead.retain(|(owner, kept)| {
+            let own = self.on[owner.index()];
+            if stream.is_some_and(|stream| stream != own) {
+                return true;
+            }
+            let is_over = |node: NodeId| {
+                let is_own = self.on[node.index()] == own || self.before[node.index()].is_empty();
+                is_own
+                    || kept.contains(node.index())
+                    || ended.get(&own).is_some_and(|set| set.contains(node.index()))
+            };
+            let of_owner = storages.ids().filter(|&storage| storages.storage(storage).by == *owner);
+            self.freed |= of_owner
+                .flat_map(|storage| storages.accesses_of(storage))
+                .any(|access| access.part.certain && !is_over(access.node));
+            false
+        });
+    }
+
+    /// Whether one of two calls need not wait for the other, which makes what it uses.
+    fn races(&self, graph: &Graph, storages: &Storages) -> bool {
+        storages.accesses().iter().any(|access| {
+            let known = storages.storage(access.part.storage);
+            let is_call = |id: NodeId| graph.node(id).op == Op::Call;
+            known.bytes.is_some_and(|bytes| bytes > 0)
+                && access.part.certain
+                && known.by < access.node
+                && is_call(known.by)
+                && is_call(access.node)
+                && !graph.target(access.node).starts_with("streams.")
+                && !self.before[access.node.index()].contains(known.by.index())
+        })
+    }
+}
+
+/// By node: the makers of the storages that it is the last to take.
+fn last_holders(graph: &Graph, storages: &Storages) -> BTreeMap<NodeId, Vec<NodeId>> {
+    let mut found: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+    for storage in storages.ids() {
+        let known = storages.storage(storage);
+        let shows = |id: NodeId| storages.all_parts(id).any(|part| part.storage == storage);
+        let takes = |&id: &NodeId| shows(id) || graph.inputs(id).into_iter().any(shows);
+        let accessed = storages.accesses_of(storage).map(|access| access.node).max();
+        let last = graph.ids().filter(takes).max().max(accessed);
+        if let Some(last) = last.filter(|_| !known.external && known.bytes.is_some_and(|bytes| bytes > 0)) {
+            if graph.node(last).op != Op::Output {
+                found.entry(last).or_default().push(known.by);
+            }
+        }
+    }
+    found
+}
+
+/// Whether calls of a graph race, or memory goes back under a reader; `None` where that is not known.
+fn is_faulty(graph: &Graph) -> Option<bool> {
+    let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+    let collectives = Collectives::new(graph, &ops);
+    let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+    let order = Order::new(graph, &ops, &storages, &collectives)?;
+    Some(order.freed || order.races(graph, &storages))
+}
+
+/// The places where a change makes a graph faulty that is not.
+fn spoiling(reading: &Reading, mut places: Places) -> Places {
+    if is_faulty(reading.graph) != Some(false) {
+        return Places::default();
+    }
+    let tried = places.found.len();
+    places.found.retain(|place| is_faulty(&(place.change)(reading.graph)) == Some(true));
+    places.left_out += tried - places.found.len();
+    places
+}
+
+/// The calls that order streams.
+fn orders<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, Sync)> + 'r {
+    let is_asked = are_several(reading.graph, &reading.ops);
+    reading.calls().filter_map(move |(id, info)| Some((id, info.sync().filter(|_| is_asked)?)))
+}
+
+/// A call that orders streams is gone.
+pub(super) fn unordered(reading: &Reading) -> Places {
+    let mut places = Places::default();
+    for (id, _) in orders(reading) {
+        let what = format!("{} is gone", reading.graph.name(id));
+        places.add(id, what, move |editor| editor.erase(id));
+    }
+    spoiling(reading, places)
+}
+
+/// An event is recorded one call earlier.
+pub(super) fn early(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    for (id, _) in orders(reading).filter(|(_, sync)| *sync == Sync::RecordEvent) {
+        let Some(earlier) = id.0.checked_sub(1).map(NodeId) else { continue };
+        if graph.node(earlier).op == Op::Call {
+            let what = format!("{} stands before {}", graph.name(id), graph.name(earlier));
+            places.add(id, what, move |editor| editor.move_before(Some(earlier), id));
+        }
+    }
+    spoiling(reading, places)
+}
+
+/// A call runs on another stream.
+pub(super) fn restreamed(reading: &Reading) -> Places {
+    let graph = reading.graph;
+    let mut places = Places::default();
+    let Ok(named) = Named::new(graph, &reading.ops) else { return places };
+    let mut numbers: Vec<i64> = graph.ids().filter_map(|id| named.tag(id)).chain([CALLER]).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for (id, info) in reading.calls().filter(|_| !named.is_empty()) {
+        let own = named.tag(id).unwrap_or(CALLER);
+        let at = numbers.binary_search(&own).unwrap_or(0);
+        let other = numbers[(at + 1) % numbers.len()];
+        if other != own && info.sync().is_none() {
+            let what = format!("{} runs on stream {other}", graph.name(id));
+            places.add(id, what, move |editor| run_on(editor, id, other));
+        }
+    }
+    spoiling(reading, places)
+}
+
+fn run_on(editor: &mut Editor, id: NodeId, stream: i64) {
+    let graph = editor.graph_mut();
+    let custom = graph.intern(&format!("{{\"stream\": {stream}}}"));
+    let tags = Tags { custom: Some(custom), ..graph.tags(id).cloned().unwrap_or_default() };
+    let tags = graph.intern_tags(tags);
+    graph.node_mut(id).tags = tags;
+}
+
+fn insert(editor: &mut Editor, anchor: NodeId, name: &str, args: &[Value]) {
+    let target = format!("streams.{name}.default");
+    editor.insert_before(Some(anchor), name, &target, args, &[], Out::None);
+}
+
+/// A stream waits once more, for a stream that it has waited for.
+pub(super) fn waits(reading: &Reading) -> Places {
+    let mut places = Places::default();
+    for (id, _) in orders(reading).filter(|(_, sync)| *sync == Sync::WaitStream) {
+        let graph = reading.graph;
+        let Some(later) = graph.ids().find(|other| other.0 == id.0 + 1) else { continue };
+        let (Some(waiting), Some(other)) = (graph.arg(id, 0), graph.arg(id, 1)) else { continue };
+        let what = format!("behind {} it is waited once more", graph.name(id));
+        places.add(id, what, move |editor| insert(editor, later, "wait_stream", &[waiting, other]));
+    }
+    places
+}
+
+/// A wait for a stream is one for an event that is recorded just before.
+pub(super) fn by_event(reading: &Reading) -> Places {
+    let mut places = Places::default();
+    let events = orders(reading).filter_map(|(id, _)| number(reading.graph, &reading.ops, id, 0).ok());
+    let fresh = events.max().unwrap_or(0).saturating_add(1);
+    for (id, _) in orders(reading).filter(|(_, sync)| *sync == Sync::WaitStream) {
+        let graph = reading.graph;
+        let (Some(waiting), Some(other)) = (graph.arg(id, 0), graph.arg(id, 1)) else { continue };
+        places.add(id, format!("{} is an event", graph.name(id)), move |editor| {
+            insert(editor, id, "record_event", &[Value::Int(fresh), other]);
+            insert(editor, id, "wait_event", &[Value::Int(fresh), waiting]);
+            editor.erase(id);
+        });
+    }
+    places
+}
