@@ -247,6 +247,28 @@ pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
     Named::new(graph, ops).map_or(true, |named| !named.is_empty())
 }
 
+/// The storages that a graph makes and does not return, each with the last node that takes a tensor on it.
+pub fn freed(graph: &Graph, storages: &Storages) -> Vec<(StorageIndex, NodeId)> {
+    let mut last: Vec<NodeId> = storages.ids().map(|id| storages.storage(id).by).collect();
+    let mut hold = |storage: StorageIndex, id: NodeId| {
+        if let Some(last) = last.get_mut(storage.index()) {
+            *last = (*last).max(id);
+        }
+    };
+    for id in graph.ids() {
+        storages.all_parts(id).for_each(|part| hold(part.storage, id));
+        graph.for_each_input(id, &mut |input| {
+            storages.all_parts(input).for_each(|part| hold(part.storage, id))
+        });
+    }
+    storages.accesses().iter().for_each(|access| hold(access.part.storage, access.node));
+    let is_freed = |&(storage, last): &(StorageIndex, NodeId)| {
+        let known = storages.storage(storage);
+        !known.external && known.bytes != Some(0) && graph.node(last).op != Op::Output
+    };
+    storages.ids().zip(last).filter(is_freed).collect()
+}
+
 /// How a node orders streams.
 fn sync(graph: &Graph, ops: &Ops, id: NodeId) -> Option<Sync> {
     ops.call(graph, id)?.sync()
@@ -347,7 +369,10 @@ impl Machine<'_> {
         for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
             launch_of.extend(waits.iter().map(|&wait| (wait, call.node)));
         }
-        let dying = self.last_uses();
+        let mut dying: FxHashMap<NodeId, Vec<StorageIndex>> = FxHashMap::default();
+        for (storage, last) in freed(self.graph, self.storages) {
+            dying.entry(last).or_default().push(storage);
+        }
         let takes_memory = |known: &&Storage| known.bytes != Some(0);
         let made = self.storages.ids().map(|storage| self.storages.storage(storage));
         let allocates: FxHashSet<NodeId> = made.filter(takes_memory).map(|known| known.by).collect();
@@ -500,36 +525,6 @@ impl Machine<'_> {
         let is_named = |name: &str| name == named || !name.contains(':') || !named.contains(':');
         let is_such = |name: &str| name != "cpu" && is_named(name);
         !self.has_device || self.graph.ids().any(|id| is_on(self.graph, id, &is_such))
-    }
-
-    /// The storages that are freed after each node: the last that takes a tensor on them, of those that the graph makes and
-    /// does not return.
-    fn last_uses(&self) -> FxHashMap<NodeId, Vec<StorageIndex>> {
-        let mut last: Vec<NodeId> = self.storages.ids().map(|id| self.storages.storage(id).by).collect();
-        for id in self.graph.ids() {
-            let mut held = |by: NodeId| {
-                for part in self.storages.all_parts(by) {
-                    if let Some(last) = last.get_mut(part.storage.index()) {
-                        *last = (*last).max(id);
-                    }
-                }
-            };
-            held(id);
-            self.graph.for_each_input(id, &mut held);
-        }
-        for access in self.storages.accesses() {
-            if let Some(last) = last.get_mut(access.part.storage.index()) {
-                *last = (*last).max(access.node);
-            }
-        }
-        let mut found: FxHashMap<NodeId, Vec<StorageIndex>> = FxHashMap::default();
-        for (storage, last) in self.storages.ids().zip(last) {
-            let known = self.storages.storage(storage);
-            if !known.external && known.bytes != Some(0) && self.graph.node(last).op != Op::Output {
-                found.entry(last).or_default().push(storage);
-            }
-        }
-        found
     }
 
     /// What the streams have done by now that a storage was told of: it comes back when that has ended.
