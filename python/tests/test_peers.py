@@ -160,6 +160,7 @@ def settings() -> dict[str, Any]:
     return {key: value for key, value in torch._inductor.config.get_config_copy().items() if not callable(value)}
 
 
+@pytest.mark.skipif(torch.__version__ < "2.15", reason="the passes of this torch are called in another way")
 @pytest.mark.parametrize("name", WORK)
 def test_a_pass_does_its_work_and_puts_settings_back(name: str) -> None:
     before = settings()

@@ -36,6 +36,7 @@ def partition(module, inputs, num_fwd_outputs):
     return default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.15", reason="this torch saves conditions that are only asserted")
 @given(graph_oracle.joint_graphs(max_ranks=2))
 @QUICK
 def test_a_partitioner(joint):

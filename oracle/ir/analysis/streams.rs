@@ -6,8 +6,9 @@
 //! that the last `fork` or `join` entered, else the stream on which the graph is called. Calls of one stream run one
 //! after the other. Between streams there is no order but that of events: `record_event` marks what a stream was given
 //! so far, `wait_event` holds another stream back until then, `wait_stream` does both at once, and `synchronize_*` hold
-//! the host back, and with it whatever it launches later. Collectives run beside all streams: they begin after what
-//! stands before their launch, and a wait holds its own stream back until they end.
+//! the host back, and with it whatever it launches later. The collectives of a process group run on a stream of their own,
+//! in the order of their launches, as NCCL's do: each begins after what stands before its launch, and a wait holds its own
+//! stream back until it ends. What a collective copies first, it copies on the stream that launches it.
 //!
 //! Each call has a clock: for each stream, how many of its calls have ended when this one starts. A call happens before
 //! another one if the other's clock counts it.
@@ -28,13 +29,13 @@
 //!
 //! Source: `torch/_dynamo/variables/streams.py`, `torch/_functorch/_aot_autograd/streams.py`.
 
-use super::collectives::Collectives;
+use super::collectives::{CollectiveCall, Collectives, GroupName};
 use super::conflicts::conflicts;
 use super::sharing::argument;
 use super::storages::{Storage, StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Op, Out, Str, Value};
 use crate::limits::Limit;
-use crate::ops::{Kind, OpInfo, Ops, Sync};
+use crate::ops::{Collective, Kind, OpInfo, Ops, Sync};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why it is not known what happens before what.
@@ -113,6 +114,12 @@ pub struct Race {
 pub struct Streams {
     /// For each node its stream and its place there; none for what does not run.
     at: Vec<Option<(Stream, u32)>>,
+    /// For launches that copy first: the place of the collective itself, which makes the result.
+    made: FxHashMap<NodeId, (Stream, u32)>,
+    /// What orders streams, and runs nothing.
+    idle: FxHashSet<NodeId>,
+    /// By wait: where its collective runs. The wait itself runs nothing either.
+    ended_by: FxHashMap<NodeId, (Stream, u32)>,
     /// For each node its clock, one number for each stream.
     clocks: Vec<u32>,
     width: usize,
@@ -135,7 +142,9 @@ impl Streams {
         has_device: bool,
     ) -> Result<Streams, Unclear> {
         let named = Named::new(graph, ops)?;
-        let width = named.numbers.len() + 2;
+        let first = named.numbers.len() + 2;
+        let flights = Flights::new(collectives, first);
+        let width = first + flights.groups;
         let (counted, limit) = (graph.len() as u64 * width as u64, Limit::StreamClocks.standard());
         if counted > limit {
             return Err(Unclear::TooMany(counted));
@@ -145,12 +154,19 @@ impl Streams {
             ops,
             storages,
             named,
+            flights,
+            owners: vec![CURRENT; graph.len()],
             has_device,
             entered: CURRENT,
             clocks: vec![vec![0; width]; width],
             events: FxHashMap::default(),
+            landed: FxHashMap::default(),
+            waited: FxHashSet::default(),
             streams: Streams {
                 at: vec![None; graph.len()],
+                made: FxHashMap::default(),
+                idle: FxHashSet::default(),
+                ended_by: FxHashMap::default(),
                 clocks: vec![0; graph.len() * width],
                 width,
                 at_return: Vec::new(),
@@ -158,7 +174,7 @@ impl Streams {
                 freed_early: Vec::new(),
             },
         };
-        machine.run(collectives)
+        machine.run()
     }
 
     /// Whether `first` has ended when `second` starts. What does not run waits for nothing. For the output: both when
@@ -178,8 +194,14 @@ impl Streams {
     }
 
     fn is_counted(&self, node: NodeId, clock: &[u32]) -> bool {
-        let Some(Some((stream, place))) = self.at.get(node.index()) else { return true };
-        clock.get(*stream).is_some_and(|ended| ended > place)
+        self.at.get(node.index()).copied().flatten().is_none_or(|at| is_ended(at, clock))
+    }
+
+    /// Where a node uses a storage; `owner`: who makes it. What a wait ends is used by its collective.
+    fn use_of(&self, node: NodeId, owner: NodeId) -> Option<(Stream, u32)> {
+        let made = self.made.get(&node).filter(|_| node == owner);
+        let elsewhere = made.or(self.ended_by.get(&node)).copied();
+        elsewhere.or(self.at.get(node.index()).copied().flatten()).filter(|_| !self.idle.contains(&node))
     }
 
     /// Storages that go back to their stream while a node of another may still use them, each with such a node.
@@ -189,8 +211,7 @@ impl Streams {
 
     /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is read
     /// by the stream of the caller after the graph.
-    pub fn races(&self, graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<Race> {
-        let is_sync = |id| sync(graph, ops, id).is_some();
+    pub fn races(&self, graph: &Graph, storages: &Storages) -> Vec<Race> {
         let race = |first, second, storage, certain| Race { first, second, storage, certain };
         let told = conflicts(storages);
         let told = told.into_iter().map(|c| race(c.before, c.after, c.storage, c.certain));
@@ -209,7 +230,12 @@ impl Streams {
             .chain(made)
             .chain(seen)
             .filter(|r| storages.storage(r.storage).bytes != Some(0))
-            .filter(|r| !is_sync(r.first) && !is_sync(r.second) && !self.happens_before(r.first, r.second))
+            .filter(|r| {
+                let first = self.use_of(r.first, storages.storage(r.storage).by);
+                let runs = |id| !self.idle.contains(&id) && !self.ended_by.contains_key(&id);
+                let clock = self.row(r.second).filter(|_| runs(r.second));
+                first.zip(clock).is_some_and(|(at, clock)| !is_ended(at, clock))
+            })
             .collect();
         races.sort_unstable_by_key(|r| (r.second, r.first, !r.certain, r.storage));
         races.dedup_by_key(|r| (r.second, r.first));
@@ -337,11 +363,49 @@ fn is_on(graph: &Graph, id: NodeId, is_such: &dyn Fn(&str) -> bool) -> bool {
     id.index() < graph.len() && any(graph, graph.node(id).out, is_such)
 }
 
+/// The collectives of a graph.
+struct Flights<'a> {
+    /// By launch: the stream of its group, where it has one, and the call.
+    launches: FxHashMap<NodeId, (Option<Stream>, &'a CollectiveCall<'a>)>,
+    /// By wait: the launch.
+    waits: FxHashMap<NodeId, NodeId>,
+    groups: usize,
+}
+
+impl<'a> Flights<'a> {
+    /// The streams of groups have the numbers from `first` on. Messages have none, since each pair of ranks has its own.
+    fn new(collectives: &'a Collectives<'a>, first: usize) -> Flights<'a> {
+        let mut groups: Vec<&GroupName> = Vec::new();
+        let mut flights = Flights { launches: FxHashMap::default(), waits: FxHashMap::default(), groups: 0 };
+        for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
+            let is_together = call.group != GroupName::Unknown
+                && call.kind != Collective::PointToPoint
+                && !waits.is_empty();
+            let stream = is_together.then(|| {
+                let at = groups.iter().position(|&group| *group == call.group).unwrap_or(groups.len());
+                if at == groups.len() {
+                    groups.push(&call.group);
+                }
+                first + at
+            });
+            flights.launches.insert(call.node, (stream, call));
+            flights.waits.extend(waits.iter().map(|&wait| (wait, call.node)));
+        }
+        flights.groups = groups.len();
+        flights
+    }
+}
+
 /// A storage that its stream may take again, when this has ended on the streams that it was told of.
 #[derive(Clone)]
 struct Freed {
     storage: StorageIndex,
     ended: Vec<u32>,
+}
+
+/// Whether a clock counts a place of a stream.
+fn is_ended((stream, place): (Stream, u32), clock: &[u32]) -> bool {
+    clock.get(stream).is_some_and(|&ended| ended > place)
 }
 
 /// Both clocks have been seen.
@@ -354,21 +418,24 @@ struct Machine<'a> {
     ops: &'a Ops,
     storages: &'a Storages,
     named: Named,
+    flights: Flights<'a>,
+    /// For each node the stream whose memory it takes.
+    owners: Vec<Stream>,
     has_device: bool,
     /// The stream that the last `fork` or `join` entered.
     entered: Stream,
     /// For each stream what has ended when its next call starts; of the host, when it goes on.
     clocks: Vec<Vec<u32>>,
     events: FxHashMap<i64, Vec<u32>>,
+    /// By launch: what has ended when the collective has.
+    landed: FxHashMap<NodeId, Vec<u32>>,
+    /// What has been waited for: launches, each with a storage of a result.
+    waited: FxHashSet<(NodeId, StorageIndex)>,
     streams: Streams,
 }
 
 impl Machine<'_> {
-    fn run(mut self, collectives: &Collectives) -> Result<Streams, Unclear> {
-        let mut launch_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
-            launch_of.extend(waits.iter().map(|&wait| (wait, call.node)));
-        }
+    fn run(mut self) -> Result<Streams, Unclear> {
         let mut dying: FxHashMap<NodeId, Vec<StorageIndex>> = FxHashMap::default();
         for (storage, last) in freed(self.graph, self.storages) {
             dying.entry(last).or_default().push(storage);
@@ -381,8 +448,11 @@ impl Machine<'_> {
             match self.graph.node(id).op {
                 Op::Output => self.start(id, CURRENT),
                 Op::Call => match sync(self.graph, self.ops, id) {
-                    Some(sync) => self.synchronize(id, sync)?,
-                    None => self.call(id, launch_of.get(&id).copied()),
+                    Some(sync) => {
+                        self.streams.idle.insert(id);
+                        self.synchronize(id, sync)?;
+                    }
+                    None => self.call(id),
                 },
                 // Made by the caller, before.
                 Op::Placeholder | Op::GetAttr => {
@@ -391,14 +461,14 @@ impl Machine<'_> {
                 }
             }
             // What was freed on this stream may be taken by what is allocated now, which waits for what it waits for.
-            if let Some((stream, _)) = self.streams.at[id.index()].filter(|_| allocates.contains(&id)) {
+            if allocates.contains(&id) {
+                let stream = self.owners[id.index()];
                 std::mem::take(&mut freed[stream]).into_iter().for_each(|freed| self.reuse(&freed, stream));
             }
             for &storage in dying.get(&id).into_iter().flatten() {
                 let by = self.storages.storage(storage).by;
-                if let Some((owner, _)) = self.streams.at[by.index()] {
-                    freed[owner].push(Freed { storage, ended: self.recorded(storage) });
-                }
+                let owner = self.owners[by.index()];
+                freed[owner].push(Freed { storage, ended: self.recorded(storage) });
             }
         }
         // Or by what the caller allocates, when the host is there.
@@ -435,7 +505,7 @@ impl Machine<'_> {
         self.clocks[stream][stream] = place + 1;
     }
 
-    fn call(&mut self, id: NodeId, launch: Option<NodeId>) {
+    fn call(&mut self, id: NodeId) {
         let (graph, info) = (self.graph, self.ops.call(self.graph, id));
         let (mut takes_host, mut takes_device) = (false, false);
         graph.for_each_input(id, &mut |input| {
@@ -452,20 +522,62 @@ impl Machine<'_> {
             true => HOST,
             false => self.named.tag(id).map_or(self.entered, |number| self.stream(number)),
         };
-        if let Some((launch, (of, place))) =
-            launch.and_then(|launch| Some((launch, self.streams.at[launch.index()]?)))
+        let launch = self.flights.waits.get(&id).copied();
+        if let Some(launch) = launch
+            && self.is_first(id, launch)
         {
-            let mut ended = self.streams.row(launch).map(<[u32]>::to_vec).unwrap_or_default();
-            if let Some(own) = ended.get_mut(of) {
-                *own = (*own).max(place + 1);
-            }
+            let ended = self.landed.get(&launch).cloned().unwrap_or_default();
             self.join(stream, &ended);
         }
-        self.start(id, stream);
+        match self.flights.launches.get(&id) {
+            Some(&(group, call)) => {
+                self.launch(id, stream, group.filter(|_| !is_of_host), call.sends_a_copy());
+                if call.kind.is_done_at_once() {
+                    let ended = self.landed.get(&id).cloned().unwrap_or_default();
+                    self.join(stream, &ended);
+                }
+            }
+            None => self.start(id, stream),
+        }
+        if let Some(launch) = launch
+            && let Some((Some(_), _)) = self.flights.launches.get(&launch)
+            && let Some(at) = self.streams.use_of(launch, launch)
+        {
+            self.streams.ended_by.insert(id, at);
+        }
+        self.owners[id.index()] = stream;
         if blocks {
             let ended = self.clocks[stream].clone();
             self.join(HOST, &ended);
         }
+    }
+
+    /// Whether a wait is the first for what it waits for. A later one finds nothing to wait for, and holds nothing back
+    /// (`wait_tensor`, torch/csrc/distributed/c10d/Functional.cpp: the works of a tensor are popped).
+    fn is_first(&mut self, wait: NodeId, launch: NodeId) -> bool {
+        let Some(Value::Node(value)) = self.graph.arg(wait, 0) else { return true };
+        let storage = self.storages.storage_of(value);
+        storage.is_none_or(|storage| self.waited.insert((launch, storage)))
+    }
+
+    /// A collective is launched: it runs on the stream of its group, but for the copy that it makes first.
+    fn launch(&mut self, id: NodeId, stream: Stream, group: Option<Stream>, copies: bool) {
+        let runs_on = group.filter(|_| !copies).unwrap_or(stream);
+        if runs_on != stream {
+            let ended = self.clocks[stream].clone();
+            self.join(runs_on, &ended);
+        }
+        self.start(id, runs_on);
+        let mut ended = self.clocks[runs_on].clone();
+        if let Some(group) = group {
+            self.join(group, &ended);
+            if copies {
+                self.streams.made.insert(id, (group, self.clocks[group][group]));
+                self.clocks[group][group] += 1;
+            }
+            ended.clone_from(&self.clocks[group]);
+        }
+        self.landed.insert(id, ended);
     }
 
     fn synchronize(&mut self, id: NodeId, sync: Sync) -> Result<(), Unclear> {
@@ -542,14 +654,15 @@ impl Machine<'_> {
 
     /// A storage that was freed is taken again on `owner`, the stream that allocated it.
     fn reuse(&mut self, freed: &Freed, owner: Stream) {
+        let by = self.storages.storage(freed.storage).by;
         let mut ended = freed.ended.clone();
         join(&mut ended, &self.clocks[owner]);
-        let accesses = self.storages.accesses_of(freed.storage).map(|access| access.node);
+        let accesses = self.storages.accesses_of(freed.storage).map(|access| access.node).chain([by]);
         let mut late: Vec<NodeId> = accesses
-            .filter(|id| {
-                self.streams.at[id.index()].is_some_and(|(stream, place)| {
-                    let is_other = stream != owner && stream != HOST && owner != HOST;
-                    is_other && ended[stream] <= place
+            .filter(|&id| {
+                self.streams.use_of(id, by).is_some_and(|at| {
+                    let is_other = at.0 != owner && at.0 != HOST && owner != HOST;
+                    is_other && !is_ended(at, &ended)
                 })
             })
             .collect();
@@ -574,7 +687,7 @@ mod tests {
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
         let name = |id| graph.name(id).to_string();
         let streams = Streams::new(graph, &ops, &storages, &collectives, has_device(graph))?;
-        let races = streams.races(graph, &ops, &storages);
+        let races = streams.races(graph, &storages);
         let freed = streams.freed_early().iter();
         Ok((
             races.iter().map(|race| format!("{} {}", name(race.first), name(race.second))).collect(),

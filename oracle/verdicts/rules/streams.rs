@@ -42,7 +42,7 @@ impl<'e, 'a> Side<'e, 'a> {
     }
 
     fn races(&self) -> Vec<Race> {
-        self.streams.races(self.of.graph, &self.of.ops, self.of.storages())
+        self.streams.races(self.of.graph, self.of.storages())
     }
 
     fn owner(&self, storage: StorageIndex) -> NodeId {
