@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, assume, find, given, settings
 
 import graph_oracle

@@ -150,3 +150,12 @@ fn check_errors(bytes: &[u8], errors: &text::ParseErrors) {
         assert_eq!(error.render(None).lines().filter(|l| l.contains('^')).count().min(1), 1);
     }
 }
+
+/// Names that are given twice are told by `validate`; a comment beside one of them is not printed beside each.
+#[test]
+fn comments_of_lines_with_one_name_stay_one() {
+    let text = "x = input: f32[2]\noutput x  # a\n# above\noutput (x)  # b\n";
+    let printed = text::print(&reparse(text));
+    assert_eq!(printed, "x = input: f32[2]\n# above\noutput x  # a b\noutput (x)\n");
+    assert_eq!(text::print(&reparse(&printed)), printed);
+}

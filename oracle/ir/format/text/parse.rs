@@ -450,7 +450,17 @@ impl Parser<'_> {
                 None
             }
         };
-        self.case.comments.sort_by(|a, b| a.place.cmp(&b.place));
+        let mut comments = std::mem::take(&mut self.case.comments);
+        comments.sort_by(|a, b| a.place.cmp(&b.place));
+        // Lines of the same name have what stands beside them together.
+        for comment in comments {
+            let mut of_place =
+                self.case.comments.iter_mut().rev().take_while(|kept| kept.place == comment.place);
+            match of_place.find(|kept| kept.beside && comment.beside) {
+                Some(kept) => kept.text = format!("{} {}", kept.text, comment.text).trim_end().to_string(),
+                None => self.case.comments.push(comment),
+            }
+        }
     }
 
     fn report(&mut self, start: usize, end: usize, message: String, help: Option<String>) {

@@ -129,6 +129,8 @@ impl Printer<'_> {
                 self.text.push_str(&comment.text.replace('\n', " "));
             }
         }
+        // Another line may have the same name.
+        self.comments.remove(place);
         self.text.push('\n');
     }
 
