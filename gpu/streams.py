@@ -2,8 +2,8 @@
 
     python gpu/streams.py
 
-Each fact is a small program whose streams are held back by a kernel that waits, so that what is not ordered shows. Prints
-one line for each; exit status 1 if one does not hold, 2 without a GPU.
+Each fact is a small program whose streams are held back by a kernel that waits, so that what is not ordered shows.
+Prints one line for each; exit status 1 if one does not hold, 2 without a GPU.
 """
 
 import sys
@@ -24,7 +24,7 @@ def is_all(tensor, value):
 
 
 def side_reads_late(main, before_free):
-    """Another stream reads `a` late; main frees it and allocates again. Whether the memory is the same, what was read."""
+    """Another stream reads `a` late; main frees it and allocates again. Whether it is the same memory; what was read."""
     side = torch.cuda.Stream()
     a = filled(1)
     read = filled(0)

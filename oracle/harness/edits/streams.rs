@@ -1,9 +1,9 @@
 //! Edits of graphs on several streams: what orders calls, and what keeps memory.
 //!
 //! A wrong one is certain where the edited graph has two calls of which one uses what the other makes and need not wait
-//! for it, or memory that goes back to its stream under a reader, and the graph before had neither. That is found out with
-//! sets: for each call those that have certainly ended when it starts, taken over from event to event. The judge counts
-//! calls for each stream instead ([`crate::analysis::streams`]).
+//! for it, or memory that goes back to its stream under a reader, and the graph before had neither. That is found out
+//! with sets: for each call those that have certainly ended when it starts, taken over from event to event. The judge
+//! counts calls for each stream instead ([`crate::analysis::streams`]).
 
 use super::Places;
 use super::reading::Reading;

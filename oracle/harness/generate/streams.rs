@@ -2,10 +2,10 @@
 //!
 //! # The idea
 //!
-//! Each call is put on a stream. Whatever it depends on (an operand, or bytes that both touch and one of them writes) and
-//! stands on another stream is waited for, by one of the ways that PyTorch has. Memory that another stream uses is kept
-//! until that has done with it: by `record_stream`, by `sync_dealloc`, or since its own stream waits. In the end the stream
-//! of the caller waits for all. So nothing races, and most waits are needed.
+//! Each call is put on a stream. Whatever it depends on (an operand, or bytes that both touch and one of them writes)
+//! and stands on another stream is waited for, by one of the ways that PyTorch has. Memory that another stream uses is
+//! kept until that has done with it: by `record_stream`, by `sync_dealloc`, or since its own stream waits. In the end
+//! the stream of the caller waits for all. So nothing races, and most waits are needed.
 //!
 //! # What it does not do
 //!

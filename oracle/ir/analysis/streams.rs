@@ -6,26 +6,26 @@
 //! that the last `fork` or `join` entered, else the stream on which the graph is called. Calls of one stream run one
 //! after the other. Between streams there is no order but that of events: `record_event` marks what a stream was given
 //! so far, `wait_event` holds another stream back until then, `wait_stream` does both at once, and `synchronize_*` hold
-//! the host back, and with it whatever it launches later. The collectives of a process group run on a stream of their own,
-//! in the order of their launches, as NCCL's do: each begins after what stands before its launch, and a wait holds its own
-//! stream back until it ends. What a collective copies first, it copies on the stream that launches it.
+//! the host back, and with it whatever it launches later. The collectives of a process group run on a stream of their
+//! own, in the order of their launches, as NCCL's do: each begins after what stands before its launch, and a wait holds
+//! its own stream back until it ends. What a collective copies first, it copies on the stream that launches it.
 //!
 //! Each call has a clock: for each stream, how many of its calls have ended when this one starts. A call happens before
 //! another one if the other's clock counts it.
 //!
 //! Two accesses of the same bytes, one of them a write, are a *race* if neither happens before the other. A storage is
-//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that takes it) and
-//! another stream may still use it at that stream's next allocation, which may take its place. `record_stream` keeps it
-//! from that, and so does waiting for the other stream first. Inputs are made by the caller on its stream, before all calls;
-//! what the output returns, and what the caller owns, is read on that stream behind all calls.
+//! *freed early* if it goes back to the stream that allocated it (after the last call, in list order, that takes it)
+//! and another stream may still use it at that stream's next allocation, which may take its place. `record_stream`
+//! keeps it from that, and so does waiting for the other stream first. Inputs are made by the caller on its stream,
+//! before all calls; what the output returns, and what the caller owns, is read on that stream behind all calls.
 //!
 //! # What it does not do
 //!
 //! The stream of number 0 is the one on which the graph is called, as PyTorch numbers them, and so is every stream that
-//! events name and on which nothing runs: PyTorch gives the current stream a new number each time it asks for it. Tensors
-//! of the CPU belong to the host, unless the graph has no others. A copy between device and host ends before the host
-//! goes on, unless it says `non_blocking`. What frees memory at other times than after the last use, and what runs on
-//! streams of its own making, is not looked at.
+//! events name and on which nothing runs: PyTorch gives the current stream a new number each time it asks for it.
+//! Tensors of the CPU belong to the host, unless the graph has no others. A copy between device and host ends before
+//! the host goes on, unless it says `non_blocking`. What frees memory at other times than after the last use, and what
+//! runs on streams of its own making, is not looked at.
 //!
 //! Source: `torch/_dynamo/variables/streams.py`, `torch/_functorch/_aot_autograd/streams.py`.
 
@@ -123,7 +123,8 @@ pub struct Streams {
     /// For each node its clock, one number for each stream.
     clocks: Vec<u32>,
     width: usize,
-    /// What has ended when the host returns from the graph, and of that what it was told to wait for by `synchronize_*`.
+    /// What has ended when the host returns from the graph, and of that what it was told to wait for by
+    /// `synchronize_*`.
     at_return: Vec<u32>,
     told: Vec<u32>,
     freed_early: Vec<(StorageIndex, NodeId)>,
@@ -188,7 +189,8 @@ impl Streams {
         self.is_counted(node, &self.at_return)
     }
 
-    /// Whether the host is told to wait for it by a call of its own, and does not merely wait for something else behind it.
+    /// Whether the host is told to wait for it by a call of its own, and does not merely wait for something else behind
+    /// it.
     pub fn is_synchronized(&self, node: NodeId) -> bool {
         self.is_counted(node, &self.told)
     }
@@ -209,8 +211,8 @@ impl Streams {
         &self.freed_early
     }
 
-    /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is read
-    /// by the stream of the caller after the graph.
+    /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is
+    /// read by the stream of the caller after the graph.
     pub fn races(&self, graph: &Graph, storages: &Storages) -> Vec<Race> {
         let race = |first, second, storage, certain| Race { first, second, storage, certain };
         let told = conflicts(storages);
@@ -258,8 +260,8 @@ pub fn has_host(graph: &Graph) -> bool {
     graph.ids().any(|id| is_on_host(graph, id))
 }
 
-/// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that the
-/// host does not wait for.
+/// Whether there is anything to ask: several streams, a call that orders them or makes the host wait, or a copy that
+/// the host does not wait for.
 pub fn are_asked(graph: &Graph, ops: &Ops) -> bool {
     let is_asked = |id| {
         let asks = |info: &OpInfo| info.sync().is_some() || info.copy_is_waited_for(graph, id) == Some(false);
@@ -373,7 +375,8 @@ struct Flights<'a> {
 }
 
 impl<'a> Flights<'a> {
-    /// The streams of groups have the numbers from `first` on. Messages have none, since each pair of ranks has its own.
+    /// The streams of groups have the numbers from `first` on. Messages have none, since each pair of ranks has its
+    /// own.
     fn new(collectives: &'a Collectives<'a>, first: usize) -> Flights<'a> {
         let mut groups: Vec<&GroupName> = Vec::new();
         let mut flights = Flights { launches: FxHashMap::default(), waits: FxHashMap::default(), groups: 0 };

@@ -1,5 +1,5 @@
-//! Graphs on several streams: the clocks of a plan, which knows bytes and commands, against those of `order/streams`, which
-//! knows neither.
+//! Graphs on several streams: the clocks of a plan, which knows bytes and commands, against those of `order/streams`,
+//! which knows neither.
 
 use super::passes::{Case, Options, inspect, smoke, with_plan};
 use super::report::{Kind, Report};
@@ -95,7 +95,8 @@ fn the_plan_and_the_rule_see_the_same_races() {
     assert!(faulty > 100 && harmless > 100 && rule_alone == 0, "{faulty}, {harmless}, {rule_alone}");
 }
 
-/// A plan holds what a collective copies until its wait, and knows that a barrier reads nothing: there the rule has more.
+/// A plan holds what a collective copies until its wait, and knows that a barrier reads nothing: there the rule has
+/// more.
 #[test]
 fn the_rule_sees_all_races_of_a_plan_that_communicates() {
     let [faulty, harmless, rule_alone] = compared(&with_communication(), crate::scale::scaled(40));

@@ -528,8 +528,8 @@ fn contradicted(graph: &Graph, seen: &Seen, predicted: &Prediction) -> Option<St
     wrong.map(|(id, _)| format!("the recorded size of {} is not what its operator gives", graph.name(id)))
 }
 
-/// What a collective copies before it sends the copies: `_c10d_functional.all_reduce` works in place on a clone of what it
-/// is given, and so does `broadcast` (torch/csrc/distributed/c10d/Functional.cpp).
+/// What a collective copies before it sends the copies: `_c10d_functional.all_reduce` works in place on a clone of what
+/// it is given, and so does `broadcast` (torch/csrc/distributed/c10d/Functional.cpp).
 fn copied(start: &Start) -> impl Iterator<Item = (&Window, &Window)> {
     let copies = start.what.kind.sends_a_copy();
     let both = start.inputs.iter().zip(&start.outputs);

@@ -1,9 +1,9 @@
 //! The plan: what a host program enqueues on a device, command by command.
 //!
 //! All ranks share one device. Every rank has a compute stream, one more for each stream that its graph names
-//! ([`streams`]), and one communication stream per process group that it uses, as PyTorch's NCCL backend has. The commands
-//! stand in the order in which one host thread enqueues them; on a
-//! device the streams run side by side, and only the events order them.
+//! (`plan/streams.rs`), and one communication stream per process group that it uses, as PyTorch's NCCL backend has. The
+//! commands stand in the order in which one host thread enqueues them; on a device the streams run side by side, and
+//! only the events order them.
 //!
 //! # A collective
 //!

@@ -111,7 +111,8 @@ impl Plan {
         let mut live = before;
         let mut begun = std::collections::BTreeSet::new();
         let none = Bytes::default();
-        // What a stream keeps a while longer than the graph (`late`) comes back with an allocation of its own, or at the end.
+        // What a stream keeps a while longer than the graph (`late`) comes back with an allocation of its own, or at
+        // the end.
         let held = |buffer: u32| round(self.buffers[buffer as usize].bytes);
         let (mut let_go, mut freed) = (vec![0; self.steps.len()], vec![0; self.steps.len()]);
         for (&buffer, &step) in &self.late {

@@ -1,12 +1,12 @@
 //! The streams that a graph names: where its calls run, and what its events order.
 //!
-//! Each number of a stream is a stream of the rank, and `record_event`, `wait_event` and `wait_stream` are commands as they
-//! stand. The host's own waits (`synchronize_*`, an item) hold back every stream of the rank from then on. Memory belongs to
-//! the stream that allocated it. PyTorch's allocator gives it away again with that stream's next allocation, so it is freed
-//! with that; `record_stream` makes it wait for another stream, beside all streams.
+//! Each number of a stream is a stream of the rank, and `record_event`, `wait_event` and `wait_stream` are commands as
+//! they stand. The host's own waits (`synchronize_*`, an item) hold back every stream of the rank from then on. Memory
+//! belongs to the stream that allocated it. PyTorch's allocator gives it away again with that stream's next allocation,
+//! so it is freed with that; `record_stream` makes it wait for another stream, beside all streams.
 //!
-//! The numbers are read by [`ir::analysis::streams`](crate::analysis::streams); what happens before what is not asked there:
-//! the plan is another way of knowing.
+//! The numbers are read by [`ir::analysis::streams`](crate::analysis::streams); what happens before what is not asked
+//! there: the plan is another way of knowing.
 
 use super::lower::Lowering;
 use super::{Action, Lane};
