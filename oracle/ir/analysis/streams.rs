@@ -90,6 +90,15 @@ impl Named {
         self.tags.get(&id).copied()
     }
 
+    /// The same with the streams on which calls of another graph run: what is a stream in one is none of the caller's
+    /// in the other.
+    pub fn with(mut self, other: &Named) -> Named {
+        self.numbers.extend(&other.numbers);
+        self.numbers.sort_unstable();
+        self.numbers.dedup();
+        self
+    }
+
     /// Whether all calls run on the stream of the caller.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
@@ -131,7 +140,8 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams of a graph. `has_device`: whether there is a device beside the host, which this graph need not show.
+    /// The streams of a graph. `named`: those that it names, and others that there are. `has_device`: whether there is
+    /// a device beside the host, which this graph need not show.
     ///
     /// # Errors
     /// Where it is not known which stream or event is meant, or more would have to be counted than the limit.
@@ -140,9 +150,9 @@ impl Streams {
         ops: &Ops,
         storages: &Storages,
         collectives: &Collectives,
+        named: Named,
         has_device: bool,
     ) -> Result<Streams, Unclear> {
-        let named = Named::new(graph, ops)?;
         let first = named.numbers.len() + 2;
         let flights = Flights::new(collectives, first);
         let width = first + flights.groups;
@@ -162,7 +172,7 @@ impl Streams {
             clocks: vec![vec![0; width]; width],
             events: FxHashMap::default(),
             landed: FxHashMap::default(),
-            waited: FxHashSet::default(),
+            works: FxHashMap::default(),
             streams: Streams {
                 at: vec![None; graph.len()],
                 made: FxHashMap::default(),
@@ -375,19 +385,19 @@ struct Flights<'a> {
 }
 
 impl<'a> Flights<'a> {
-    /// The streams of groups have the numbers from `first` on. Messages have none, since each pair of ranks has its
-    /// own.
+    /// The streams of groups have the numbers from `first` on. A single message has one to itself, since each pair of
+    /// ranks has its own (`pointToPoint`, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
     fn new(collectives: &'a Collectives<'a>, first: usize) -> Flights<'a> {
-        let mut groups: Vec<&GroupName> = Vec::new();
+        let mut groups: Vec<Option<&GroupName>> = Vec::new();
         let mut flights = Flights { launches: FxHashMap::default(), waits: FxHashMap::default(), groups: 0 };
         for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
-            let is_together = call.group != GroupName::Unknown
-                && call.kind != Collective::PointToPoint
-                && !waits.is_empty();
-            let stream = is_together.then(|| {
-                let at = groups.iter().position(|&group| *group == call.group).unwrap_or(groups.len());
+            let is_message = matches!(call.kind, Collective::Send | Collective::Recv);
+            let is_known = call.group != GroupName::Unknown && !call.kind.is_unmodelled();
+            let stream = (is_message || is_known).then(|| {
+                let known = groups.iter().position(|&group| group == Some(&call.group));
+                let at = known.filter(|_| !is_message).unwrap_or(groups.len());
                 if at == groups.len() {
-                    groups.push(&call.group);
+                    groups.push(Some(&call.group).filter(|_| !is_message));
                 }
                 first + at
             });
@@ -432,8 +442,8 @@ struct Machine<'a> {
     events: FxHashMap<i64, Vec<u32>>,
     /// By launch: what has ended when the collective has.
     landed: FxHashMap<NodeId, Vec<u32>>,
-    /// What has been waited for: launches, each with a storage of a result.
-    waited: FxHashSet<(NodeId, StorageIndex)>,
+    /// By storage: launches that write it and have not been waited for.
+    works: FxHashMap<StorageIndex, Vec<NodeId>>,
     streams: Streams,
 }
 
@@ -443,10 +453,17 @@ impl Machine<'_> {
         for (storage, last) in freed(self.graph, self.storages) {
             dying.entry(last).or_default().push(storage);
         }
-        let takes_memory = |known: &&Storage| known.bytes != Some(0);
+        let takes_memory = |known: &&Storage| known.bytes != Some(0) && !known.external;
         let made = self.storages.ids().map(|storage| self.storages.storage(storage));
         let allocates: FxHashSet<NodeId> = made.filter(takes_memory).map(|known| known.by).collect();
         let mut freed: Vec<Vec<Freed>> = vec![Vec::new(); self.streams.width];
+        // Made by the caller, before all calls, wherever it stands.
+        for id in
+            self.graph.ids().filter(|&id| matches!(self.graph.node(id).op, Op::Placeholder | Op::GetAttr))
+        {
+            let is_of_host = self.has_device && !is_on_device(self.graph, id);
+            self.start(id, if is_of_host { HOST } else { CURRENT });
+        }
         for id in self.graph.ids() {
             match self.graph.node(id).op {
                 Op::Output => self.start(id, CURRENT),
@@ -457,11 +474,7 @@ impl Machine<'_> {
                     }
                     None => self.call(id),
                 },
-                // Made by the caller, before.
-                Op::Placeholder | Op::GetAttr => {
-                    let is_of_host = self.has_device && !is_on_device(self.graph, id);
-                    self.start(id, if is_of_host { HOST } else { CURRENT });
-                }
+                Op::Placeholder | Op::GetAttr => {}
             }
             // What was freed on this stream may be taken by what is allocated now, which waits for what it waits for.
             if allocates.contains(&id) {
@@ -526,11 +539,11 @@ impl Machine<'_> {
             false => self.named.tag(id).map_or(self.entered, |number| self.stream(number)),
         };
         let launch = self.flights.waits.get(&id).copied();
-        if let Some(launch) = launch
-            && self.is_first(id, launch)
-        {
-            let ended = self.landed.get(&launch).cloned().unwrap_or_default();
-            self.join(stream, &ended);
+        if info.is_some_and(|info| info.kind == Kind::Wait) {
+            for launch in self.popped(id, launch) {
+                let ended = self.landed.get(&launch).cloned().unwrap_or_default();
+                self.join(stream, &ended);
+            }
         }
         match self.flights.launches.get(&id) {
             Some(&(group, call)) => {
@@ -548,19 +561,25 @@ impl Machine<'_> {
         {
             self.streams.ended_by.insert(id, at);
         }
-        self.owners[id.index()] = stream;
+        // Memory of the host belongs to no stream.
+        self.owners[id.index()] = if self.has_device && is_host { HOST } else { stream };
         if blocks {
             let ended = self.clocks[stream].clone();
             self.join(HOST, &ended);
         }
     }
 
-    /// Whether a wait is the first for what it waits for. A later one finds nothing to wait for, and holds nothing back
-    /// (`wait_tensor`, torch/csrc/distributed/c10d/Functional.cpp: the works of a tensor are popped).
-    fn is_first(&mut self, wait: NodeId, launch: NodeId) -> bool {
-        let Some(Value::Node(value)) = self.graph.arg(wait, 0) else { return true };
-        let storage = self.storages.storage_of(value);
-        storage.is_none_or(|storage| self.waited.insert((launch, storage)))
+    /// The launches that a wait finds to wait for: those into the storages of its tensors since the wait before
+    /// (`wait_tensor`, torch/csrc/distributed/c10d/Functional.cpp: the works of a storage are popped). `launch`: the
+    /// one it is for, where its tensor is on no storage.
+    fn popped(&mut self, wait: NodeId, launch: Option<NodeId>) -> Vec<NodeId> {
+        let inputs = self.graph.inputs(wait);
+        let parts = inputs.iter().flat_map(|&input| self.storages.all_parts(input));
+        let storages: Vec<StorageIndex> = parts.map(|part| part.storage).collect();
+        if storages.is_empty() {
+            return launch.into_iter().collect();
+        }
+        storages.iter().flat_map(|storage| self.works.remove(storage).unwrap_or_default()).collect()
     }
 
     /// A collective is launched: it runs on the stream of its group, but for the copy that it makes first.
@@ -581,6 +600,9 @@ impl Machine<'_> {
             ended.clone_from(&self.clocks[group]);
         }
         self.landed.insert(id, ended);
+        for part in self.storages.all_parts(id) {
+            self.works.entry(part.storage).or_default().push(id);
+        }
     }
 
     fn synchronize(&mut self, id: NodeId, sync: Sync) -> Result<(), Unclear> {
@@ -689,7 +711,8 @@ mod tests {
         let collectives = Collectives::new(graph, &ops);
         let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
         let name = |id| graph.name(id).to_string();
-        let streams = Streams::new(graph, &ops, &storages, &collectives, has_device(graph))?;
+        let named = Named::new(graph, &ops)?;
+        let streams = Streams::new(graph, &ops, &storages, &collectives, named, has_device(graph))?;
         let races = streams.races(graph, &storages);
         let freed = streams.freed_early().iter();
         Ok((

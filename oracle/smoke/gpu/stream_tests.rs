@@ -4,7 +4,7 @@
 use super::passes::{Case, Options, inspect, smoke, with_plan};
 use super::report::{Kind, Report};
 use crate::analysis::storages::Mode;
-use crate::analysis::streams::{Streams, has_device};
+use crate::analysis::streams::{Named, Streams, has_device};
 use crate::analysis::{Collectives, Edges, Storages};
 use crate::generate::{self, Config, Seeded};
 use crate::graph::{Editor, Graph, NodeId};
@@ -37,7 +37,9 @@ fn by_rule(graph: &Graph) -> Vec<String> {
     let (ops, edges) = (Ops::of(graph), Edges::new(graph));
     let collectives = Collectives::new(graph, &ops);
     let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
-    let streams = Streams::new(graph, &ops, &storages, &collectives, has_device(graph));
+    let named = Named::new(graph, &ops);
+    let streams =
+        named.and_then(|named| Streams::new(graph, &ops, &storages, &collectives, named, has_device(graph)));
     let streams = streams.unwrap_or_else(|unclear| panic!("{unclear:?}"));
     let name = |id| graph.name(id);
     let races = streams.races(graph, &storages).into_iter();

@@ -663,7 +663,9 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
     for id in graph.ids() {
         let is_wait = side.is_wait(id);
         let is_getitem = side.ops.call(graph, id).is_some_and(|i| matches!(i.kind, Kind::GetItem));
-        if is_wait || (is_getitem && collectives.launch_of_value(id).is_some()) {
+        // What orders streams takes a tensor and reads nothing of it.
+        let is_sync = side.ops.call(graph, id).is_some_and(|info| info.sync().is_some());
+        if is_wait || is_sync || (is_getitem && collectives.launch_of_value(id).is_some()) {
             continue;
         }
         for &input in side.edges.inputs(id) {

@@ -6,7 +6,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Race, Streams, Unclear, are_asked, are_several, has_device};
+use crate::analysis::streams::{Named, Race, Streams, Unclear, are_asked, are_several, has_device};
 use crate::graph::{Graph, NodeId, Op};
 use std::collections::BTreeSet;
 
@@ -30,8 +30,19 @@ struct Side<'e, 'a> {
 }
 
 impl<'e, 'a> Side<'e, 'a> {
-    fn new(of: &'e AnalyzedGraph<'a>, has_device: bool) -> Result<Side<'e, 'a>, Reason> {
-        let streams = Streams::new(of.graph, &of.ops, of.storages(), &of.collectives, has_device);
+    /// `other`: the graph that it is compared with.
+    fn new(
+        of: &'e AnalyzedGraph<'a>,
+        other: &AnalyzedGraph,
+        has_device: bool,
+    ) -> Result<Side<'e, 'a>, Reason> {
+        let named = Named::new(of.graph, &of.ops).and_then(|own| {
+            let others = Named::new(other.graph, &other.ops)?;
+            Ok(own.with(&others))
+        });
+        let streams = named.and_then(|named| {
+            Streams::new(of.graph, &of.ops, of.storages(), &of.collectives, named, has_device)
+        });
         let streams = streams.map_err(|unclear| match unclear {
             Unclear::Number(id) => Code::StreamsNotKnown
                 .because(format!("{} does not say which stream or event it means", of.graph.name(id))),
@@ -105,13 +116,13 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
         return Checked::Findings(Vec::new());
     }
     let has_device = sides.into_iter().any(|side| has_device(side.graph));
-    let (before, after) =
-        match (Side::new(&evidence.before, has_device), Side::new(&evidence.after, has_device)) {
-            (Ok(before), Ok(after)) => (before, after),
-            (Err(reason), _) | (_, Err(reason)) => {
-                return Checked::found(Vec::new(), Some(reason).filter(|_| !is_as_it_was(evidence)));
-            }
-        };
+    let [old, new] = sides;
+    let (before, after) = match (Side::new(old, new, has_device), Side::new(new, old, has_device)) {
+        (Ok(before), Ok(after)) => (before, after),
+        (Err(reason), _) | (_, Err(reason)) => {
+            return Checked::found(Vec::new(), Some(reason).filter(|_| !is_as_it_was(evidence)));
+        }
+    };
     let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
     let name = |id: NodeId| after.of.graph.name(id);
     let find = |title: String, nodes: &[NodeId]| {

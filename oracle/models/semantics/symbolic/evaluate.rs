@@ -355,6 +355,8 @@ impl Machine<'_, '_> {
             Kind::Cast => self.cast(&call),
             Kind::Fill(fill) => self.fill(&call, fill),
             Kind::Wait => self.wait(&call),
+            // It takes a tensor at most to tell the allocator of it.
+            Kind::Sync(_) => Ok(Produced::Nothing),
             Kind::Collective(Collective::Barrier) => {
                 return self.opaque(info, Some(&call), Traits::default());
             }
