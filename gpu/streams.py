@@ -77,53 +77,36 @@ def streams_run_side_by_side():
     return is_all(read, 1) and is_all(a, 2)
 
 
-def an_event_orders_them():
+def read_behind(before=False, after=False):
+    """What is read behind an event that another stream records before and after a late write, or at neither place."""
     side, event = torch.cuda.Stream(), torch.cuda.Event()
     a = filled(1)
     torch.cuda.synchronize()
     with torch.cuda.stream(side):
+        if before:
+            event.record()
         torch.cuda._sleep(CYCLES)
         a.add_(1)
-        event.record()
+        if after:
+            event.record()
     torch.cuda.current_stream().wait_event(event)
-    return is_all(a.clone(), 2)
+    return a.clone()
+
+
+def an_event_orders_them():
+    return is_all(read_behind(after=True), 2)
 
 
 def an_event_marks_what_stood_before_it():
-    side, event = torch.cuda.Stream(), torch.cuda.Event()
-    a = filled(1)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(side):
-        event.record()
-        torch.cuda._sleep(CYCLES)
-        a.add_(1)
-    torch.cuda.current_stream().wait_event(event)
-    read = a.clone()
-    return is_all(read, 1)
+    return is_all(read_behind(before=True), 1)
 
 
 def a_wait_takes_the_last_record():
-    side, event = torch.cuda.Stream(), torch.cuda.Event()
-    a = filled(1)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(side):
-        event.record()
-        torch.cuda._sleep(CYCLES)
-        a.add_(1)
-        event.record()
-    torch.cuda.current_stream().wait_event(event)
-    return is_all(a.clone(), 2)
+    return is_all(read_behind(before=True, after=True), 2)
 
 
 def an_event_nobody_recorded_holds_nothing_back():
-    side, event = torch.cuda.Stream(), torch.cuda.Event()
-    a = filled(1)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(side):
-        torch.cuda._sleep(CYCLES)
-        a.add_(1)
-    torch.cuda.current_stream().wait_event(event)
-    return is_all(a.clone(), 1)
+    return is_all(read_behind(), 1)
 
 
 def a_copy_to_the_host_is_waited_for():

@@ -10,13 +10,11 @@ use super::reading::Reading;
 use crate::analysis::storages::{Mode, StorageIndex};
 use crate::analysis::streams::{Named, are_several, freed, number};
 use crate::analysis::{Collectives, Edges, Storages};
-use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Value};
+use crate::generate::{CALLER, order_streams, run_on};
+use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Kind, Ops, Sync};
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
-
-/// The stream of the caller.
-const CALLER: i64 = 0;
 
 /// Which calls have certainly ended.
 struct Order {
@@ -221,19 +219,6 @@ pub(super) fn restreamed(reading: &Reading) -> Places {
     spoiling(reading, places)
 }
 
-fn run_on(editor: &mut Editor, id: NodeId, stream: i64) {
-    let graph = editor.graph_mut();
-    let custom = graph.intern(&format!("{{\"stream\": {stream}}}"));
-    let tags = Tags { custom: Some(custom), ..graph.tags(id).cloned().unwrap_or_default() };
-    let tags = graph.intern_tags(tags);
-    graph.node_mut(id).tags = tags;
-}
-
-fn insert(editor: &mut Editor, anchor: NodeId, name: &str, args: &[Value]) {
-    let target = format!("streams.{name}.default");
-    editor.insert_before(Some(anchor), name, &target, args, &[], Out::None);
-}
-
 /// A stream waits once more, for a stream that it has waited for.
 pub(super) fn waits(reading: &Reading) -> Places {
     let mut places = Places::default();
@@ -242,7 +227,9 @@ pub(super) fn waits(reading: &Reading) -> Places {
         let Some(later) = graph.ids().find(|other| other.0 == id.0 + 1) else { continue };
         let (Some(waiting), Some(other)) = (graph.arg(id, 0), graph.arg(id, 1)) else { continue };
         let what = format!("behind {} it is waited once more", graph.name(id));
-        places.add(id, what, move |editor| insert(editor, later, "wait_stream", &[waiting, other]));
+        places.add(id, what, move |editor| {
+            order_streams(editor, Some(later), "wait_stream", &[waiting, other])
+        });
     }
     places
 }
@@ -256,8 +243,8 @@ pub(super) fn by_event(reading: &Reading) -> Places {
         let graph = reading.graph;
         let (Some(waiting), Some(other)) = (graph.arg(id, 0), graph.arg(id, 1)) else { continue };
         places.add(id, format!("{} is an event", graph.name(id)), move |editor| {
-            insert(editor, id, "record_event", &[Value::Int(fresh), other]);
-            insert(editor, id, "wait_event", &[Value::Int(fresh), waiting]);
+            order_streams(editor, Some(id), "record_event", &[Value::Int(fresh), other]);
+            order_streams(editor, Some(id), "wait_event", &[Value::Int(fresh), waiting]);
             editor.erase(id);
         });
     }

@@ -73,6 +73,7 @@ pub use smaller::Shrink;
 pub use source::Unstructured;
 pub use source::{Bytes, FRAME, Longest, Seeded, Source};
 pub use streams::spread;
+pub(crate) use streams::{CALLER, order_streams, run_on};
 pub use survey::Survey;
 pub use wanted::{Offers, Wanted, offers};
 pub(crate) use wanted::{bucketing, execution, partition, rewrite, schedule as schedule_case};

@@ -20,7 +20,7 @@ use crate::ops::Ops;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of the stream on which the graph is called.
-const CALLER: i64 = 0;
+pub(crate) const CALLER: i64 = 0;
 /// Streams beside it, at most.
 const MOST: u32 = 3;
 
@@ -76,28 +76,33 @@ pub fn spread<S: Source>(source: &mut S, graph: &Graph) -> Graph {
         }
         if is_call {
             this.wait_for(id, own, needs.get(&id).into_iter().flatten().copied());
-            this.tag(id, own);
+            if own != CALLER {
+                run_on(&mut this.editor, id, own);
+            }
             this.keep(id, own);
         }
     }
     this.editor.finish()
 }
 
+/// Puts a call on a stream.
+pub(crate) fn run_on(editor: &mut Editor, id: NodeId, stream: i64) {
+    let graph = editor.graph_mut();
+    let custom = graph.intern(&format!("{{\"stream\": {stream}}}"));
+    let tags = Tags { custom: Some(custom), ..graph.tags(id).cloned().unwrap_or_default() };
+    let tags = graph.intern_tags(tags);
+    graph.node_mut(id).tags = tags;
+}
+
+/// Inserts a call of `torch.ops.streams` before `anchor`.
+pub(crate) fn order_streams(editor: &mut Editor, anchor: Option<NodeId>, name: &str, args: &[Value]) {
+    let target = format!("streams.{name}.default");
+    editor.insert_before(anchor, name, &target, args, &[], Out::None);
+}
+
 impl<S: Source> Spread<'_, S> {
     fn call(&mut self, anchor: Option<NodeId>, name: &str, args: &[Value]) {
-        let target = format!("streams.{name}.default");
-        self.editor.insert_before(anchor, name, &target, args, &[], Out::None);
-    }
-
-    fn tag(&mut self, id: NodeId, stream: i64) {
-        if stream == CALLER {
-            return;
-        }
-        let graph = self.editor.graph_mut();
-        let custom = graph.intern(&format!("{{\"stream\": {stream}}}"));
-        let tags = graph.tags(id).cloned().unwrap_or_default();
-        let tags = graph.intern_tags(Tags { custom: Some(custom), ..tags });
-        graph.node_mut(id).tags = tags;
+        order_streams(&mut self.editor, anchor, name, args);
     }
 
     fn event(&mut self) -> Value {

@@ -47,6 +47,16 @@ pub enum Unclear {
     TooMany(u64),
 }
 
+impl Unclear {
+    /// In words.
+    pub fn tell(&self, graph: &Graph) -> String {
+        match self {
+            Unclear::Number(id) => format!("{} does not say which stream or event it means", graph.name(*id)),
+            Unclear::TooMany(n) => format!("{n} clocks would be needed to tell what happens before what"),
+        }
+    }
+}
+
 /// A stream of this graph: [`CURRENT`], [`HOST`], or one of those that nodes name.
 type Stream = usize;
 const CURRENT: Stream = 0;
@@ -75,9 +85,7 @@ impl Named {
             };
             numbers.extend(named.filter(|&n| n != 0));
         }
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(Named { numbers, tags })
+        Ok(Named { numbers: Vec::new(), tags }.and(&numbers))
     }
 
     /// Which of them a number is; none: that of the caller.
@@ -92,8 +100,12 @@ impl Named {
 
     /// The same with the streams on which calls of another graph run: what is a stream in one is none of the caller's
     /// in the other.
-    pub fn with(mut self, other: &Named) -> Named {
-        self.numbers.extend(&other.numbers);
+    pub fn with(self, other: &Named) -> Named {
+        self.and(&other.numbers)
+    }
+
+    fn and(mut self, numbers: &[i64]) -> Named {
+        self.numbers.extend(numbers);
         self.numbers.sort_unstable();
         self.numbers.dedup();
         self

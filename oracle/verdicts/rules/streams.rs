@@ -6,7 +6,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Named, Race, Streams, Unclear, are_asked, are_several, has_device};
+use crate::analysis::streams::{Named, Race, Streams, are_asked, are_several, has_device};
 use crate::graph::{Graph, NodeId, Op};
 use std::collections::BTreeSet;
 
@@ -43,12 +43,7 @@ impl<'e, 'a> Side<'e, 'a> {
         let streams = named.and_then(|named| {
             Streams::new(of.graph, &of.ops, of.storages(), &of.collectives, named, has_device)
         });
-        let streams = streams.map_err(|unclear| match unclear {
-            Unclear::Number(id) => Code::StreamsNotKnown
-                .because(format!("{} does not say which stream or event it means", of.graph.name(id))),
-            Unclear::TooMany(n) => Code::StreamsNotKnown
-                .because(format!("{n} clocks would be needed to tell what happens before what")),
-        })?;
+        let streams = streams.map_err(|unclear| Code::StreamsNotKnown.because(unclear.tell(of.graph)))?;
         Ok(Side { of, streams })
     }
 

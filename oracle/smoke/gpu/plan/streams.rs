@@ -10,7 +10,7 @@
 
 use super::lower::Lowering;
 use super::{Action, Lane};
-use crate::analysis::streams::{Named, Unclear, has_device, has_host, number};
+use crate::analysis::streams::{Named, has_device, has_host, number};
 use crate::graph::{Graph, NodeId, Value};
 use crate::ops::{Ops, Sync};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ impl Streams {
     /// # Errors
     /// Where it is not known which stream is meant, or what runs on none.
     pub(super) fn new(graph: &Graph, ops: &Ops) -> Result<Streams, String> {
-        let named = Named::new(graph, ops).map_err(|unclear| told(graph, unclear))?;
+        let named = Named::new(graph, ops).map_err(|unclear| unclear.tell(graph))?;
         if !named.is_empty() && has_device(graph) && has_host(graph) {
             return Err("it has several streams and tensors of the host, which are on none".to_string());
         }
@@ -61,17 +61,13 @@ impl Streams {
 
     /// What the host has waited for and a stream has not, which it does now.
     pub(super) fn behind(&mut self, stream: u32) -> Vec<u32> {
+        if self.host.is_empty() {
+            return Vec::new();
+        }
         let known = self.held_back.entry(stream).or_default();
         let events = self.host.get(*known..).unwrap_or_default().to_vec();
         *known = self.host.len();
         events
-    }
-}
-
-fn told(graph: &Graph, unclear: Unclear) -> String {
-    match unclear {
-        Unclear::Number(id) => format!("{} does not say which stream or event it means", graph.name(id)),
-        Unclear::TooMany(n) => format!("{n} clocks would be needed"),
     }
 }
 
@@ -103,7 +99,8 @@ impl Lowering<'_> {
         let source = self.source;
         let graph = source.graph(rank);
         let name = graph.name(node);
-        let number = |param| number(graph, source.ops(rank), node, param).map_err(|u| told(graph, u));
+        let number =
+            |param| number(graph, source.ops(rank), node, param).map_err(|unclear| unclear.tell(graph));
         let stream = |this: &mut Self, number: i64| {
             let lane = this.user[at].lane(number);
             this.stream(rank, lane)
