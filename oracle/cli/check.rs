@@ -64,7 +64,7 @@ pub(super) struct Check {
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     allow: Vec<String>,
     /// What is demanded of a rewrite beyond being right: strides, names, collectives=same, collectives=order,
-    /// waits=once, peak=1.1x, exposed=1x, tags, unchanged, deterministic. The same as --set demand=[KEY,...]
+    /// waits=once, edges=needed, peak=1.1x, exposed=1x, tags, unchanged, deterministic. The same as --set demand=[KEY,...]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     demand: Vec<String>,
     /// What a second run of the same pass gave for the same BEFORE, for --demand deterministic.

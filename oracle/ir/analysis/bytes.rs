@@ -33,6 +33,9 @@ pub enum Overlap {
 /// Runs that are compared one by one when two sets have different steps.
 const RUNS_COMPARED: i64 = 64;
 
+/// Runs that are joined at most, to see what they cover together.
+pub const RUNS_JOINED: usize = 1 << 16;
+
 impl ByteSet {
     /// No byte.
     pub const EMPTY: ByteSet = ByteSet { start: 0, len: 0, step: 0, count: 1, exact: true };
@@ -183,6 +186,41 @@ impl ByteSet {
         ByteSet { exact: true, ..self }.covers(other)
     }
 
+    /// Whether every byte that may be in this set may be in one of `others`, gaps that are not known included; `None`
+    /// where they have more than [`RUNS_JOINED`] runs.
+    pub fn may_be_covered(self, others: impl IntoIterator<Item = ByteSet>) -> Option<bool> {
+        let mut runs: Vec<(i64, i64)> = Vec::new();
+        for other in others.into_iter().filter(|other| !other.is_empty()) {
+            runs.extend(other.runs(RUNS_JOINED.checked_sub(runs.len())?)?);
+        }
+        runs.sort_unstable();
+        // Runs that touch are one.
+        let mut joined: Vec<(i64, i64)> = Vec::new();
+        for (start, end) in runs {
+            match joined.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => joined.push((start, end)),
+            }
+        }
+        let is_inside = |&(start, end): &(i64, i64)| {
+            let after = joined.partition_point(|run| run.0 <= start);
+            after.checked_sub(1).is_some_and(|index| end <= joined[index].1)
+        };
+        Some(self.is_empty() || self.runs(RUNS_JOINED)?.iter().all(is_inside))
+    }
+
+    /// Its runs, start and end of each, if there are at most so many.
+    fn runs(self, most: usize) -> Option<Vec<(i64, i64)>> {
+        let count = usize::try_from(self.count).ok().filter(|&count| count <= most)?;
+        let run = |i| {
+            let start = self.start.saturating_add(self.step.saturating_mul(i));
+            (start, start.saturating_add(self.len))
+        };
+        let mut runs = Vec::with_capacity(count);
+        runs.extend((0..self.count).map(run));
+        Some(runs)
+    }
+
     /// Whether the set is one run, exactly.
     pub fn is_interval(self) -> bool {
         self.exact && self.count == 1
@@ -274,6 +312,8 @@ mod tests {
                 Overlap::Yes => prop_assert!(shared),
                 Overlap::Maybe => prop_assert!(!(x.is_exact() && y.is_exact())),
             }
+            let halves = (0..x.count).map(|i| ByteSet { start: x.start + i * x.step, step: 0, count: 1, ..x });
+            prop_assert_eq!(y.may_be_covered(halves), Some(runs(y).is_subset(&runs(x))));
             if x.covers(y) {
                 prop_assert!(other.is_subset(&touched));
             } else if x.is_exact() && y.is_exact() && x.count == 1 {

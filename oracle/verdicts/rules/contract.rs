@@ -7,7 +7,7 @@ use super::partition::returned;
 use super::{AnalyzedGraph, Checked, Code, Collectives, Demanded, Evidence, Stage};
 use crate::analysis::{CollectiveCall, GroupName};
 use crate::graph::{Dim, Graph, NodeId, Op, Tensor, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is to be said of the graphs as they were given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -300,4 +300,64 @@ pub(super) fn waits_once(evidence: &Evidence) -> Checked {
         finding.expected("there is exactly one wait for each collective, and no other").observed(observed)
     };
     Checked::Findings(of_launch.chain(idle).map(expected).collect())
+}
+
+/// Every ordering edge that is new orders what nothing else does.
+pub(super) fn edges_needed(evidence: &Evidence) -> Checked {
+    if !evidence.policies.demanded.edges_needed {
+        return not_demanded("that ordering edges are needed");
+    }
+    let (before, after) = (&evidence.before, &evidence.after);
+    let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
+    let was_there = |from: NodeId, to: NodeId| match (twin(from), twin(to)) {
+        (Some(from), Some(to)) => before.edges.ordered_before(to).contains(&from),
+        _ => false,
+    };
+    let name = |id: NodeId| after.graph.name(id);
+    let mut findings = Vec::new();
+    for to in after.graph.ids() {
+        for &from in after.edges.ordered_before(to).iter().filter(|&&from| !was_there(from, to)) {
+            let Some(way) = way_besides(after, from, to) else { continue };
+            let chain: Vec<&str> = way.iter().map(|&id| name(id)).collect();
+            findings.push(
+                evidence
+                    .finding(
+                        "rewrite/policy-edges",
+                        Stage::After,
+                        format!("the ordering edge from {} to {} is superfluous", name(from), name(to)),
+                    )
+                    .after_nodes(evidence, [from, to])
+                    .expected("an ordering edge that is added orders what nothing else orders")
+                    .observed(format!("without it: {}", chain.join(" -> "))),
+            );
+        }
+    }
+    Checked::Findings(findings)
+}
+
+/// A shortest way from one node to another over arguments and ordering edges, apart from the ordering edge between them.
+fn way_besides(side: &AnalyzedGraph, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+    if side.edges.users(from).contains(&to) {
+        return Some(vec![from, to]);
+    }
+    let mut reached_from: Vec<Option<NodeId>> = vec![None; side.graph.len()];
+    let mut queue = VecDeque::from([from]);
+    while let Some(id) = queue.pop_front() {
+        for next in side.edges.successors(id) {
+            if (id, next) == (from, to) || next == from || reached_from[next.index()].is_some() {
+                continue;
+            }
+            reached_from[next.index()] = Some(id);
+            if next == to {
+                let mut way = vec![to];
+                while let Some(id) = way.last().and_then(|id| reached_from[id.index()]) {
+                    way.push(id);
+                }
+                way.reverse();
+                return Some(way);
+            }
+            queue.push_back(next);
+        }
+    }
+    None
 }

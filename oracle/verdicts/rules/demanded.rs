@@ -15,6 +15,8 @@ pub struct Demanded {
     pub collectives: Option<Collectives>,
     /// Each launch is waited for exactly once.
     pub waits_once: bool,
+    /// Each ordering edge that is added orders what nothing else does.
+    pub edges_needed: bool,
     /// Nodes keep what is noted for recomputation.
     pub tags: bool,
     /// Nothing but tags is another.
@@ -36,12 +38,13 @@ pub enum Collectives {
     Order,
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "strides",
     "names",
     "collectives=same",
     "collectives=order",
     "waits=once",
+    "edges=needed",
     "peak=1.1x",
     "exposed=1x",
     "tags",
@@ -67,7 +70,7 @@ impl Demanded {
                 demanded.demand(item)?;
             }
         }
-        let others = seen.iter().find(|key| ["strides", "names", "collectives", "waits"].contains(key));
+        let others = seen.iter().find(|key| ["strides", "names", "collectives", "waits", "edges"].contains(key));
         match others {
             Some(other) if demanded.unchanged => {
                 Err(format!("demand: what is unchanged keeps its {other} too: leave {other} out"))
@@ -90,6 +93,7 @@ impl Demanded {
             Some(("collectives", "same")) => self.collectives = Some(Collectives::Same),
             Some(("collectives", "order")) => self.collectives = Some(Collectives::Order),
             Some(("waits", "once")) => self.waits_once = true,
+            Some(("edges", "needed")) => self.edges_needed = true,
             Some(("peak", text)) => self.peak = amount("peak", text)?,
             Some(("exposed", text)) => self.exposed = amount("exposed", text)?,
             Some(_) => return Err(unknown(item)),

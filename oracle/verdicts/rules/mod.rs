@@ -36,6 +36,7 @@ mod executed;
 mod exposure;
 mod finding;
 mod folded;
+mod generators;
 mod graph;
 mod groups;
 mod loosened;
@@ -56,6 +57,7 @@ mod rule;
 pub mod schedule;
 mod streams;
 mod unread;
+mod unwritten;
 mod values;
 pub mod worker;
 
@@ -318,6 +320,24 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         check: streams::ordered,
     },
     Rule {
+        id: "rewrite/unwritten",
+        severity: Severity::Soundness,
+        passes: REWRITES,
+        statement: "No call reads memory that nobody has written, where none did before; those whose result nobody uses \
+                    included.",
+        reason: "What lies there is anything: an index or an assertion made of it fails on some runs.",
+        check: unwritten::written_before_read,
+    },
+    Rule {
+        id: "rewrite/overlapping-writes",
+        severity: Severity::Soundness,
+        passes: REWRITES,
+        statement: "No call writes through a tensor two elements of which lie in one place, where it did not before; fills \
+                    by a number apart.",
+        reason: "Which of the two writes stays depends on the kernel.",
+        check: overlap::written_apart,
+    },
+    Rule {
         id: "order/write-before-aliased-read",
         severity: Severity::Soundness,
         passes: BUCKETING,
@@ -412,6 +432,14 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         check: draws::draws_kept,
     },
     Rule {
+        id: "rewrite/generators",
+        severity: Severity::Soundness,
+        passes: REWRITE,
+        statement: "A generator that is handed to draws (graphsafe_run_with_rng_state) has one draw, or as many as before.",
+        reason: "It goes on as it draws: the second draw has other numbers than a generator of its own would give.",
+        check: generators::drawn_once,
+    },
+    Rule {
         id: "rewrite/policy-unchanged",
         severity: Severity::Policy,
         passes: REWRITE,
@@ -466,6 +494,14 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         statement: "Every collective is waited for exactly once.",
         reason: "A second wait costs time, and some runtimes take none.",
         check: contract::waits_once,
+    },
+    Rule {
+        id: "rewrite/policy-edges",
+        severity: Severity::Policy,
+        passes: REWRITE,
+        statement: "No ordering edge is added between ends that arguments and other ordering edges order already.",
+        reason: "It holds nothing, and each later pass has to carry it.",
+        check: contract::edges_needed,
     },
     Rule {
         id: "order/sort-idempotent",

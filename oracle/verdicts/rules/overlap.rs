@@ -1,9 +1,17 @@
-//! Writes in place that PyTorch refuses because of where they lie: over elements that share memory, or over part of an
-//! operand. Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it.
+//! Writes over elements that share memory, or over part of an operand.
 //!
-//! `masked_fill_`, fills by a number, `index_put_` and reductions are let pass there too; memory that is not dense is
-//! not compared.
+//! # Those that PyTorch refuses
+//!
+//! Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it. `masked_fill_`, fills by a number, `index_put_`
+//! and reductions are let pass there too; memory that is not dense is not compared.
+//!
+//! # Those that nobody refuses: `rewrite/overlapping-writes`
+//!
+//! PyTorch looks for strides of 0 alone, and not in every operator. Where elements share memory in another way (windows
+//! of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes. Strides are
+//! those recorded. Fills by a number write the same everywhere, and are let pass.
 
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::storages::{StorageIndex, Storages};
 use crate::graph::{Dim, Graph, NodeId, Value};
 use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
@@ -135,4 +143,103 @@ impl Window {
         let repeats = large.first().is_some_and(|&(stride, _)| stride == 0);
         Some(Window { storage, start, end, strides, is_dense, repeats })
     }
+}
+
+/// Elements of a tensor that are looked at one by one, to see whether two share memory.
+const ELEMENTS_LOOKED_AT: i64 = 1 << 16;
+
+/// Whether two elements of a tensor share memory; `None` where that is not known.
+fn elements_share(graph: &Graph, id: NodeId) -> Option<bool> {
+    let tensor = graph.tensor_of(id)?;
+    let (sizes, strides) = (graph.sizes(tensor.shape), graph.sizes(tensor.stride));
+    let (Some(sizes), Some(strides)) = (sizes, strides) else {
+        let dims = graph.dims(tensor.shape).iter().zip(graph.dims(tensor.stride));
+        let mut repeated = dims.filter(|(_, stride)| **stride == Dim::Static(0));
+        return repeated.all(|(size, _)| *size == Dim::Static(1)).then_some(false);
+    };
+    if sizes.contains(&0) {
+        return Some(false);
+    }
+    let mut dims: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1).collect();
+    dims.sort_unstable();
+    // Each dimension steps over all that the ones inside it reach.
+    let mut reach = Some(0i64);
+    let is_apart = dims.iter().all(|&(stride, size)| {
+        let apart = reach.is_some_and(|reach| stride > reach);
+        reach = (size - 1).checked_mul(stride).and_then(|own| reach?.checked_add(own));
+        apart
+    });
+    if is_apart || dims.first().is_some_and(|&(stride, _)| stride <= 0) {
+        return Some(!is_apart);
+    }
+    let count = dims.iter().try_fold(1i64, |count, &(_, size)| count.checked_mul(size));
+    count.filter(|&count| count <= ELEMENTS_LOOKED_AT)?;
+    let mut places = vec![0i64];
+    for (stride, size) in dims {
+        places = places.iter().flat_map(|&at| (0..size).map(move |i| at.saturating_add(i * stride))).collect();
+    }
+    let elements = places.len();
+    places.sort_unstable();
+    places.dedup();
+    Some(places.len() < elements)
+}
+
+/// What a call writes through tensors whose elements share memory: the tensor, and whether they certainly do.
+fn written_over(side: &AnalyzedGraph, id: NodeId) -> Vec<(NodeId, bool)> {
+    let Some(info) = side.ops.call(side.graph, id) else { return Vec::new() };
+    let Some(schema) = info.schema.as_ref().filter(|schema| schema.mutated().next().is_some()) else {
+        return Vec::new();
+    };
+    let Ok(bound) = Bound::new(side.graph, id, schema) else { return Vec::new() };
+    if matches!(info.kind, Kind::Fill(_)) && bound.node("value").is_none() {
+        return Vec::new();
+    }
+    let written = schema.params.iter().filter(|param| param.write).flat_map(|param| bound.nodes(&param.name));
+    let share = |node: NodeId| match elements_share(side.graph, node) {
+        Some(false) => None,
+        share => Some((node, share.is_some())),
+    };
+    let is_tensor = |node: &NodeId| side.graph.tensor_of(*node).is_some();
+    written.filter(is_tensor).filter_map(share).collect()
+}
+
+/// No call writes through a tensor whose elements share memory, where it did not before.
+pub(super) fn written_apart(evidence: &Evidence) -> Checked {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let (mut findings, mut doubt) = (Vec::new(), None);
+    for id in after.graph.ids() {
+        let over = written_over(after, id);
+        if over.is_empty() {
+            continue;
+        }
+        let twin = evidence.correspondence.before_of[id.index()];
+        if twin.is_some_and(|twin| !written_over(before, twin).is_empty()) {
+            continue;
+        }
+        let name = |id: NodeId| after.graph.name(id);
+        let Some(&(into, _)) = over.iter().find(|(_, certain)| *certain) else {
+            let why = format!("{} writes through {}, whose elements may share memory", name(id), name(over[0].0));
+            doubt.get_or_insert(Code::MayShareMemory.because(why));
+            continue;
+        };
+        let tensor = after.graph.tensor_of(into);
+        let layout = tensor.and_then(|tensor| {
+            Some((after.graph.sizes(tensor.shape)?, after.graph.sizes(tensor.stride)?))
+        });
+        let layout = layout.map_or(String::new(), |(sizes, strides)| {
+            format!("sizes {sizes:?}, strides {strides:?}: two elements lie in one place")
+        });
+        findings.push(
+            evidence
+                .finding(
+                    "rewrite/overlapping-writes",
+                    Stage::After,
+                    format!("{} writes through {}, whose elements share memory", name(id), name(into)),
+                )
+                .after_nodes(evidence, [id, into])
+                .expected("each element that is written has memory of its own")
+                .observed(layout),
+        );
+    }
+    Checked::found(findings, doubt)
 }

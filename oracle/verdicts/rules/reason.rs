@@ -114,6 +114,8 @@ codes! {
         "A size is not known, or is larger than can be counted.";
     MayShareMemory "memory/may-share"
         "Values may or may not share memory.";
+    MayBeUnwritten "memory/may-be-unwritten"
+        "A call may read memory that nobody has written.";
     ViewOfWritten "memory/view-of-written"
         "An output became a view of an input into which its value was copied.";
     ManyOutputsShare "memory/many-outputs-share"

@@ -17,13 +17,22 @@ pub struct Promises {
     pub distinct: bool,
     /// Every `getitem` stands behind its parent.
     pub getitems_raised: bool,
+    /// What is compared for equality is not computed again for it.
+    pub compared_saved: bool,
     /// The saved values are the minimum cut of PyTorch's network that is closest to the sink.
     pub minimum_cut: bool,
 }
 
 /// The names that `promises=` takes.
-const PROMISES: [&str; 6] =
-    ["all", "collectives_once", "no_dead_collectives", "distinct", "getitems_raised", "minimum_cut"];
+const PROMISES: [&str; 7] = [
+    "all",
+    "collectives_once",
+    "no_dead_collectives",
+    "distinct",
+    "getitems_raised",
+    "compared_saved",
+    "minimum_cut",
+];
 
 /// Options of a case that concern the judge and not the pass.
 pub const JUDGE_OPTIONS: &[&str] = &["reshard_after_forward", "promises", "first"];
@@ -86,19 +95,20 @@ impl PartitionConfig {
         if names.contains(&"minimum_cut") && method != Method::MinCut {
             return Err("promises: minimum_cut needs method=min-cut".to_string());
         }
-        let promised = |name: &str| names.contains(&name) || names.contains(&"all");
+        let stated = |name: &str| names.contains(&name);
+        let promised = |name: &str| stated(name) || stated("all");
         let budget = config.number("budget").map_err(text)?;
         if budget.is_some_and(|budget| !(0.0..=1.0).contains(&budget)) {
             return Err("option budget should be between 0 and 1".to_string());
         }
         let position = |n: i64| usize::try_from(n).map_err(|_| "a position is not negative".to_string());
-        let stated = config.words("static_inputs").map_err(text)?.unwrap_or_default();
-        let stated = stated.iter().flat_map(|words| words.split(',')).map(str::trim);
+        let static_inputs = config.words("static_inputs").map_err(text)?.unwrap_or_default();
+        let static_inputs = static_inputs.iter().flat_map(|words| words.split(',')).map(str::trim);
         Ok(PartitionConfig {
             method,
             first,
             forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
-            static_inputs: stated.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
+            static_inputs: static_inputs.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
             budget,
             partial_budget: config.word("budget_needs_coverage").map_err(text)? == Some("no"),
             reshard_after_forward: config.bool("reshard_after_forward").map_err(text)?.unwrap_or(false),
@@ -107,6 +117,8 @@ impl PartitionConfig {
                 no_dead_collectives: promised("no_dead_collectives"),
                 distinct: promised("distinct"),
                 getitems_raised: promised("getitems_raised"),
+                // A minimum cut promises the opposite.
+                compared_saved: stated("compared_saved"),
                 minimum_cut: promised("minimum_cut") && method == Method::MinCut,
             },
         })

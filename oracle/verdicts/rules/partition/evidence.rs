@@ -495,7 +495,7 @@ pub(super) fn tangent_dependent(joint: &AnalyzedGraph) -> Vec<bool> {
 
 /// The nodes that the results of a graph, its writes to inputs and its other effects need. Communication whose
 /// result nobody reads is not needed.
-pub(super) fn live(side: &AnalyzedGraph) -> Vec<bool> {
+pub(in crate::rules) fn live(side: &AnalyzedGraph) -> Vec<bool> {
     let graph = side.graph;
     let mut live = vec![false; graph.len()];
     for id in graph.ids().rev() {

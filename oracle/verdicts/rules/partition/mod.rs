@@ -17,6 +17,7 @@
 
 mod again;
 mod boundary;
+mod compared;
 mod compose;
 mod config;
 mod draws;
@@ -42,6 +43,7 @@ pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
+pub(super) use evidence::live;
 pub use feasible::{Feasible, Question, feasible};
 pub(crate) use names::parts_named_as;
 pub use replayed::with_replays;
@@ -282,6 +284,16 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         statement: "Where promised, no storage and no value is saved twice.",
         reason: "It would be counted and kept twice.",
         check: saved::distinct,
+    },
+    Rule {
+        id: "partition/compared-saved",
+        severity: Severity::Policy,
+        passes: PARTITION,
+        statement: "Where promised, a value that backward compares for equality with a saved value made of it is itself saved, \
+                    and not computed again by operators that round.",
+        reason: "A kernel of backward may round otherwise than that of forward: the maximum is then nowhere equal to what it is \
+                 the maximum of, and its gradient is lost.",
+        check: compared::compared_saved,
     },
     Rule {
         id: "partition/cut-certificate",

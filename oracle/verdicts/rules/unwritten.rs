@@ -1,0 +1,133 @@
+//! `rewrite/unwritten`: reads of memory that nobody has written.
+//!
+//! # The idea
+//!
+//! What `empty` and its like allocate holds whatever lay there. Of each such storage the writes are followed in list
+//! order; a call that reads bytes which no write before it can have reached reads anything. `rewrite/values` sees such a
+//! read in what the graph returns; here every call counts, those whose result nobody uses too.
+//!
+//! # What it does not do
+//!
+//! A call that writes part of what it reads (`index_put_`, `scatter_`) may leave the rest as it was, and is no read. The
+//! same holds of what is sent by one rank alone (`broadcast`), and of unknown operators. Where the bytes are not known
+//! exactly, only a read before every write is told; of one that nobody uses it is said that it was not decided.
+
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
+use crate::analysis::bytes::{ByteSet, Overlap};
+use crate::analysis::storages::{Access, StorageIndex, Touch};
+use crate::graph::{NodeId, Op};
+use crate::ops::{Collective, Fill, Kind};
+use std::collections::BTreeMap;
+
+/// How much of what a call reads was written before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Written {
+    Perhaps,
+    InPart,
+    Nowhere,
+}
+
+/// The calls that read what nobody may have written, each with the allocation, in list order.
+fn reads(side: &AnalyzedGraph) -> BTreeMap<(NodeId, NodeId), Written> {
+    let storages = side.storages();
+    let mut found = BTreeMap::new();
+    for storage in storages.ids() {
+        let owner = storages.storage(storage).by;
+        let kind = side.ops.call(side.graph, owner).map(|info| info.kind);
+        if kind != Some(Kind::Fill(Fill::Empty)) {
+            continue;
+        }
+        let mut writes: Vec<&Access> = Vec::new();
+        for access in storages.accesses_of(storage) {
+            if access.touch.writes() {
+                writes.push(access);
+            } else if access.touch == Touch::Read
+                && !access.part.bytes.is_empty()
+                && reads_all(side, access.node, storage)
+                && let Some(written) = written(&writes, access)
+            {
+                let known = found.entry((access.node, owner)).or_insert(written);
+                *known = written.max(*known);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a call needs all that it reads of a storage.
+fn reads_all(side: &AnalyzedGraph, id: NodeId, storage: StorageIndex) -> bool {
+    if side.graph.node(id).op != Op::Call {
+        return false;
+    }
+    let is_write = |access: &Access| access.touch.writes() && access.part.storage == storage;
+    let writes_it = || side.storages().accesses_by(id).iter().any(is_write);
+    match side.ops.get(side.graph, id).kind {
+        Kind::Unknown | Kind::MaskedFill => false,
+        Kind::Collective(Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce) => true,
+        Kind::Collective(_) => false,
+        kind => kind.is_elementwise() || !writes_it(),
+    }
+}
+
+/// How much of what a call reads was written; nothing where all of it was.
+fn written(writes: &[&Access], read: &Access) -> Option<Written> {
+    let bytes = read.part.bytes;
+    let reaches = |write: &&&Access| write.part.bytes.overlap(bytes) != Overlap::No;
+    let reaching: Vec<&Access> = writes.iter().filter(reaches).copied().collect();
+    if reaching.iter().any(|write| write.part.certain && write.part.bytes.covers(bytes)) {
+        return None;
+    }
+    let certain = read.part.certain;
+    if reaching.is_empty() {
+        return Some(if certain { Written::Nowhere } else { Written::Perhaps });
+    }
+    let covered = |sets: &mut dyn Iterator<Item = ByteSet>| bytes.may_be_covered(sets);
+    let exactly = reaching.iter().filter(|write| write.part.certain && write.part.bytes.is_exact());
+    match covered(&mut exactly.map(|write| write.part.bytes)) {
+        Some(true) => None,
+        _ => match covered(&mut reaching.iter().map(|write| write.part.bytes)) {
+            Some(false) if certain && bytes.is_exact() => Some(Written::InPart),
+            _ => Some(Written::Perhaps),
+        },
+    }
+}
+
+/// No call reads memory that nobody has written, where none did before.
+pub(super) fn written_before_read(evidence: &Evidence) -> Checked {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let new = reads(after);
+    if new.is_empty() {
+        return Checked::Findings(Vec::new());
+    }
+    let old = reads(before);
+    let live = super::partition::live(after);
+    let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
+    let name = |id: NodeId| after.graph.name(id);
+    let (mut findings, mut doubt) = (Vec::new(), None);
+    for ((reader, owner), written) in new {
+        let was = twin(reader).and_then(|reader| old.range((reader, NodeId(0))..=(reader, NodeId(u32::MAX))).next());
+        // What is live and not certain the comparison of values decides.
+        if was.is_some() || (written == Written::Perhaps && live[reader.index()]) {
+            continue;
+        }
+        if written == Written::Perhaps || (twin(reader).is_none() && !old.is_empty()) {
+            let why = format!("{} may read memory of {} that nobody has written", name(reader), name(owner));
+            doubt.get_or_insert(Code::MayBeUnwritten.because(why));
+            continue;
+        }
+        let title = format!("{} reads memory that nobody has written", name(reader));
+        let observed = match written {
+            Written::Nowhere => "nothing is written to what it reads before",
+            _ => "part of what it reads is not written before",
+        };
+        findings.push(
+            evidence
+                .finding("rewrite/unwritten", Stage::After, title)
+                .after_nodes(evidence, [reader, owner])
+                .fact(format!("{} allocates the memory and leaves in it what lay there", name(owner)))
+                .expected(format!("all that {} reads is written before it", name(reader)))
+                .observed(observed),
+        );
+    }
+    Checked::found(findings, doubt)
+}
