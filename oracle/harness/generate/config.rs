@@ -189,6 +189,8 @@ knobs! {
     epilogue = 25 in 0..=100, Half;
     /// How often the calls of a graph that is to be rewritten run on several streams.
     streams = 10 in 0..=100, Keep;
+    /// How often calls of a graph are written otherwise: arguments by keyword, values that go through the host.
+    forms = 10 in 0..=100, Keep;
     /// How often a name is one that a pass may want to make itself, a very long one, or not ASCII.
     odd_name = 20 in 0..=100, Seldom;
     /// How often nodes carry module paths, stack traces and tags.

@@ -168,7 +168,7 @@ fn reaches_opaque(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
 
 /// Whether a value may be taken by any node: it is a tensor, no collective is to write it still, and it is no new
 /// memory or view of such, which something else is to write.
-fn is_settled(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
+pub(super) fn is_settled(graph: &Graph, ops: &Ops, node: NodeId) -> bool {
     let mut base = node;
     while ops.call(graph, base).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem) {
         match graph.inputs(base).first() {

@@ -118,6 +118,16 @@ impl Wanted<'_> {
         config
     }
 
+    /// A graph with some calls written otherwise, now and then. The choices are its own: the graphs of other cases stay
+    /// what they are.
+    fn varied(&self, config: &Config, graph: &Graph, number: u64) -> Graph {
+        let mut source = Seeded::case(self.seed.rotate_left(32) ^ 0x464f_524d, number);
+        match source.percent(config.forms) {
+            true => super::vary(&mut source, graph),
+            false => graph.clone(),
+        }
+    }
+
     /// A real joint graph with a few edits that keep it one. `None` where there are no graphs, or the edits that were
     /// tried leave nothing of one. The pass is that of a generated case, but the number of forward outputs is in the
     /// graph's file, and the positions of lasting inputs would be those of another graph.
@@ -166,7 +176,10 @@ pub(crate) fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
         [false, false] if wanted.pass == Some(PassKind::Repair) => 100,
         [false, false] => 0,
     };
-    let case = super::case(&Config { repair, ..config }, wanted.seed, number).into_case();
+    let mut case = super::case(&Config { repair, ..config.clone() }, wanted.seed, number).into_case();
+    if case.pass.as_ref().is_some_and(|pass| pass.name == PassKind::Bucketing.name()) {
+        case.graph = wanted.varied(&config, &case.graph, number);
+    }
     match wanted.neighbour(number) {
         // The pass and its options as for a generated case; caps would be those of another graph.
         Some(graph) => {
@@ -193,7 +206,8 @@ pub(crate) fn schedule(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
 pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let config = Config { repair: 0, ..wanted.config(&[pass]) };
     let generated = || super::case(&config, wanted.seed, number).into_case().graph;
-    let mut graph = wanted.neighbour(number).unwrap_or_else(generated);
+    let graph = wanted.neighbour(number).unwrap_or_else(generated);
+    let mut graph = wanted.varied(&config, &graph, number);
     // Choices of its own: the graphs of other cases stay what they are.
     let mut source = Seeded::case(!wanted.seed, number);
     if source.percent(config.streams) {

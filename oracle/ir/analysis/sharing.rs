@@ -30,7 +30,7 @@ pub(super) fn receives(graph: &Graph, id: NodeId, schema: &Schema, element: usiz
 
 /// The argument for a parameter, by position or by keyword; `None` where the default holds.
 pub(super) fn argument(graph: &Graph, id: NodeId, schema: &Schema, param: usize) -> Option<Value> {
-    graph.arg(id, param).or_else(|| graph.kwarg(id, &schema.params.get(param)?.name))
+    graph.argument(id, param, &schema.params.get(param)?.name)
 }
 
 /// Whether results of this operator can be tensors.

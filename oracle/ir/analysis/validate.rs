@@ -200,7 +200,7 @@ fn communication(faults: &mut Faults, ops: &Ops, collectives: &Collectives) {
 fn waits_for_waited(graph: &Graph, ops: &Ops, collectives: &Collectives, wait: NodeId) -> bool {
     let mut at = wait;
     // Each step must go back in the list, or a cycle would never end.
-    while let Some(Value::Node(value)) = graph.arg(at, 0)
+    while let Some(&value) = graph.inputs(at).first()
         && value < at
     {
         if collectives.launch_of_value(value).is_some() {

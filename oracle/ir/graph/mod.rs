@@ -508,6 +508,11 @@ impl Graph {
         self.kwargs(id).find(|(k, _)| *k == key).map(|(_, v)| v)
     }
 
+    /// The argument for a parameter, given by its position or by its name.
+    pub fn argument(&self, id: NodeId, position: usize, name: &str) -> Option<Value> {
+        self.arg(id, position).or_else(|| self.kwarg(id, name))
+    }
+
     /// The elements of a list, tuple, mapping, slice or complex value.
     pub fn values(&self, span: Span) -> &[Value] {
         &self.values[span.range()]

@@ -75,7 +75,7 @@ impl OpInfo {
     /// else.
     pub fn copy_is_waited_for(&self, graph: &Graph, id: NodeId) -> Option<bool> {
         let param = self.schema.as_ref()?.param("non_blocking")?;
-        let given = graph.arg(id, param).or_else(|| graph.kwarg(id, "non_blocking"));
+        let given = graph.argument(id, param, "non_blocking");
         Some(given != Some(Value::Bool(true)))
     }
 

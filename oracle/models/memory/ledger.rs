@@ -181,7 +181,7 @@ fn resized_to(graph: &Graph, id: NodeId, sizes: &Sizes) -> Option<Result<Bytes, 
     if graph.node(id).op != Op::Call || graph.target(id) != "inductor.resize_storage_bytes_.default" {
         return None;
     }
-    Some(match graph.arg(id, 1).or_else(|| graph.kwarg(id, "new_size"))? {
+    Some(match graph.argument(id, 1, "new_size")? {
         Value::Int(n) if n < 0 => Err(NoSize::Negative),
         Value::Int(n) => Ok(Bytes { count: n, assumed: false }),
         Value::Symbolic(expr) => sizes.dim(crate::graph::Dim::Symbolic(expr)),

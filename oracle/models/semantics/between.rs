@@ -112,7 +112,7 @@ impl<'p, 'g> Ways<'p, 'g> {
     fn given(&self, node: NodeId, info: &OpInfo, param: usize) -> Vec<NodeId> {
         let graph = self.program.graph;
         let name = info.schema.as_ref().and_then(|schema| schema.params.get(param)).map(|param| &param.name);
-        let value = graph.arg(node, param).or_else(|| graph.kwarg(node, name?));
+        let value = graph.argument(node, param, name.map_or("", String::as_str));
         match value {
             Some(Value::Node(node)) => vec![node],
             Some(Value::List(span)) => {

@@ -36,7 +36,7 @@ fn written_item(graph: &Graph, ops: &Ops, id: NodeId) -> Option<NodeId> {
     }
     let schema = ops.get(graph, call).schema.as_ref()?;
     let list = schema.params.first().filter(|param| param.write && param.ty == "Tensor[]")?;
-    let written = graph.arg(call, 0).or_else(|| graph.kwarg(call, &list.name));
+    let written = graph.argument(call, 0, &list.name);
     let Some(Value::List(span)) = written.filter(|_| schema.returns.is_empty()) else { return None };
     match graph.values(span).get(usize::try_from(at).ok()?) {
         Some(&Value::Node(tensor)) => Some(tensor),

@@ -176,7 +176,7 @@ struct LawCall<'g> {
 
 impl LawCall<'_> {
     fn argument(&self, index: usize, name: &str) -> Option<Value> {
-        self.graph.arg(self.id, index).or_else(|| self.graph.kwarg(self.id, name))
+        self.graph.argument(self.id, index, name)
     }
 
     /// A tensor argument of the dtype of the result.

@@ -159,7 +159,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         let Some(schema) = &info.schema else { return Ok(None) };
         let alias = schema.aliases().next().filter(|_| schema.returns.len() == 1 && !schema.returns[0].write);
         let Some((_, param)) = alias else { return Ok(None) };
-        let value = graph.arg(node, param).or_else(|| graph.kwarg(node, &schema.params[param].name));
+        let value = graph.argument(node, param, &schema.params[param].name);
         let Some(Value::Node(base)) = value else { return Ok(None) };
         let (Some(window), Some(before), Some(after)) =
             (self.maybe_tensor(Value::Node(base))?, graph.tensor_of(base), graph.tensor_of(node))
@@ -209,7 +209,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         let graph = self.program.graph;
         let mut written = Vec::new();
         for param in schema.mutated() {
-            let value = graph.arg(node, param).or_else(|| graph.kwarg(node, &schema.params[param].name));
+            let value = graph.argument(node, param, &schema.params[param].name);
             let Some(value) = value.filter(|&v| v != Value::None) else { continue };
             let mut windows = Vec::new();
             let item = self.item(value)?;

@@ -64,7 +64,7 @@ impl Targets {
         if !Targets::calls(graph, wait, &[self.wait]) {
             return None;
         }
-        match graph.arg(wait, 0) {
+        match graph.argument(wait, 0, "tensor") {
             Some(Value::Node(start)) => self.kind(graph, start).map(|kind| (start, kind)),
             _ => None,
         }
@@ -125,18 +125,26 @@ pub struct Member {
 }
 
 impl Member {
-    /// Reads a candidate. Arguments are read by position, as traced graphs pass them: (input, group_size,
-    /// group_name) of a gather, (input, reduce_op, group_size, group_name) of a reduce-scatter, (input,
-    /// reduce_op, group_name) of an all-reduce. What PyTorch stops at is refused.
+    /// Reads a candidate, whose arguments may be given by position, as traced graphs do, or by keyword.
     pub fn read(graph: &Graph, kind: Collective, start: NodeId, wait: NodeId) -> Result<Member, Refusal> {
         let malformed = |what| Refusal::Malformed { node: graph.name(start).to_string(), what };
-        let args = graph.args(start);
-        let (input, reduce_op, group_size, group) = match (kind, args) {
-            (Collective::AllGather, &[input, size, group]) => (input, None, Some(size), group),
-            (Collective::ReduceScatter, &[input, op, size, group]) => (input, Some(op), Some(size), group),
-            (Collective::AllReduce, &[input, op, group]) => (input, Some(op), None, group),
-            _ => return Err(malformed("has another number of positional arguments than its operator takes")),
+        let names: &[&str] = match kind {
+            Collective::AllGather => &["input", "group_size", "group_name"],
+            Collective::ReduceScatter => &["input", "reduce_op", "group_size", "group_name"],
+            _ => &["input", "reduce_op", "group_name"],
         };
+        let others = graph.kwargs(start).filter(|(key, _)| *key != "out").count();
+        if graph.args(start).len() + others != names.len() {
+            return Err(malformed("has another number of arguments than its operator takes"));
+        }
+        let given = |name: &str| {
+            let index = names.iter().position(|known| *known == name)?;
+            graph.argument(start, index, name)
+        };
+        let (Some(input), Some(group)) = (given("input"), given("group_name")) else {
+            return Err(malformed("has other arguments than its operator takes"));
+        };
+        let (reduce_op, group_size) = (given("reduce_op"), given("group_size"));
         let Value::Node(input) = input else { return Err(malformed("has an input that is not a node")) };
         let group = match group {
             Value::Str(name) => Group::Name(name),

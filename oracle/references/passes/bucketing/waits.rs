@@ -19,7 +19,7 @@ fn redundant(editor: &Editor, targets: &Targets) -> Vec<(NodeId, NodeId)> {
         if !Targets::calls(graph, wait, &[targets.wait]) {
             continue;
         }
-        let Some(Value::Node(value)) = graph.arg(wait, 0) else { continue };
+        let Some(Value::Node(value)) = graph.argument(wait, 0, "tensor") else { continue };
         let keep = match kept.get(&value) {
             Some(&keep) => keep,
             None => *first.entry(value).or_insert(wait),

@@ -151,7 +151,7 @@ fn along(
 
 /// The dimension that argument `at` names; absent it is 0.
 fn dimension(graph: &Graph, node: NodeId, at: usize, dims: usize) -> Option<usize> {
-    let given = graph.arg(node, at).or_else(|| graph.kwarg(node, "dim"));
+    let given = graph.argument(node, at, "dim");
     let dim = match given {
         None => 0,
         Some(Value::Int(dim)) => dim,

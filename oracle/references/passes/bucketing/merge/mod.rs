@@ -398,7 +398,7 @@ impl<'a> Merging<'a> {
 
 /// What a member sends, as the graph stands.
 fn input_of(graph: &Graph, member: &Member) -> NodeId {
-    match graph.arg(member.start, 0) {
+    match graph.argument(member.start, 0, "input") {
         Some(Value::Node(input)) => input,
         _ => member.input,
     }

@@ -41,11 +41,6 @@ fn ints(graph: &Graph, value: Value) -> Option<Vec<i64>> {
     graph.values(span).iter().map(int).collect()
 }
 
-/// An argument by position or by name.
-fn argument(graph: &Graph, id: NodeId, index: usize, name: &str) -> Option<Value> {
-    graph.arg(id, index).or_else(|| graph.kwarg(id, name))
-}
-
 /// Whether a dimension argument means the first of `rank` dimensions.
 fn is_first(dim: Option<Value>, rank: usize) -> bool {
     match dim {
@@ -61,7 +56,7 @@ pub fn find(editor: &Editor, input: NodeId, ranks: i64) -> Option<Packing> {
     if !calls(graph, input, "aten.cat.default") || editor.users(input).len() != 1 {
         return None;
     }
-    let Some(Value::List(list)) = argument(graph, input, 0, "tensors") else { return None };
+    let Some(Value::List(list)) = graph.argument(input, 0, "tensors") else { return None };
     if graph.values(list).len() as i64 != ranks {
         return None;
     }
@@ -85,8 +80,8 @@ pub fn find(editor: &Editor, input: NodeId, ranks: i64) -> Option<Packing> {
     let sound = rows > 0
         && size > 0
         && size == (rows + ranks - 1) / ranks
-        && is_first(argument(graph, input, 1, "dim"), whole.shape.len())
-        && is_first(argument(graph, split, 2, "dim"), from.shape.len())
+        && is_first(graph.argument(input, 1, "dim"), whole.shape.len())
+        && is_first(graph.argument(split, 2, "dim"), from.shape.len())
         && from.is_contiguous()
         && alike(&whole)
         && whole.shape == with_rows(size.checked_mul(ranks)?, rest)
@@ -138,9 +133,9 @@ fn read(graph: &Graph, block: Value) -> Option<Block> {
     if !calls(graph, node, "aten.constant_pad_nd.default") {
         return Some(Block { node, piece: node, padding: None });
     }
-    let Some(Value::Node(piece)) = argument(graph, node, 0, "self") else { return None };
-    let padding = ints(graph, argument(graph, node, 1, "pad")?)?;
-    match argument(graph, node, 2, "value") {
+    let Some(Value::Node(piece)) = graph.argument(node, 0, "self") else { return None };
+    let padding = ints(graph, graph.argument(node, 1, "pad")?)?;
+    match graph.argument(node, 2, "value") {
         None | Some(Value::Int(0)) => {}
         Some(Value::Float(0.0)) => {}
         Some(_) => return None,

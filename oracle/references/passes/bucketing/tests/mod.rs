@@ -357,7 +357,7 @@ fn refusals() {
     let mut odd = two.clone();
     let args = odd.push_values(&[Value::Node(NodeId(0))]);
     odd.node_mut(op).args = args;
-    assert_eq!(refuse(&odd, ""), "g0 has another number of positional arguments than its operator takes");
+    assert_eq!(refuse(&odd, ""), "g0 has another number of arguments than its operator takes");
 }
 
 #[test]

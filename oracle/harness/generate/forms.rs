@@ -1,0 +1,174 @@
+//! What a graph says, said in another way: arguments by keyword, and values that go through a second device.
+//!
+//! # The idea
+//!
+//! A tracer gives the arguments of a collective by position, and a program keeps its tensors on one device, nearly
+//! always. A pass that reads `args[2]`, or that takes the device of one node for that of all, is right until it is not.
+//! So some calls of communication get arguments by keyword, some values go to the host and back between their node and
+//! a user, and some inputs come from the host. What the graph computes stays.
+//!
+//! # What it does not do
+//!
+//! Values that the graph writes in place stay where they are, and so do those in flight or not yet written.
+
+use super::edits::{intrusions, is_settled};
+use super::source::Source;
+use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tensor, Value};
+use crate::ops::{Kind, OpInfo, Ops};
+
+/// The second device.
+const HOST: &str = "cpu";
+const COPY: &str = "aten._to_copy.default";
+/// Values that are looked at to find one that may go through the host.
+const TRIES: u32 = 8;
+
+/// The same graph with some of its calls written otherwise.
+pub fn vary<S: Source>(source: &mut S, graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    source.step();
+    if source.percent(60) {
+        by_keyword(source, &mut graph);
+    }
+    let count = source.below(3);
+    for _ in 0..count {
+        let moved = match source.percent(50) {
+            true => through_host(source, &graph),
+            false => from_host(source, &graph),
+        };
+        let before = intrusions(&graph);
+        graph = moved.filter(|moved| intrusions(moved) <= before).unwrap_or(graph);
+    }
+    graph
+}
+
+/// Gives the last arguments of some calls of communication by keyword.
+fn by_keyword<S: Source>(source: &mut S, graph: &mut Graph) {
+    let ops = Ops::of(graph);
+    let ids: Vec<NodeId> = graph.ids().collect();
+    for id in ids {
+        let Some(info) = ops.call(graph, id) else { continue };
+        let Some(schema) = info.schema.as_ref().filter(|_| info.collective().is_some() || info.kind == Kind::Wait)
+        else {
+            continue;
+        };
+        let args = graph.args(id).to_vec();
+        if args.is_empty() || args.len() > schema.params.len() || !source.percent(40) {
+            continue;
+        }
+        let keep = source.below(args.len() as u32) as usize;
+        let mut kwargs = Vec::new();
+        for (param, &value) in schema.params.iter().zip(&args).skip(keep) {
+            kwargs.extend([Value::Str(graph.intern(&param.name)), value]);
+        }
+        let own: Vec<(String, Value)> =
+            graph.kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
+        for (key, value) in own {
+            kwargs.extend([Value::Str(graph.intern(&key)), value]);
+        }
+        let (args, kwargs) = (graph.push_values(&args[..keep]), graph.push_values(&kwargs));
+        let node = graph.node_mut(id);
+        (node.args, node.kwargs) = (args, kwargs);
+    }
+}
+
+/// A copy of a tensor's record, row-major and on another device, in memory of its own.
+fn on_device(graph: &mut Graph, of: &Tensor, device: &str) -> Out {
+    let device = graph.intern(device);
+    Out::Tensor(graph.push_tensor(Tensor { device, storage: None, storage_bytes: None, ..*of }))
+}
+
+/// A value at random that is a settled tensor with rows in order, and its record.
+fn some_value<S: Source>(source: &mut S, graph: &Graph, ops: &Ops, op: Op) -> Option<(NodeId, Tensor)> {
+    (0..TRIES).find_map(|_| {
+        let id = NodeId(source.below(graph.len() as u32));
+        let tensor = *graph.tensor_of(id)?;
+        let (sizes, strides) = (graph.sizes(tensor.shape)?, graph.sizes(tensor.stride)?);
+        let plain = tensor.offset == 0
+            && graph.text(tensor.device) != HOST
+            && crate::graph::layout::is_contiguous(&sizes, &strides);
+        (graph.node(id).op == op && plain && is_settled(graph, ops, id)).then_some((id, tensor))
+    })
+}
+
+/// A value goes to the host and back between its node and one of its users.
+fn through_host<S: Source>(source: &mut S, graph: &Graph) -> Option<Graph> {
+    let ops = Ops::of(graph);
+    let (id, tensor) = some_value(source, graph, &ops, Op::Call)?;
+    let mut editor = Editor::new(graph);
+    let users = editor.users(id);
+    let &user = users.get(source.below(users.len() as u32) as usize)?;
+    // What writes to the value would write to the copy, and a wait would wait for it.
+    let stays = |info: &OpInfo| info.mutated().next().is_some() || info.kind == Kind::Wait;
+    if ops.call(graph, user).is_none_or(stays) {
+        return None;
+    }
+    let device = graph.text(tensor.device).to_string();
+    let there = copy(&mut editor, user, id, &tensor, HOST);
+    let back = copy(&mut editor, user, there, &tensor, &device);
+    editor.replace_input(user, id, back);
+    Some(editor.finish())
+}
+
+/// An input comes from the host: it is copied before its first user, and all take the copy.
+fn from_host<S: Source>(source: &mut S, graph: &Graph) -> Option<Graph> {
+    let ops = Ops::of(graph);
+    let (id, tensor) = some_value(source, graph, &ops, Op::Placeholder)?;
+    let (edges, collectives) = (Edges::new(graph), Collectives::new(graph, &ops));
+    let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+    let storage = storages.storage_of(id)?;
+    let first = edges.users(id).iter().copied().min()?;
+    let is_kept = |user: &NodeId| graph.node(*user).op == Op::Output;
+    if storages.accesses_of(storage).any(|access| access.touch.writes() || is_kept(&access.node)) {
+        return None;
+    }
+    let mut editor = Editor::new(graph);
+    let device = graph.text(tensor.device).to_string();
+    let moved = copy(&mut editor, first, id, &tensor, &device);
+    let out = on_device(editor.graph_mut(), &tensor, HOST);
+    editor.graph_mut().node_mut(id).out = out;
+    for user in edges.users(id) {
+        editor.replace_input(*user, id, moved);
+    }
+    Some(editor.finish())
+}
+
+/// Inserts a copy of `value`, which is recorded as `tensor`, to a device before `anchor`.
+fn copy(editor: &mut Editor, anchor: NodeId, value: NodeId, tensor: &Tensor, device: &str) -> NodeId {
+    let out = on_device(editor.graph_mut(), tensor, device);
+    let to = Value::Device(editor.graph_mut().intern(device));
+    editor.insert_before(Some(anchor), "moved", COPY, &[Value::Node(value)], &[("device", to)], out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Seeded, case};
+    use super::*;
+    use crate::analysis::validate::validate;
+
+    /// What is varied is valid, and each form occurs.
+    #[test]
+    fn forms_are_valid_and_occur() {
+        let (mut keywords, mut there, mut inputs) = (0, 0, 0);
+        for number in 0..400 {
+            let graph = case(&Config { repair: 0, ..Config::default() }, 5, number).graph;
+            let varied = vary(&mut Seeded::case(9, number), &graph);
+            assert_eq!(validate(&varied), validate(&graph), "case {number}");
+            let ops = Ops::of(&varied);
+            let named = |id: &NodeId| {
+                ops.call(&varied, *id).is_some_and(|info| info.collective().is_some())
+                    && varied.kwarg(*id, "group_name").is_some()
+            };
+            keywords += u32::from(varied.ids().any(|id| named(&id)));
+            let on_host = |op: Op| {
+                varied.ids().any(|id| {
+                    varied.node(id).op == op
+                        && varied.tensor_of(id).is_some_and(|tensor| varied.text(tensor.device) == HOST)
+                })
+            };
+            there += u32::from(on_host(Op::Call));
+            inputs += u32::from(on_host(Op::Placeholder));
+        }
+        assert!(keywords > 100 && there > 40 && inputs > 40, "{keywords}, {there}, {inputs}");
+    }
+}
