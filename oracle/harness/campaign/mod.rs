@@ -79,9 +79,6 @@ const PATIENCE: u64 = 4;
 /// a quarter of an execution, and what is judged must not rest on one evaluator alone.
 const SECOND_OPINION: u64 = 8;
 
-/// Cases on which the reference is run where the candidate never did anything.
-const FIRST: u64 = 64;
-
 /// When a campaign ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
@@ -188,6 +185,8 @@ struct Judged {
 enum Outcome {
     Sound {
         useful: bool,
+        /// Whether the pass did nothing, and the reference did something.
+        left: bool,
     },
     Violated {
         rules: Vec<&'static str>,
@@ -270,9 +269,6 @@ impl Campaign<'_> {
         if let (Some(signal), Ending::Whole) = (self.stop.signal(), &summary.ending) {
             summary.ending = Ending::Stopped(signal);
         }
-        if summary.judged_nothing() && summary.total.cases > 0 && !self.stop.is_requested() {
-            summary.reference = Some(pool.install(|| self.acts_of_reference(&wanted, summary.total.cases)));
-        }
         Ok(summary)
     }
 
@@ -299,18 +295,6 @@ impl Campaign<'_> {
             store.append(batch, shorter)?;
         }
         batch.found.iter().try_for_each(|finding| self.reproduce(finding))
-    }
-
-    /// In how many of the first cases the reference does something, and how many that were.
-    fn acts_of_reference(&self, wanted: &Wanted, cases: u64) -> (u64, u64) {
-        let numbers = (0..cases.min(FIRST)).into_par_iter();
-        let acts = numbers.filter(|&number| {
-            let options = Options { values: Values::Off, ..judging() };
-            let judged =
-                catch_unwind(AssertUnwindSafe(|| judge::judge(&wanted.case(number), &Reference, &options)));
-            matches!(judged, Ok(Ok(judgement)) if judgement.acted)
-        });
-        (acts.count() as u64, cases.min(FIRST))
     }
 
     fn pool(&self) -> Result<rayon::ThreadPool, CampaignError> {
@@ -423,7 +407,8 @@ impl Campaign<'_> {
             Err(panic) => return Judged { pass: None, outcome: Outcome::Crashed(panic_message(&*panic)) },
         };
         let outcome = match &judgement.verdict {
-            Verdict::Sound => Outcome::Sound { useful: judgement.acted },
+            Verdict::Sound if judgement.acted => Outcome::Sound { useful: true, left: false },
+            Verdict::Sound => Outcome::Sound { useful: false, left: reference_acts(&case) },
             Verdict::Violated(findings) => {
                 let rules = judgement.violated_rules();
                 let (new, known) = self.known.sort(findings, method_of(&case));
@@ -458,12 +443,18 @@ impl Campaign<'_> {
         for (number, Judged { pass, outcome }) in (first..).zip(judged) {
             batch.cases += 1;
             if let (Some(pass), Outcome::Sound { .. } | Outcome::Violated { .. }) = (pass, &outcome) {
-                let acted = !matches!(outcome, Outcome::Sound { useful: false });
+                let acted = !matches!(outcome, Outcome::Sound { useful: false, .. });
                 let acts = batch.acts.entry(pass).or_insert((0, 0));
                 *acts = (acts.0 + 1, acts.1 + u64::from(acted));
             }
             match outcome {
-                Outcome::Sound { useful } => batch.useful += u64::from(useful),
+                Outcome::Sound { useful, left } => {
+                    batch.useful += u64::from(useful);
+                    if left {
+                        batch.left += 1;
+                        batch.first_left.get_or_insert(number);
+                    }
+                }
                 Outcome::Refused(reason) => {
                     batch.refused += 1;
                     *batch.refusals.entry(reason).or_insert(0) += 1;
@@ -592,6 +583,12 @@ impl Campaign<'_> {
             Err(why) => Err(why),
         }
     }
+}
+
+/// Whether the reference does something of a case.
+fn reference_acts(case: &Case) -> bool {
+    let options = Options { values: Values::Off, ..judging() };
+    judge::judge(case, &Reference, &options).is_ok_and(|judgement| judgement.acted)
 }
 
 /// The option `method` that a case gives its pass.

@@ -30,6 +30,12 @@ pub struct Batch {
     pub stopped: bool,
     /// Cases in which the pass did something.
     pub useful: u64,
+    /// Sound cases in which the pass did nothing and the reference did something.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_left: Option<u64>,
     /// By pass: the cases that were judged, and those in which it did something.
     pub acts: BTreeMap<String, (u64, u64)>,
     /// Cases that were violated.
@@ -97,8 +103,6 @@ pub struct Summary {
     pub shards: BTreeMap<u64, BTreeSet<u64>>,
     /// How the run ended.
     pub ending: Ending,
-    /// Where the candidate never did anything: in how many cases the reference did, and of how many that were tried.
-    pub reference: Option<(u64, u64)>,
 }
 
 impl Summary {
@@ -165,6 +169,10 @@ impl Summary {
     pub fn judged_nothing(&self) -> bool {
         self.total.useful == 0
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The sums over batches in order of their numbers.
@@ -236,6 +244,9 @@ impl Batch {
             (sum(&self.refusals) == self.refused, "other reasons for refusals than refused cases"),
             (sum(&self.doubts) == self.undecided, "other doubts than undecided cases"),
             (self.first_violation.is_none_or(is_ours), "a first violation elsewhere"),
+            (self.left <= self.cases - self.useful.min(self.cases), "more cases left alone than there can be"),
+            (self.first_left.is_some() == (self.left > 0), "a first case left alone without a count, or none with one"),
+            (self.first_left.is_none_or(is_ours), "a first case left alone elsewhere"),
             (self.found.iter().all(|finding| is_ours(finding.number)), "a finding elsewhere"),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
@@ -258,6 +269,7 @@ impl Batch {
         let total = self;
         total.cases += batch.cases;
         total.useful += batch.useful;
+        total.left += batch.left;
         total.violated += batch.violated;
         total.known += batch.known;
         total.refused += batch.refused;
@@ -266,10 +278,9 @@ impl Batch {
         total.crashed += batch.crashed;
         total.first_invalid = total.first_invalid.take().or(batch.first_invalid.clone());
         total.first_crash = total.first_crash.take().or(batch.first_crash.clone());
-        total.first_violation = match (total.first_violation, batch.first_violation) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        let earlier = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
+        total.first_violation = earlier(total.first_violation, batch.first_violation);
+        total.first_left = earlier(total.first_left, batch.first_left);
         let sums = [
             (&mut total.rules, &batch.rules),
             (&mut total.first_rules, &batch.first_rules),
@@ -346,8 +357,9 @@ impl Summary {
         for (pass, cases) in self.idle() {
             text += &format!("nothing was judged of {pass}: it did nothing in any of its {cases} cases\n");
         }
-        if let Some((acted, tried)) = self.reference.filter(|&(acted, _)| acted > 0) {
-            text += &format!("warning: the reference did something in {acted} of the first {tried} cases\n");
+        if let Some(first) = t.first_left {
+            let cases = words::count(t.left as usize, "sound case");
+            text += &format!("in {cases} it did nothing where the reference did something; the first is case {first}\n");
         }
         if let Some((of, missing)) = self.missing_shards() {
             let there = self.shards.get(&of).map_or(0, BTreeSet::len);
