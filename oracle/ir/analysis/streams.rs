@@ -233,8 +233,8 @@ impl Streams {
         &self.freed_early
     }
 
-    /// The races: what touches the same bytes and has no order. What the output returns, and what the caller owns, is
-    /// read by the stream of the caller after the graph.
+    /// The races: what touches the same bytes and has no order. What the output returns is read by the stream of the
+    /// caller after the graph; what the caller owns it may then write, or free.
     pub fn races(&self, graph: &Graph, storages: &Storages) -> Vec<Race> {
         let race = |first, second, storage, certain| Race { first, second, storage, certain };
         let told = conflicts(storages);
@@ -247,7 +247,7 @@ impl Streams {
         let output = graph.ids().rfind(|&id| graph.node(id).op == Op::Output);
         let seen = storages.accesses().iter().filter_map(|access| {
             let is_external = storages.storage(access.part.storage).external;
-            let output = output.filter(|_| is_external && access.touch.writes())?;
+            let output = output.filter(|_| is_external)?;
             Some(race(access.node, output, access.part.storage, access.part.certain))
         });
         let mut races: Vec<Race> = told
