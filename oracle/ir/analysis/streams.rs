@@ -247,7 +247,7 @@ impl Streams {
         let output = graph.ids().rfind(|&id| graph.node(id).op == Op::Output);
         let seen = storages.accesses().iter().filter_map(|access| {
             let is_external = storages.storage(access.part.storage).external;
-            let output = output.filter(|_| is_external)?;
+            let output = output.filter(|&output| is_external && access.node != output)?;
             Some(race(access.node, output, access.part.storage, access.part.certain))
         });
         let mut races: Vec<Race> = told

@@ -53,7 +53,7 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
     for at in 0..plan.commands.len() {
         this.command(at);
     }
-    // The caller goes on, on the compute stream, with what it gets.
+    // The caller goes on, on the compute stream: it reads what it gets, and may write what it gave.
     for last in &plan.finals {
         let part = last.expected.part;
         let stream = plan.compute(last.rank);
@@ -65,6 +65,13 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
         }
     }
     for (number, buffer) in plan.buffers.iter().enumerate() {
+        if let Origin::Given(_) = buffer.origin {
+            let bytes = 0..buffer.bytes;
+            let race = this.clocks.touch(plan.compute(buffer.rank), plan.commands.len(), number, &bytes, true);
+            if let Some(race) = race {
+                this.report(Finding::race(plan, race, number as u32, race.byte));
+            }
+        }
         if this.live[number] && buffer.origin == Origin::Made && !plan.kept.contains(&(number as u32)) {
             let finding = Finding::new(Kind::Leak, buffer.to_string());
             this.findings.push(finding.with("what", format!("{} bytes are alive at the end", buffer.bytes)));

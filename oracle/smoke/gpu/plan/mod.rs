@@ -261,7 +261,7 @@ impl Plan {
     pub fn describe(&self, command: usize) -> String {
         let Some(command) = self.commands.get(command) else {
             let caller = if command == self.commands.len() {
-                "the caller, who gets it"
+                "the caller, who goes on with it"
             } else {
                 "the caller, who gives it"
             };
