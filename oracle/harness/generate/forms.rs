@@ -1,11 +1,13 @@
-//! What a graph says, said in another way: arguments by keyword, and values that go through a second device.
+//! What a graph says, said in another way: arguments by keyword, values that go through a second device, results of
+//! several tensors taken whole.
 //!
 //! # The idea
 //!
 //! A tracer gives the arguments of a collective by position, and a program keeps its tensors on one device, nearly
 //! always. A pass that reads `args[2]`, or that takes the device of one node for that of all, is right until it is not.
 //! So some calls of communication get arguments by keyword, some values go to the host and back between their node and
-//! a user, and some inputs come from the host. What the graph computes stays.
+//! a user, some inputs come from the host, and the pieces of a split are joined as the one list that they are. What the
+//! graph returned stays; such a join is returned besides.
 //!
 //! # What it does not do
 //!
@@ -14,8 +16,8 @@
 use super::edits::{intrusions, is_settled};
 use super::source::Source;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
-use crate::graph::{Editor, Graph, NodeId, Op, Out, Tensor, Value};
-use crate::ops::{Kind, OpInfo, Ops};
+use crate::graph::{contiguous_strides, Editor, Graph, NodeId, Op, Out, Tensor, Value};
+use crate::ops::{Kind, OpInfo, Ops, View};
 
 /// The second device.
 const HOST: &str = "cpu";
@@ -29,6 +31,9 @@ pub fn vary<S: Source>(source: &mut S, graph: &Graph) -> Graph {
     source.step();
     if source.percent(60) {
         by_keyword(source, &mut graph);
+    }
+    if source.percent(30) {
+        graph = taken_whole(source, &graph).unwrap_or(graph);
     }
     let count = source.below(3);
     for _ in 0..count {
@@ -133,6 +138,35 @@ fn from_host<S: Source>(source: &mut S, graph: &Graph) -> Option<Graph> {
     Some(editor.finish())
 }
 
+/// The pieces of a split are joined behind it, without being taken one by one, and returned.
+fn taken_whole<S: Source>(source: &mut S, graph: &Graph) -> Option<Graph> {
+    let ops = Ops::of(graph);
+    let is_split = |id: &NodeId| {
+        let split = [View::Split, View::SplitWithSizes, View::Chunk].map(Kind::View);
+        ops.call(graph, *id).is_some_and(|info| split.contains(&info.kind))
+    };
+    let splits: Vec<NodeId> = graph.ids().filter(is_split).collect();
+    let &split = splits.get(source.below(splits.len() as u32) as usize)?;
+    let Some(Value::Node(whole)) = graph.arg(split, 0) else { return None };
+    let tensor = *graph.tensor_of(whole)?;
+    let sizes = graph.sizes(tensor.shape)?;
+    let dim = graph.argument(split, 2, "dim").unwrap_or(Value::Int(0));
+    let output = graph.ids().rfind(|&id| graph.node(id).op == Op::Output)?;
+    let Some(Value::List(returned)) = graph.arg(output, 0) else { return None };
+    let mut returned = graph.values(returned).to_vec();
+    let mut editor = Editor::new(graph);
+    let stride = editor.graph_mut().intern_sizes(&contiguous_strides(&sizes));
+    let joined = Tensor { stride, offset: 0, storage: None, storage_bytes: None, ..tensor };
+    let out = Out::Tensor(editor.graph_mut().push_tensor(joined));
+    let next = editor.next(split);
+    let args = [Value::Node(split), dim];
+    let join = editor.insert_before(next, "joined", "aten.cat.default", &args, &[], out);
+    returned.push(Value::Node(join));
+    let list = editor.graph_mut().list(&returned);
+    editor.set_args(output, &[list]);
+    Some(editor.finish())
+}
+
 /// Inserts a copy of `value`, which is recorded as `tensor`, to a device before `anchor`.
 fn copy(editor: &mut Editor, anchor: NodeId, value: NodeId, tensor: &Tensor, device: &str) -> NodeId {
     let out = on_device(editor.graph_mut(), tensor, device);
@@ -149,7 +183,7 @@ mod tests {
     /// What is varied is valid, and each form occurs.
     #[test]
     fn forms_are_valid_and_occur() {
-        let (mut keywords, mut there, mut inputs) = (0, 0, 0);
+        let (mut keywords, mut there, mut inputs, mut wholes) = (0, 0, 0, 0);
         for number in 0..400 {
             let graph = case(&Config { repair: 0, ..Config::default() }, 5, number).graph;
             let varied = vary(&mut Seeded::case(9, number), &graph);
@@ -168,7 +202,9 @@ mod tests {
             };
             there += u32::from(on_host(Op::Call));
             inputs += u32::from(on_host(Op::Placeholder));
+            wholes += u32::from(varied.find("joined").is_some());
         }
-        assert!(keywords > 100 && there > 40 && inputs > 40, "{keywords}, {there}, {inputs}");
+        let counts = [keywords, there, inputs, wholes];
+        assert!(counts.iter().all(|&count| count > 40), "{counts:?}");
     }
 }

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 /// Windows and grafts that are tried for one case.
 const TRIES: u32 = 8;
 
+/// How often nothing says which nodes of a joint graph are of forward and which of backward, in percent.
+const UNTAGGED: u32 = 15;
+
 /// The passes that somebody implements, and on which terms.
 pub type Offers = BTreeMap<PassKind, Offer>;
 
@@ -118,10 +121,14 @@ impl Wanted<'_> {
         config
     }
 
-    /// A graph with some calls written otherwise, now and then. The choices are its own: the graphs of other cases stay
-    /// what they are.
+    /// Choices beside those of the generator, so that the graphs of other cases stay what they are.
+    fn own_choices(&self, number: u64) -> Seeded {
+        Seeded::case(self.seed.rotate_left(32) ^ 0x464f_524d, number)
+    }
+
+    /// A graph with some calls written otherwise, now and then.
     fn varied(&self, config: &Config, graph: &Graph, number: u64) -> Graph {
-        let mut source = Seeded::case(self.seed.rotate_left(32) ^ 0x464f_524d, number);
+        let mut source = self.own_choices(number);
         match source.percent(config.forms) {
             true => super::vary(&mut source, graph),
             false => graph.clone(),
@@ -194,7 +201,13 @@ pub(crate) fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
 /// A joint graph.
 pub(crate) fn partition(wanted: &Wanted, _: PassKind, number: u64) -> Case {
     let case = joint::case(&wanted.joints(), wanted.seed, number);
-    wanted.graft(&case, number).unwrap_or(case)
+    let mut case = wanted.graft(&case, number).unwrap_or(case);
+    // The default partition takes what is not tagged for backward's.
+    let is_cut = case.pass.as_ref().is_some_and(|pass| pass.word("method").ok().flatten() == Some("min-cut"));
+    if is_cut && wanted.own_choices(number).percent(UNTAGGED) {
+        joint::untag(&mut case.graph);
+    }
+    case
 }
 
 /// A graph to be put in another order.

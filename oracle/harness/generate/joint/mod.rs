@@ -37,6 +37,7 @@ mod writer;
 pub use config::Config;
 pub use features::Feature;
 pub use graft::graft;
+pub use tags::untag;
 
 use crate::case::{Case, PassConfig, Setting};
 use crate::generate::{Seeded, Source};

@@ -72,6 +72,18 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
     }
 }
 
+/// Takes away what says which nodes are of forward and which of backward: a graph that was not traced through autograd
+/// has no such tags, and partitioners then find out by themselves.
+pub fn untag(graph: &mut Graph) {
+    let ids: Vec<NodeId> = graph.ids().collect();
+    for id in ids {
+        if let Some(tags) = graph.tags(id).cloned() {
+            let tags = graph.intern_tags(Tags { partitioner_tag: None, ..tags });
+            graph.node_mut(id).tags = tags;
+        }
+    }
+}
+
 fn set<S: Source>(joint: &mut Joint<S>, id: NodeId, policy: &str, region: Option<i64>) {
     joint.writer.retag(id, |graph: &mut Graph, tags: &mut Tags| {
         tags.recompute = Some(graph.intern(policy));
