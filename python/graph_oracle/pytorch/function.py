@@ -235,7 +235,9 @@ def _pass(function: Function, kind: str) -> Pass:
     own = [key for key in function.keywords(given) if kind != "partition" or key not in _PARTITIONER_KEYWORDS]
     # An option with no values is not generated; it may be set.
     options: dict[str, list[str]] = {key: [] for key in dict.fromkeys([*LEFT_OUT.get(kind, ()), *own])}
-    capabilities = {"options": options, "without": WITHOUT[kind]}
+    # A function may say what else it never meets.
+    without = dict.fromkeys([*WITHOUT[kind], *getattr(function.call, "without", ())])
+    capabilities = {"options": options, "without": list(without)}
     run = partial(_cut, function) if kind == "partition" else partial(_change, function, kind)
     after = None if kind == "partition" or not ordering.AVAILABLE else "carried"
     return Pass(kind, run, capabilities, values=kind != "repair", after=after)

@@ -39,11 +39,14 @@ class Peer:
     settings: Mapping[str, Any] = field(default_factory=dict)
     # Run with the fallbacks of PyTorch's own tests: here no memory is shared between devices.
     symmetric_memory: bool = False
+    # What Inductor's passes never meet (docs/protocol.md): calls that order streams stand in bodies of control_deps.
+    without: tuple[str, ...] = ("streams", "ordering-edges-in-flight")
 
     def __call__(self, gm: fx.GraphModule) -> Any:
         # What Inductor's passes get has been functionalized.
         demand: Any = demand_functional
         demand(gm.graph)
+        _refuse_streams(gm.graph)
         _as_traced(gm.graph)
         function = found(self.path)
         with ExitStack() as stack:
@@ -113,6 +116,13 @@ def on_collectives(function: Any, gm: fx.GraphModule) -> None:
     _refuse_edges_in_flight(gm.graph)
     found(f"{_FX}.bucketing.deduplicate_wait_tensors")(gm.graph)
     sorted_after(function, gm)
+
+
+def _refuse_streams(graph: fx.Graph) -> None:
+    """AOTAutograd has wrapped what orders streams (wrap_all_sync_nodes_with_control_deps) before anybody sees it."""
+    for node in graph.nodes:
+        if str(node.target).startswith("streams."):
+            raise Refused(f"{node.name} orders streams outside of a body of control_deps")
 
 
 def _refuse_edges_in_flight(graph: fx.Graph) -> None:
