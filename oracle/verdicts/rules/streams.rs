@@ -168,7 +168,8 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
         let owner = after.owner(storage);
         let is_known = match (twin(owner), twin(user)) {
             (Some(owner), Some(user)) if was_early.contains(&(owner, user)) => continue,
-            (Some(_), Some(_)) => true,
+            // What it used may be in other memory now, and have been freed under it all the same.
+            (Some(_), Some(user)) => was_early.iter().all(|&(_, other)| other != user),
             _ => was_early.is_empty(),
         };
         if !is_known {
