@@ -585,8 +585,11 @@ impl Campaign<'_> {
     }
 }
 
-/// Whether the reference does something of a case.
+/// Whether the reference does something of a case. A rewrite may be anything: what the reference does is another one.
 fn reference_acts(case: &Case) -> bool {
+    if case.pass.as_ref().is_none_or(|pass| pass.name == PassKind::Rewrite.name()) {
+        return false;
+    }
     let options = Options { values: Values::Off, ..judging() };
     judge::judge(case, &Reference, &options).is_ok_and(|judgement| judgement.acted)
 }
