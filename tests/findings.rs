@@ -8,7 +8,21 @@ use graph_oracle::rules::{PassKind, statement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const KEYS: [&str; 8] = ["title", "torch", "pass", "harm", "rule", "first_seen", "upstream", "status"];
+const KEYS: [&str; 11] = [
+    "title",
+    "torch",
+    "pass",
+    "harm",
+    "rule",
+    "reach",
+    "fault",
+    "lack",
+    "first_seen",
+    "upstream",
+    "status",
+];
+/// The first and the last version that show it, where that was tried (docs/findings/versions.py).
+const VERSIONS: [&str; 2] = ["first", "last"];
 const HARMS: [&str; 4] = ["wrong values", "crash on a valid graph", "broken promise", "hang"];
 const BEGIN: &str = "<!-- the table, written by tests/findings.rs -->\n";
 const BEGIN_COUNT: &str = "<!-- findings, counted by tests/findings.rs -->\n";
@@ -22,7 +36,7 @@ fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
         let pair = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         let (key, value) = pair.ok_or_else(|| format!("{line}: expected key = \"text\""))?;
         let text: String = serde_json::from_str(value).map_err(|error| format!("{key}: {error}"))?;
-        if !KEYS.contains(&key) {
+        if !KEYS.contains(&key) && !VERSIONS.contains(&key) {
             return Err(format!("{key}: no such key"));
         }
         if keys.insert(key.to_string(), text).is_some() {
@@ -41,6 +55,10 @@ fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
     }
     let is_status =
         |s: &str| ["confirmed", "reported", "intended"].contains(&s) || s.starts_with("fixed in ");
+    // How torch.compile comes to it.
+    let is_reach =
+        |s: &str| ["by default", "not through torch.compile"].contains(&s) || s.starts_with("with ");
+    let is_version = |s: &str| s.split('.').count() == 3 && s.split('.').all(|n| n.parse::<u32>().is_ok());
     let known = [
         ("pass", PassKind::parse(&keys["pass"]).is_some()),
         ("harm", HARMS.contains(&keys["harm"].as_str())),
@@ -48,6 +66,9 @@ fn read(file: &str) -> Result<BTreeMap<String, String>, String> {
         ("first_seen", keys["first_seen"].len() == 10 && keys["first_seen"].split('-').count() == 3),
         ("upstream", keys["upstream"].is_empty() || keys["upstream"].starts_with("https://")),
         ("status", is_status(&keys["status"])),
+        ("reach", is_reach(&keys["reach"])),
+        ("first", keys.get("first").is_none_or(|s| is_version(s))),
+        ("last", keys.get("last").is_none_or(|s| is_version(s))),
     ];
     match known.into_iter().find(|(_, known)| !known) {
         Some((key, _)) => Err(format!("{key}: {:?} is none that is known", keys[key])),
@@ -64,24 +85,32 @@ fn finding(folder: &Path) -> Result<BTreeMap<String, String>, String> {
     if case.pass.as_ref().map(|pass| pass.name.as_str()) != Some(keys["pass"].as_str()) {
         return Err("case.graph: names another pass".into());
     }
-    if file("repro.py")?.contains("graph_oracle") {
+    let repro = file("repro.py")?;
+    if repro.contains("graph_oracle") {
         return Err("repro.py: must do without graph-oracle".into());
+    }
+    if repro.lines().count() > 60 {
+        return Err("repro.py: has more than 60 lines".into());
     }
     Ok(keys)
 }
 
 fn table(findings: &[(String, BTreeMap<String, String>)]) -> String {
     let mut table = String::from(
-        "\n| finding | torch | pass | harm | rule | first seen | status |\n|---|---|---|---|---|---|---|\n",
+        "\n| finding | torch | pass | harm | reached | rule | status |\n|---|---|---|---|---|---|---|\n",
     );
     for (folder, keys) in findings {
+        let versions = match (keys.get("first"), keys.get("last")) {
+            (Some(first), Some(last)) => format!("{first} to {last}"),
+            _ => keys["torch"].clone(),
+        };
         let status = match keys["upstream"].as_str() {
             "" => keys["status"].clone(),
             link => format!("[{}]({link})", keys["status"]),
         };
         table += &format!(
-            "| [{}]({folder}/) | {} | {} | {} | `{}` | {} | {status} |\n",
-            keys["title"], keys["torch"], keys["pass"], keys["harm"], keys["rule"], keys["first_seen"]
+            "| [{}]({folder}/) | {versions} | {} | {} | {} | `{}` | {status} |\n",
+            keys["title"], keys["pass"], keys["harm"], keys["reach"], keys["rule"]
         );
     }
     table += &format!("\n{} findings.\n\n", findings.len());
@@ -124,13 +153,18 @@ fn hold(path: &Path, begin: &str, end: &str, part: &str) {
 /// How many findings there are, by what they do, for the front page.
 fn count(findings: &[(String, BTreeMap<String, String>)]) -> String {
     let harm = |harm: &str| findings.iter().filter(|(_, keys)| keys["harm"] == harm).count();
-    let versions: BTreeSet<&str> = findings.iter().map(|(_, keys)| keys["torch"].as_str()).collect();
+    // `torchtitan 0.3.0, torch 2.15.0` is of torchtitan.
+    let name = |text: &str| match text.split_once(' ') {
+        Some((framework, _)) => framework.to_string(),
+        None => format!("PyTorch {text}"),
+    };
+    let whose: BTreeSet<String> = findings.iter().map(|(_, keys)| name(&keys["torch"])).collect();
     let counted = HARMS.iter().map(|name| (harm(name), name)).filter(|(n, _)| *n > 0);
     let counted: Vec<String> = counted.map(|(n, name)| format!("{name} ({n})")).collect();
     format!(
-        "**{} defects found in PyTorch {}**: {}.\n[Each comes with a script](docs/findings) that shows it in plain PyTorch.\n",
+        "**{} defects found in {}**: {}.\n[Each comes with a script](docs/findings) that shows it without graph-oracle.\n",
         findings.len(),
-        versions.into_iter().collect::<Vec<_>>().join(" and "),
+        whose.into_iter().collect::<Vec<_>>().join(", "),
         counted.join(", "),
     )
 }
@@ -138,12 +172,13 @@ fn count(findings: &[(String, BTreeMap<String, String>)]) -> String {
 #[test]
 fn what_is_incomplete_is_refused() {
     let good = "# a comment\ntitle = \"a \\\"b\\\"\"\ntorch = \"2.15.0\"\npass = \"bucketing\"\nharm = \"hang\"\nrule = \"worker/hang\"\n\
-                first_seen = \"2026-11-21\"\nupstream = \"\"\nstatus = \"fixed in 2.16\"\n";
+                first_seen = \"2026-11-21\"\nupstream = \"\"\nstatus = \"fixed in 2.16\"\nfirst = \"2.9.0\"\nlast = \"2.14.1\"\n\
+                reach = \"by default\"\nfault = \"torch/a.py, f\"\nlack = \"No test has two.\"\n";
     let keys = read(good).unwrap();
     assert_eq!(keys["title"], "a \"b\"");
     assert!(
         table(&[("slug".into(), keys)])
-            .contains("| [a \"b\"](slug/) | 2.15.0 | bucketing | hang | `worker/hang` |")
+            .contains("| [a \"b\"](slug/) | 2.9.0 to 2.14.1 | bucketing | hang | by default | `worker/hang` |")
     );
     for (from, to, why) in [
         ("torch", "version", "version: no such key"),
@@ -157,6 +192,8 @@ fn what_is_incomplete_is_refused() {
         ("2026-11-21", "yesterday", "first_seen"),
         ("upstream = \"\"", "upstream = \"#12\"", "upstream"),
         ("fixed in 2.16", "open", "status"),
+        ("by default", "often", "reach: \"often\" is none"),
+        ("2.14.1", "2.14", "last: \"2.14\" is none"),
         ("status", "title", "title: given twice"),
     ] {
         let error = read(&good.replace(from, to)).unwrap_err();

@@ -455,14 +455,18 @@ class Execution(unittest.TestCase):
 
 
 class Reproductions(unittest.TestCase):
-    def run_script(self, message):
+    def run_script(self, message, whole=False):
+        """`whole`: as one file, which holds what scripts share."""
         answer = served().answer(json.dumps({"type": "repro", "id": 1, **message}))
         self.assertEqual(answer["type"], "repro", answer)
-        self.assertNotIn("graph_oracle.pytorch", answer["python"])
+        files = {"repro.py": answer["python"]} if whole else answer["files"]
+        self.assertLessEqual(len(answer["files"]["repro.py"].splitlines()), 60)
         with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                self.assertNotIn("graph_oracle.pytorch", text)
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
             path = os.path.join(folder, "repro.py")
-            with open(path, "w") as file:
-                file.write(answer["python"])
             # In this process' torch: starting another takes seconds.
             import contextlib
             import io
@@ -484,8 +488,20 @@ class Reproductions(unittest.TestCase):
     @needs_bucketing
     def test_a_sound_case_does_not_fail(self):
         for pass_, document in (("bucketing", graphs.two_gathers()), ("partition", graphs.joint())):
-            status, text = self.run_script({"pass": pass_, "graph": document, "rule": "", "title": "nothing"})
-            self.assertEqual((status, text), (0, "the failure does not show\n"), pass_)
+            for whole in (False, True):
+                message = {"pass": pass_, "graph": document, "rule": "", "title": "nothing"}
+                status, text = self.run_script(message, whole)
+                self.assertEqual((status, text), (0, "the failure does not show\n"), pass_)
+
+    def test_the_findings_share_what_is_written(self):
+        """docs/findings/replay.py, as `python -m graph_oracle.pytorch repro CASE.json ... --out FOLDER` writes it."""
+        from graph_oracle.pytorch import repro
+
+        path = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "findings", "replay.py")
+        if not os.path.exists(path):
+            self.skipTest("no checkout")
+        with open(path) as file:
+            self.assertEqual(file.read(), repro.tools())
 
     @needs_bucketing
     @unittest.skipIf(versions.version() <= (2, 9), "this torch keeps the write")

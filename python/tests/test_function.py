@@ -239,9 +239,10 @@ def test_a_file_that_does_not_run_is_one_line_and_status_2(tmp_path: pathlib.Pat
 def test_a_script_shows_it_in_plain_torch(path: str, tmp_path: pathlib.Path, name: str, kind: str, status: int) -> None:
     document = graphs.joint() if kind == "partition" else relu()
     written = repro.write(document, kind, {}, 0, "rewrite/values", "it drops", function.load(f"{path}:{name}"))
-    assert "graph_oracle" not in written
+    assert "graph_oracle" not in written and len(written.splitlines()) <= 60
     script = tmp_path / "repro.py"
     script.write_text(written)
+    (tmp_path / "replay.py").write_text(repro.tools())
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
 
@@ -279,6 +280,7 @@ def test_a_script_claims_nothing_of_what_it_does_not_look_at(
     assert (about in written) == (not (rule == "rewrite/values" and kind == "rewrite"))
     script = tmp_path / "repro.py"
     script.write_text(written)
+    (tmp_path / "replay.py").write_text(repro.tools())
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout and ("does not show" in done.stdout) == ("does not show" in said)

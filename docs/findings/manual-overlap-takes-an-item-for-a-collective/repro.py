@@ -35,7 +35,7 @@ for function in (one_by_one, coalesced):
         module = make_fx(function)(torch.ones(4), torch.ones(4))
     try:
         manual_overlap_bucketing(module, [["layer"]])
-    except AssertionError as error:
+    except (AssertionError, AttributeError) as error:
         if function is one_by_one:
             raise
         print(f"FAILS: manual_overlap_bucketing raises {type(error).__name__}: {error}")

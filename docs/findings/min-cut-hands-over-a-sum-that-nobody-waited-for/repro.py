@@ -1,53 +1,42 @@
-"""Forward hands over the result of an all-reduce that nobody has waited for: backward reads it in two waits in a row, whose result is dead
+"""The min-cut partitioner hands an all-reduce to backward before it has been waited for, where backward only waits for
+it twice in a row and nobody reads that
 
 Pass partition with method=min-cut num_fwd_outputs=3, PyTorch 2.15.0+cu132; breaks comm/no-unwaited-crossing.
-Needs torch alone. Exit status 1 if the failure shows, else 0.
+Needs torch alone and replay.py, which builds and runs the graph. Exit status 1 if the failure shows, else 0.
+It looks for an exception, a graph that is none, ranks that wait for one another, other values than before.
+comm/no-unwaited-crossing says more than that: it may be broken where the status is 0.
 """
 
-import operator
+import pathlib
 import sys
-import traceback
-import warnings
 
 import torch
-import torch.distributed as dist
-from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.distributed import distributed_c10d
-from torch.testing._internal.distributed.fake_pg import FakeStore
-from torch.utils.checkpoint import CheckpointPolicy
 import torch.distributed._functional_collectives
 from torch._functorch import config, partitioners
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
-warnings.filterwarnings("ignore")
-WORLD = 1
-GROUPS = {"dp": [[0]]}
+sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[:2]]
+from replay import replay
+
+comm = torch.ops._c10d_functional
 
 
-def build(mode, more=False):
+def build(g):
     """The graph before the pass."""
-    graph = fx.Graph()
-    x0 = placeholder(graph, mode, 'primals_1', [1, 1], torch.float32, 'cuda:0')
-    x1 = placeholder(graph, mode, 'tangents_1', [1, 1], torch.float32, 'cuda:0')
-    n2 = call(graph, mode, 'n2', torch.ops._c10d_functional.all_reduce.default, (x0, 'sum', 'dp'), {})
-    n2.meta['partitioner_tag'] = 'is_forward'
-    n3 = call(graph, mode, 'n3', torch.ops._c10d_functional.wait_tensor.default, (n2,), {})
-    n3.meta['partitioner_tag'] = 'is_forward'
-    n4 = call(graph, mode, 'n4', torch.ops._c10d_functional.all_reduce.default, (x0, 'sum', 'dp'), {})
-    n4.meta['recompute'] = CheckpointPolicy.PREFER_RECOMPUTE
-    n4.meta['partitioner_tag'] = 'is_forward'
-    n5 = call(graph, mode, 'n5', torch.ops._c10d_functional.wait_tensor.default, (n4,), {})
-    n5.meta['recompute'] = CheckpointPolicy.PREFER_RECOMPUTE
-    n5.meta['partitioner_tag'] = 'is_forward'
-    n6 = call(graph, mode, 'n6', torch.ops._c10d_functional.wait_tensor.default, (n3,), {})
-    n6.meta['partitioner_tag'] = 'is_forward'
-    graph.output(returned(graph, (n3, n3, None,), more))
-    return fx.GraphModule(torch.nn.Module(), graph)
+    x0 = g.input('primals_1', [1, 1], torch.float32)
+    x1 = g.input('tangents_1', [1, 1], torch.float32)
+    n2 = g('n2', comm.all_reduce.default, x0, 'sum', 'dp')
+    n3 = g('n3', comm.wait_tensor.default, n2)
+    n4 = g('n4', comm.all_reduce.default, x0, 'sum', 'dp')
+    n5 = g('n5', comm.wait_tensor.default, n4)
+    n6 = g('n6', comm.wait_tensor.default, n3)
+    g.tag(n2, n3, n4, n5, n6, partitioner_tag='is_forward')
+    g.tag(n4, n5, recompute='PREFER_RECOMPUTE')
+    g.output((n3, n3, None,))
 
 
 def run_pass(module, mode):
-    """PyTorch's pass, as PyTorch calls it."""
+    """The pass, as PyTorch calls it."""
     for node in module.graph.nodes:
         if isinstance(node.meta.get('val'), torch.Tensor):
             node.meta['tensor_meta'] = _extract_tensor_metadata(node.meta['val'])
@@ -57,324 +46,6 @@ def run_pass(module, mode):
         ))
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# Tools
-
-
-def placeholder(graph, mode, name, shape, dtype=None, device=None, stride=None):
-    node = graph.placeholder(name)
-    if dtype is None:
-        node.meta["val"] = shape
-    else:
-        with mode:
-            fill = torch.empty_strided(shape, stride, dtype=dtype, device=device) if stride else None
-            node.meta["val"] = torch.empty(shape, dtype=dtype, device=device) if fill is None else fill
-    return node
-
-
-def call(graph, mode, name, target, args, kwargs):
-    node = graph.create_node("call_function", target, args, kwargs, name)
-    value = lambda a: a.meta.get("val") if isinstance(a, fx.Node) else a
-    known = [n for n in node.all_input_nodes if "val" in n.meta]
-    if len(known) == len(node.all_input_nodes):
-        with mode, torch.no_grad():
-            result = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
-        if result is not None:
-            node.meta["val"] = result
-    return node
-
-
-def returned(graph, values, more):
-    """What the graph returns; with `more` also every wait and every value that nobody reads, so that they are compared."""
-    if not more:
-        return values
-    wait = torch.ops._c10d_functional.wait_tensor.default
-    calls = graph.find_nodes(op="call_function", target=wait) + [n for n in graph.nodes if n.op == "call_function" and not n.users]
-    tensors = [n for n in dict.fromkeys(calls) if isinstance(n.meta.get("val"), torch.Tensor) and n not in flat(values)]
-    return (*flat(values), *tensors)
-
-
-def enter(rank):
-    """Makes this process a rank of the world: fake process groups, which resolve and do not communicate."""
-    from datetime import timedelta
-
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    store = FakeStore()
-    dist.init_process_group("fake", store=store, rank=rank, world_size=WORLD)
-    world = distributed_c10d._get_default_group()
-    taken = distributed_c10d._world.pg_names[world]
-    if taken in GROUPS and GROUPS[taken] != [list(range(WORLD))]:
-        distributed_c10d._unregister_process_group(taken)
-        distributed_c10d._world.pg_names[world] = "the world"
-    for name, instances in GROUPS.items():
-        ranks = next(instance for instance in instances if rank in instance)
-        if name != taken or GROUPS[taken] != [list(range(WORLD))]:
-            group, _ = distributed_c10d._new_process_group_helper(
-                len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
-            )
-            distributed_c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
-
-
-def fail(line):
-    print(f"FAILS: {line}")
-    sys.exit(1)
-
-
-def flat(value):
-    return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
-
-
-def random_inputs(module, rank):
-    """Tensors for the placeholders, other ones on each rank."""
-    generator, found = torch.Generator().manual_seed(1000 + rank), {}
-    for node in module.graph.find_nodes(op="placeholder"):
-        value = node.meta["val"]
-        if isinstance(value, torch.Tensor):
-            numbers = torch.randint(-8, 9, value.shape, generator=generator) if value.dtype.is_floating_point else (
-                torch.randint(0, 2, value.shape, generator=generator))
-            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
-            value = made.copy_(numbers / 4 if value.dtype.is_floating_point else numbers)
-        found[node.name] = value
-    return found
-
-
-def clones(inputs):
-    return [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items()} for given in inputs]
-
-
-def compare(expected, found):
-    for rank, (one, other) in enumerate(zip(expected, found)):
-        if len(one) != len(other):
-            fail(f"rank {rank} returns {len(other)} values instead of {len(one)}")
-        for index, (a, b) in enumerate(zip(one, other)):
-            if not same(a, b):
-                fail(f"value {index} of rank {rank} is {b}, and before the pass it was {a}".replace("\n", " "))
-
-
-def compare_nodes(expected, found):
-    for rank, (one, other) in enumerate(zip(expected, found)):
-        for name, a in one.items():
-            if name in other and not same(a, other[name]):
-                fail(f"{name} on rank {rank} is {other[name]}, and before the pass it was {a}".replace("\n", " "))
-
-
-def same(a, b):
-    """Equal in all bits, but that not-a-numbers are one."""
-    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-        return type(a) is type(b)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype.is_floating_point:
-        a, b = (t.to(torch.float64).nan_to_num(12345.0) for t in (a, b))
-    return torch.equal(a, b)
-
-
-COLLECTIVES = {
-    "all_gather_into_tensor", "all_gather_into_tensor_out", "all_gather_into_tensor_coalesced",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "all_reduce", "all_reduce_", "all_reduce_coalesced",
-    "all_to_all_single", "broadcast", "broadcast_",
-}
-ALLOCATIONS = ("empty", "new_empty", "empty_strided", "new_empty_strided", "empty_like")
-REDUCTIONS = {
-    "sum": torch.add, "avg": torch.add, "product": torch.mul, "min": torch.minimum, "max": torch.maximum,
-    "band": torch.bitwise_and, "bor": torch.bitwise_or, "bxor": torch.bitwise_xor,
-}
-
-
-def run_ranks(graphs, inputs, groups, seen=None, draws=None, in_order=False):
-    """The outputs of each rank. `graphs`: one for each rank; `inputs`: the placeholders' tensors by name, for each
-    rank; `groups`: by name, the rank lists of its instances. `seen`: for each rank a dict that gets what every node
-    gave, by name. `draws`: for each rank a dict that counts draws of random numbers; runs that share it go on counting.
-    `in_order`: each draw takes the next numbers of its rank, as from one generator, and not those of its name."""
-    draws = draws or [{} for _ in graphs]
-    running = {rank: _rank(graph, inputs[rank], seen and seen[rank], draws[rank], in_order)
-               for rank, graph in enumerate(graphs)}
-    outputs, waiting = [None] * len(graphs), {}
-    arrived = {rank: None for rank in running}
-    while running:
-        for rank, value in arrived.items():
-            try:
-                waiting[rank] = running[rank].send(value)
-            except StopIteration as stop:
-                outputs[rank] = stop.value
-                del running[rank]
-        arrived = {}
-        for rank, (name, group, arguments) in sorted(waiting.items()):
-            instances = [instance for instance in groups.get(group, []) if rank in instance]
-            if not instances:
-                raise RuntimeError(f"rank {rank} is in no group {group}")
-            ranks = instances[0]
-            if rank != ranks[0] or not all(r in waiting and waiting[r][1] == group for r in ranks):
-                continue
-            names = sorted({waiting[r][0] for r in ranks})
-            if len(names) > 1:
-                raise RuntimeError(f"the ranks of {group} meet in different collectives: {', '.join(names)}")
-            for r, value in zip(ranks, collective(name, [waiting[r][2] for r in ranks])):
-                arrived[r] = value
-        if running and not arrived:
-            where = ", ".join(f"rank {r} in {waiting[r][0]} on {waiting[r][1]}" for r in sorted(running))
-            raise RuntimeError(f"the ranks wait for one another: {where}")
-        for rank in arrived:
-            del waiting[rank]
-    return outputs
-
-
-def _rank(graph, inputs, seen, draws, in_order):
-    """One rank: yields what it needs others for, and returns its outputs."""
-    values = {}
-
-    def real(value):
-        if isinstance(value, fx.Node):
-            if value not in values:
-                raise RuntimeError(f"{value.name} is read before it is defined")
-            return values[value]
-        return torch.device("cpu") if isinstance(value, torch.device) else value
-
-    for node in graph.nodes:
-        args, kwargs = fx.node.map_aggregate(node.args, real), fx.node.map_aggregate(node.kwargs, real)
-        if node.op == "placeholder":
-            values[node] = inputs[node.name]
-        elif node.op == "get_attr":
-            raise NotImplementedError(f"{node.name} is an attribute of the module")
-        elif node.op == "output":
-            return args[0]
-        else:
-            target = node.target
-            space = getattr(target, "namespace", "")
-            name = target._schema.name.split("::")[-1] if space else getattr(target, "__name__", str(target))
-            if space == "_c10d_functional" and name in ("wait_tensor", "wait_tensors"):
-                values[node] = args[0]
-            elif space == "_c10d_functional":
-                if name not in COLLECTIVES:
-                    raise NotImplementedError(f"collective {name} is not emulated")
-                bound = {a.name: v for a, v in zip(target._schema.arguments, args)} | kwargs
-                values[node] = yield name, bound["group_name"], bound
-            elif isinstance(target, torch._ops.HigherOrderOperator):
-                raise NotImplementedError(f"{target} is not emulated")
-            else:
-                if space and torch.Tag.nondeterministic_seeded in target.tags:
-                    # By name: the same numbers for the same node, and other ones when it draws again.
-                    key = "" if in_order else node.name
-                    draws[key] = draws.get(key, 0) + 1
-                    torch.manual_seed(sum(map(ord, key)) * 1000 + draws[key])
-                values[node] = target(*args, **kwargs)
-                if name in ALLOCATIONS:
-                    unwritten(values[node])
-        # Views are left out: another may write what they see. So is memory that nobody has written yet.
-        if seen is not None and isinstance(values[node], torch.Tensor) and isinstance(node.target, torch._ops.OpOverload):
-            if not (node.target.is_view or node.target._schema.is_mutable or name in ALLOCATIONS):
-                seen[node.name] = values[node].clone()
-    return None
-
-
-def unwritten(tensor):
-    """Fills memory that nobody wrote with a value that shows."""
-    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-        tensor.fill_(float("nan"))
-    else:
-        tensor.fill_(1 if tensor.dtype is torch.bool else 77)
-
-
-def fresh(tensor):
-    """A result of a collective: contiguous, whatever its inputs were."""
-    return tensor.clone(memory_format=torch.contiguous_format)
-
-
-def reduce(tensors, how):
-    """Over the ranks, in their order."""
-    total = tensors[0].clone()
-    for tensor in tensors[1:]:
-        total = REDUCTIONS[how](total, tensor)
-    return total.div(len(tensors)).to(total.dtype) if how == "avg" else total
-
-
-def collective(name, calls):
-    """The results of a collective, rank by rank; `calls` are the arguments by name, rank by rank."""
-    first, size = calls[0], len(calls)
-    key = "inputs" if "inputs" in first else "input" if "input" in first else "self"
-    how = first.get("reduce_op", "").lower()
-    if any(c.get("reduce_op", "").lower() != how for c in calls):
-        raise RuntimeError(f"the ranks of {name} reduce in different ways")
-    if any(c.get("group_size", size) != size for c in calls):
-        raise RuntimeError(f"{name} says another group size than {size}")
-    if name.endswith("_coalesced"):
-        columns = [collective(name.removesuffix("_coalesced"), [c | {key: c[key][i]} for c in calls])
-                   for i in range(len(first[key]))]
-        return [[column[rank] for column in columns] for rank in range(size)]
-    tensors = [c[key] for c in calls]
-    if name != "all_to_all_single" and len({(t.shape, t.dtype) for t in tensors}) > 1:
-        raise RuntimeError(f"the ranks give {name} different tensors: {[tuple(t.shape) for t in tensors]}")
-    if name.startswith("all_gather_into_tensor"):
-        # What has no dimension is gathered as one element of each rank.
-        whole = torch.cat([t.contiguous().reshape(t.shape or (1,)) for t in tensors])
-        if name.endswith("_out"):
-            return [c["out"].copy_(whole.view(c["out"].shape)) for c in calls]
-        return [fresh(whole) for _ in calls]
-    if name == "reduce_scatter_tensor":
-        total = reduce(tensors, how)
-        return [fresh(part) for part in total.chunk(size)] if total.shape[0] else [fresh(total) for _ in calls]
-    if name in ("all_reduce", "all_reduce_"):
-        total = reduce(tensors, how)
-        return [t.copy_(total) if name.endswith("_") else fresh(total) for t in tensors]
-    if name in ("broadcast", "broadcast_"):
-        source = tensors[first["src"]].clone()
-        return [t.copy_(source) if name.endswith("_") else fresh(source) for t in tensors]
-    pieces = [t.split(list(c["input_split_sizes"])) for t, c in zip(tensors, calls)]
-    for index, c in enumerate(calls):
-        if [p[index].shape[0] for p in pieces] != list(c["output_split_sizes"]):
-            raise RuntimeError("the ranks of all_to_all_single disagree about the pieces")
-    return [torch.cat([p[index] for p in pieces]) for index in range(size)]
-
-
-def run(more):
-    before, after = [], []
-    for rank in range(WORLD):
-        enter(rank)
-        mode = FakeTensorMode()
-        before.append(build(mode, more))
-        try:
-            after.append(run_pass(build(mode, more), mode))
-        except Exception as error:
-            traceback.print_exc()
-            fail(f"the pass raises {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}")
-        for module in after[-1]:
-            try:
-                module.graph.lint()
-            except Exception as error:
-                fail(f"the graph after the pass does not lint: {str(error).strip().splitlines()[0]}")
-    for forward, _ in after:
-        for value in flat(list(forward.graph.nodes)[-1].args[0]):
-            target = getattr(value, "target", None)
-            if getattr(target, "namespace", "") == "_c10d_functional" and "wait_tensor" not in str(target):
-                fail(f"forward hands over {value.name}, the result of {target}, which nobody has waited for")
-
-    seen, seen_after = [{} for _ in range(WORLD)], [{} for _ in range(WORLD)]
-    inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
-    try:
-        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen, in_order=False)
-    except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
-    expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
-
-    copies, draws = clones(inputs), [{} for _ in range(WORLD)]
-    try:
-        forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
-        names = [[getattr(v, "name", None) for v in flat(list(modules[0].graph.nodes)[-1].args[0])] for modules in after]
-        for given, saved, values in zip(copies, names, forward):
-            given.update({name: value for name, value in zip(saved, values) if name not in given})
-        backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
-    except NotImplementedError as error:
-        return print(f"the graphs are well formed; their values are not compared: {error}")
-    except (RuntimeError, KeyError) as error:
-        fail(f"after the pass the graphs do not run: {error}")
-    count = [len(flat(out)) - len(flat(b)) for out, b in zip(run_ranks([m.graph for m in before], clones(inputs), GROUPS), backward)]
-    # Both outputs, and the inputs as they are after both.
-    written = [[given[name] for name in own] for given, own in zip(copies, inputs)]
-    found = [[*flat(f)[:n], *flat(b), *w] for f, b, n, w in zip(forward, backward, count, written)]
-    compare(expected, found)
-
-
-for more in (False,):
-    run(more)
-print("the failure does not show")
+replay(build, run_pass, world=1, groups={"dp": [[0]]}, check='partition',
+    nothing='nothing fails that this looks at; comm/no-unwaited-crossing may be broken all the same',
+)

@@ -1,12 +1,16 @@
 """Writes reproductions: a plain PyTorch script that shows the failure of a case by itself.
 
     python -m graph_oracle.pytorch repro CASE.json --pass bucketing --set kind=all_gather > repro.py
+    python -m graph_oracle.pytorch repro CASE.json --pass bucketing --set kind=all_gather --out FOLDER
 
 The script needs torch alone (or, of a function of the user's own, that function too). It builds the graph node by node,
 runs PyTorch's pass as every rank, and tells what fails: an exception of the pass, a graph that does not lint or reads
 before it defines, ranks that wait for one another, or other values than before (on real tensors, all ranks in one
 process). Exit status 1 if the failure shows, else 0. Of a rule that says more, such as which outputs share memory,
 the script says that its status 0 means nothing.
+
+What all scripts share is a file of its own, `replay.py`, beside the script or in the folder above. `--out` writes both.
+Where there can be one file only, the script holds it.
 
 Refused are findings that none of these would show (policies, memory), and graphs with symbolic sizes or with inputs
 that share memory.
@@ -15,12 +19,14 @@ that share memory.
 import inspect
 import json
 import keyword
+import pathlib
 import re
 import sys
+import textwrap
 
 import torch
 
-from . import emulate, targets
+from . import emulate, replay, targets
 from .errors import Refused
 from .groups import groups_of, members, world_size
 from .options import text
@@ -48,6 +54,7 @@ def add_arguments(parser):
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--rule", default="", help="the rule that is broken, for the head of the script")
     parser.add_argument("--title", default="", help="one line about how, for the head of the script")
+    parser.add_argument("--out", metavar="FOLDER", help="write repro.py and replay.py there, in place of one file")
 
 
 def main(arguments):
@@ -55,11 +62,35 @@ def main(arguments):
         document = json.load(file)
     options = dict(word.partition("=")[::2] for word in arguments.set)
     try:
-        print(write(document, arguments.pass_, options, arguments.rank, arguments.rule, arguments.title), end="")
+        script = write(document, arguments.pass_, options, arguments.rank, arguments.rule, arguments.title)
     except Refused as refused:
         print(f"graph-oracle: {refused.reason}", file=sys.stderr)
         return 1
+    if arguments.out is None:
+        print(whole(script), end="")
+    else:
+        folder = pathlib.Path(arguments.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "repro.py").write_text(script)
+        (folder / "replay.py").write_text(tools())
     return 0
+
+
+def whole(script):
+    """A script as one file, which holds what it would import from replay.py."""
+    head, _, rest = script.partition(_IMPORT)
+    return f"{head.replace(_BESIDE, '', 1)}\n{_tools()}\n\n{rest.lstrip()}"
+
+
+def tools():
+    """The text of replay.py: that of the module `replay` with that of `emulate` in it."""
+    return f'''"""{_ABOUT_TOOLS}"""\n\n{_tools()}'''
+
+
+def _tools():
+    source, emulated = inspect.getsource(replay), inspect.getsource(emulate)
+    source = source[source.index("import sys") :].replace("from .emulate import run_ranks\n\n", "")
+    return f"{source.rstrip()}\n\n\n{emulated[emulated.index('COLLECTIVES = {') :].rstrip()}\n"
 
 
 def write(document, pass_, options, rank, rule, title, function=None):
@@ -93,7 +124,7 @@ def write(document, pass_, options, rank, rule, title, function=None):
     head += [
         "",
         f"{about}{'; breaks ' + rule if rule else ''}.",
-        f"Needs {needs}. Exit status 1 if the failure shows, else 0.",
+        f"Needs {needs}{_BESIDE}. Exit status 1 if the failure shows, else 0.",
     ]
     shows = rule in _ABOUT_FORM or (rule in _ABOUT_VALUES and pass_ != "repair")
     if not shows:
@@ -102,35 +133,38 @@ def write(document, pass_, options, rank, rule, title, function=None):
             f"It looks for an exception, a graph that is none{more}.",
             f"{rule} says more than that: it may be broken where the status is 0.",
         ]
-    nothing = (
-        "the failure does not show" if shows else f"nothing fails that this looks at; {rule} may be broken all the same"
-    )
+    nothing = _NOTHING if shows else f"nothing fails that this looks at; {rule} may be broken all the same"
     groups = {name: group["ranks"] for name, group in groups_of(document).items()}
     ranks = [r for r in range(world_size(document)) if set(members(document, r)) == set(rebuilt.groups)]
     if len(ranks) != world_size(document):
         # Ranks outside a group do not run this graph.
         raise Refused("the graph uses groups that some ranks are not in")
+    body = graph.lines()
+    every = [*imports, *lines, *body]
+    modules = [name for name in ("operator", "pathlib", "sys") if any(f"{name}." in line for line in every)]
+    modules = sorted({*modules, "pathlib", "sys"})
+    check = _CHECKED_AS.get(pass_, pass_)
+    more = "" if check == "bucketing" else f", check={check!r}"
+    if not shows:
+        more += f",\n    nothing={nothing!r},\n"
+    spaces = [f"{name} = {path}" for name, path in _SPACES.items() if any(f"{name}." in line for line in body)]
     return fill(
         _TEMPLATE,
         {
-            "HEAD": docstring(head),
+            "HEAD": docstring(
+                part for line in head for part in textwrap.wrap(line, 116, break_on_hyphens=False) or [""]
+            ),
+            "MODULES": "\n".join(f"import {name}" for name in modules),
             "IMPORTS": "\n".join(imports),
+            "IMPORT": _IMPORT,
+            "SPACES": "\n".join(spaces),
             "WORLD": str(world_size(document)),
             "GROUPS": json.dumps(groups),
-            "BUILD": "\n".join("    " + line for line in graph.lines()),
+            "BUILD": "\n".join("    " + line for line in body),
             "PASS": "\n".join("    " + line for line in lines),
-            "CHECK": _CHECKS[_CHECKED_AS.get(pass_, pass_)].strip("\n"),
-            "EMULATE": _source(),
-            "NOTHING": repr(nothing),
-            "MORE": "False, True" if pass_ in ("bucketing", "schedule") else "False,",
+            "MORE": more,
         },
     )
-
-
-def _source():
-    """The text of `emulate`, without its head and its imports."""
-    source = inspect.getsource(emulate)
-    return source[source.index("COLLECTIVES = {") :].rstrip()
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -140,7 +174,7 @@ def _source():
 class _Graph:
     def __init__(self, document, rebuilt):
         self.document, self.rebuilt = document, rebuilt
-        self.variables, taken = {}, {"torch", "fx", "graph", "mode", "call", "placeholder", "inf", "nan"}
+        self.variables, taken = {}, {"torch", "g", "operator", "math", "inf", "nan", *_SPACES}
         for entry in document["nodes"]:
             name = re.sub(r"\W", "_", entry["name"])
             if not name.isidentifier() or keyword.iskeyword(name):
@@ -152,48 +186,48 @@ class _Graph:
 
     def lines(self):
         storages, lines, order = set(), [], {entry["name"]: i for i, entry in enumerate(self.document["nodes"])}
-        late = []
+        late, tags, last = [], {}, []
         for index, entry in enumerate(self.document["nodes"]):
-            variable, out = self.variables[entry["name"]], entry.get("out")
+            variable = self.variables[entry["name"]]
             args = [self.value(v) for v in entry.get("args") or []]
             kwargs = {key: self.value(v) for key, v in (entry.get("kwargs") or {}).items()}
             if entry["op"] == "placeholder":
                 # The partitioners tell inputs apart by the target.
                 name = entry["target"] if entry["target"].isidentifier() else entry["name"]
-                lines.append(f"{variable} = placeholder(graph, mode, {name!r}{self.input(entry, storages)})")
+                lines.append(f"{variable} = g.input({name!r}{self.input(entry, storages)})")
             elif entry["op"] == "get_attr":
                 raise Refused("attributes of the module are not reproduced")
             elif entry["op"] == "output":
                 value = args[0] if len(args) == 1 else f"({', '.join(args)})"
                 if value.startswith("["):
                     value = f"({value[1:-1]},)" if value != "[]" else "()"
-                lines.append(f"graph.output(returned(graph, {value}, more))")
+                last.append(f"g.output({value})")
                 continue
             else:
                 forward = [r for r in _refs(entry) if order[r] > index]
-                target = self.target(entry["target"])
-                tail = f", {{{', '.join(f'{k!r}: {v}' for k, v in kwargs.items())}}}" if kwargs else ""
-                tuple_ = f"({', '.join(args)}{',' if len(args) == 1 else ''})"
+                target, name = self.target(entry["target"]), entry["name"]
                 if forward:
                     # It reads a later node: the arguments are put in when that node exists.
-                    lines.append(
-                        f"{variable} = graph.create_node('call_function', {target}, (), {{}}, {entry['name']!r})"
-                    )
-                    late.append(f"{variable}.args = {tuple_}")
+                    lines.append(f"{variable} = g.graph.create_node('call_function', {target}, name={name!r})")
+                    late.append(f"{variable}.args = ({', '.join(args)}{',' if len(args) == 1 else ''})")
                     if kwargs:
-                        late.append(f"{variable}.kwargs = {tail[2:]}")
+                        late.append(f"{variable}.kwargs = {{{', '.join(f'{k!r}: {v}' for k, v in kwargs.items())}}}")
                 else:
-                    name = "" if tail else ", {}"
-                    lines.append(f"{variable} = call(graph, mode, {entry['name']!r}, {target}, {tuple_}{tail or name})")
-            for key, value in (entry.get("tags") or {}).items():
-                value = f"CheckpointPolicy.{value}" if key == "recompute" else repr(value)
-                lines.append(f"{variable}.meta[{key!r}] = {value}")
+                    given = [repr(name), target, *args, *(f"{key}={value}" for key, value in kwargs.items())]
+                    lines.append(f"{variable} = g({', '.join(given)})")
+            words = [
+                f"{key}={value!r}" if key.isidentifier() else f"**{ ({key: value})!r}"
+                for key, value in (entry.get("tags") or {}).items()
+            ]
             if entry.get("module"):
-                path = entry["module"]
-                lines.append(f"{variable}.meta['nn_module_stack'] = {{{path!r}: ({path!r}, 'torch.nn.Module')}}")
-        if late:
-            lines = lines[:-1] + late + lines[-1:]
-        return ["graph = fx.Graph()", *lines, "return fx.GraphModule(torch.nn.Module(), graph)"]
+                words.append(f"module={entry['module']!r}")
+            for word in words:
+                tags.setdefault(word, []).append(variable)
+        named = {}
+        for word, nodes in tags.items():
+            named.setdefault(tuple(nodes), []).append(word)
+        marks = [f"g.tag({', '.join([*nodes, *words])})" for nodes, words in named.items()]
+        return [part for line in [*lines, *late, *marks, *last] for part in _folded(line)]
 
     def input(self, entry, storages):
         out = entry.get("out")
@@ -215,11 +249,16 @@ class _Graph:
             row.insert(0, stride)
             stride *= max(n, 1)
         strides = "" if out["stride"] == row else f", stride={out['stride']}"
-        return f", {out['shape']}, torch.{out['dtype']}, {out['device']!r}{strides}"
+        device = "" if out["device"] == "cuda:0" else f", device={out['device']!r}"
+        return f", {out['shape']}, torch.{out['dtype']}{device}{strides}"
 
     def target(self, name):
         found = targets.resolve(name)
-        return f"torch.ops.{name}" if not isinstance(found, type(len)) and hasattr(found, "_schema") else name
+        if isinstance(found, type(len)) or not hasattr(found, "_schema"):
+            return name
+        space, _, rest = name.partition(".")
+        space = f"torch.ops.{space}"
+        return f"{next((short for short, full in _SPACES.items() if full == space), space)}.{rest}"
 
     def value(self, value):
         if isinstance(value, dict):
@@ -238,6 +277,18 @@ class _Graph:
         if isinstance(value, list):
             return f"[{', '.join(self.value(v) for v in value)}]"
         return repr(value)
+
+
+def _folded(line, width=116):
+    """A line of Python as lines of at most `width`, where commas between arguments allow it."""
+    if len(line) <= width:
+        return [line]
+    # Commas within quotes are no places to break it.
+    masked = re.sub(r"\'(?:[^\'\\\\]|\\\\.)*\'|\"(?:[^\"\\\\]|\\\\.)*\"", lambda quoted: "_" * len(quoted[0]), line)
+    place = masked.rfind(", ", 0, width)
+    if place < 8:
+        return [line]
+    return [line[: place + 1], *_folded(f"    {line[place + 2 :].lstrip()}", width)]
 
 
 def _refs(entry):
@@ -397,6 +448,7 @@ def _function(function, pass_, rebuilt, options):
         return _function_cuts(imports, path, function, chosen, rebuilt, options)
     named = "".join(f", {key}={value!r}" for key, value in chosen.items())
     argument = "module.graph" if function.takes_graph else "module"
+    imports = ["from torch import fx", *imports]
     return imports, [
         "with V.set_fake_mode(mode):",
         f"    result = user.{path}({argument}{named})",
@@ -436,102 +488,38 @@ def _function_cuts(imports, path, function, chosen, rebuilt, options):
 
 _PASSES = {"bucketing": _bucketing, "repair": _repair, "partition": _partition}
 
-_COMPARE = """
-    seen, seen_after = [{} for _ in range(WORLD)], [{} for _ in range(WORLD)]
-    inputs = [random_inputs(before[0], rank) for rank in range(WORLD)]
-    try:
-        expected = run_ranks([module.graph for module in before], copies := clones(inputs), GROUPS, seen, in_order=%s)
-    except NotImplementedError as error:
-        not_compared(error)
-    expected = [[*flat(out), *given.values()] for out, given in zip(expected, copies)]
-"""
-
 # Passes that are checked as others are.
 _CHECKED_AS = {"schedule": "bucketing"}
 
-_CHECKS = {
-    # What is bucketed draws in the order of before. Backward may draw again what forward drew.
-    "bucketing": _COMPARE % True
-    + """
-    try:
-        graphs, copies = [modules[0].graph for modules in after], clones(inputs)
-        found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
-    except NotImplementedError as error:
-        not_compared(error)
-    except RuntimeError as error:
-        fail(f"after the pass the graph does not run: {error}")
-    compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
-    # Nodes that the pass left in place compute what they did before.
-    compare_nodes(seen, seen_after)
-""",
-    "repair": """
-    return
-""",
-    # A rewrite may call something else by a name that it has removed: outputs and inputs are compared.
-    "rewrite": _COMPARE % True
-    + """
-    try:
-        graphs, copies = [modules[0].graph for modules in after], clones(inputs)
-        found = run_ranks(graphs, copies, GROUPS, seen_after, in_order=True)
-    except NotImplementedError as error:
-        not_compared(error)
-    except (RuntimeError, KeyError) as error:
-        fail(f"after the pass the graph does not run: {error}")
-    compare(expected, [[*flat(out), *given.values()] for out, given in zip(found, copies)])
-""",
-    "partition": """
-    for forward, _ in after:
-        for value in flat(list(forward.graph.nodes)[-1].args[0]):
-            target = getattr(value, "target", None)
-            if getattr(target, "namespace", "") == "_c10d_functional" and "wait_tensor" not in str(target):
-                fail(f"forward hands over {value.name}, the result of {target}, which nobody has waited for")
-"""
-    + _COMPARE % False
-    + """
-    copies, draws = clones(inputs), [{} for _ in range(WORLD)]
-    try:
-        forward = run_ranks([modules[0].graph for modules in after], copies, GROUPS, draws=draws)
-        outputs = [flat(list(modules[0].graph.nodes)[-1].args[0]) for modules in after]
-        names = [[getattr(v, "name", None) for v in values] for values in outputs]
-        for given, saved, values in zip(copies, names, forward):
-            given.update({name: value for name, value in zip(saved, values) if name not in given})
-        backward = run_ranks([modules[1].graph for modules in after], copies, GROUPS, draws=draws)
-    except NotImplementedError as error:
-        not_compared(error)
-    except (RuntimeError, KeyError) as error:
-        fail(f"after the pass the graphs do not run: {error}")
-    whole = run_ranks([module.graph for module in before], clones(inputs), GROUPS)
-    count = [len(flat(out)) - len(flat(b)) for out, b in zip(whole, backward)]
-    # Both outputs, and the inputs as they are after both.
-    written = [[given[name] for name in own] for given, own in zip(copies, inputs)]
-    found = [[*flat(f)[:n], *flat(b), *w] for f, b, n, w in zip(forward, backward, count, written)]
-    compare(expected, found)
-""",
-}
+_NOTHING = "the failure does not show"
+_BESIDE = " and replay.py, which builds and runs the graph"
+# Names for what operators are in.
+_SPACES = {"aten": "torch.ops.aten", "comm": "torch.ops._c10d_functional"}
 
+_ABOUT_TOOLS = """What the scripts of findings share: it builds a graph node by node, runs a pass on it as every rank of
+a world of fake process groups, and runs the graphs before and after with real tensors, all ranks in one process.
+
+Each rank runs its graph until it meets a collective; when all ranks of a group have met one, its results are computed.
+It is done when it starts; a wait returns its argument. Memory that `empty` returns is filled with a value that shows.
+
+Needs torch alone. `graph-oracle fuzz --repro` writes it.
+"""
+
+_WHERE = "sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[:2]]"
+_IMPORT = f"{_WHERE}\nfrom replay import replay\n"
 _TEMPLATE = '''"""@HEAD@
 """
 
-import operator
-import sys
-import traceback
-import warnings
+@MODULES@
 
 import torch
-import torch.distributed as dist
-from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.distributed import distributed_c10d
-from torch.testing._internal.distributed.fake_pg import FakeStore
-from torch.utils.checkpoint import CheckpointPolicy
 @IMPORTS@
 
-warnings.filterwarnings("ignore")
-WORLD = @WORLD@
-GROUPS = @GROUPS@
+@IMPORT@
+@SPACES@
 
 
-def build(mode, more=False):
+def build(g):
     """The graph before the pass."""
 @BUILD@
 
@@ -541,148 +529,5 @@ def run_pass(module, mode):
 @PASS@
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# Tools
-
-
-def placeholder(graph, mode, name, shape, dtype=None, device=None, stride=None):
-    node = graph.placeholder(name)
-    if dtype is None:
-        node.meta["val"] = shape
-    else:
-        with mode:
-            fill = torch.empty_strided(shape, stride, dtype=dtype, device=device) if stride else None
-            node.meta["val"] = torch.empty(shape, dtype=dtype, device=device) if fill is None else fill
-    return node
-
-
-def call(graph, mode, name, target, args, kwargs):
-    node = graph.create_node("call_function", target, args, kwargs, name)
-    value = lambda a: a.meta.get("val") if isinstance(a, fx.Node) else a
-    known = [n for n in node.all_input_nodes if "val" in n.meta]
-    if len(known) == len(node.all_input_nodes):
-        with mode, torch.no_grad():
-            result = target(*fx.node.map_aggregate(args, value), **fx.node.map_aggregate(kwargs, value))
-        if result is not None:
-            node.meta["val"] = result
-    return node
-
-
-def returned(graph, values, more):
-    """What the graph returns; with `more` also every wait and what nobody reads, so that they are compared."""
-    if not more:
-        return values
-    wait = torch.ops._c10d_functional.wait_tensor.default
-    calls = graph.find_nodes(op="call_function", target=wait)
-    calls += [n for n in graph.nodes if n.op == "call_function" and not n.users]
-    tensors = [n for n in dict.fromkeys(calls) if isinstance(n.meta.get("val"), torch.Tensor) and n not in flat(values)]
-    return (*flat(values), *tensors)
-
-
-def enter(rank):
-    """Makes this process a rank of the world: fake process groups, which resolve and do not communicate."""
-    from datetime import timedelta
-
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    store = FakeStore()
-    dist.init_process_group("fake", store=store, rank=rank, world_size=WORLD)
-    world = distributed_c10d._get_default_group()
-    taken = distributed_c10d._world.pg_names[world]
-    if taken in GROUPS and GROUPS[taken] != [list(range(WORLD))]:
-        distributed_c10d._unregister_process_group(taken)
-        distributed_c10d._world.pg_names[world] = "the world"
-    for name, instances in GROUPS.items():
-        ranks = next(instance for instance in instances if rank in instance)
-        if name != taken or GROUPS[taken] != [list(range(WORLD))]:
-            group, _ = distributed_c10d._new_process_group_helper(
-                len(ranks), ranks.index(rank), list(ranks), "fake", store, name, timeout=timedelta(minutes=1)
-            )
-            distributed_c10d._world.pg_group_ranks[group] = {r: index for index, r in enumerate(ranks)}
-
-
-def fail(line):
-    print(f"FAILS: {line}")
-    sys.exit(1)
-
-
-def not_compared(error):
-    print(f"the graphs are well formed; their values are not compared: {error}")
-    sys.exit(0)
-
-
-def flat(value):
-    return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
-
-
-def random_inputs(module, rank):
-    """Tensors for the placeholders, other ones on each rank."""
-    generator, found = torch.Generator().manual_seed(1000 + rank), {}
-    for node in module.graph.find_nodes(op="placeholder"):
-        value = node.meta["val"]
-        if isinstance(value, torch.Tensor):
-            numbers = torch.randint(-8, 9, value.shape, generator=generator) if value.dtype.is_floating_point else (
-                torch.randint(0, 2, value.shape, generator=generator))
-            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
-            value = made.copy_(numbers / 4 if value.dtype.is_floating_point else numbers)
-        found[node.name] = value
-    return found
-
-
-def clones(inputs):
-    return [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items()} for given in inputs]
-
-
-def compare(expected, found):
-    for rank, (one, other) in enumerate(zip(expected, found)):
-        if len(one) != len(other):
-            fail(f"rank {rank} returns {len(other)} values instead of {len(one)}")
-        for index, (a, b) in enumerate(zip(one, other)):
-            if not same(a, b):
-                fail(f"value {index} of rank {rank} is {b}, and before the pass it was {a}".replace("\\n", " "))
-
-
-def compare_nodes(expected, found):
-    for rank, (one, other) in enumerate(zip(expected, found)):
-        for name, a in one.items():
-            if name in other and not same(a, other[name]):
-                fail(f"{name} on rank {rank} is {other[name]}, and before the pass it was {a}".replace("\\n", " "))
-
-
-def same(a, b):
-    """Equal in all bits, but that not-a-numbers are one."""
-    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-        return type(a) is type(b)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype.is_floating_point:
-        a, b = (t.to(torch.float64).nan_to_num(12345.0) for t in (a, b))
-    return torch.equal(a, b)
-
-
-@EMULATE@
-
-
-def run(more):
-    before, after = [], []
-    for rank in range(WORLD):
-        enter(rank)
-        mode = FakeTensorMode()
-        before.append(build(mode, more))
-        try:
-            after.append(run_pass(build(mode, more), mode))
-        except Exception as error:
-            traceback.print_exc()
-            fail(f"the pass raises {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}")
-        for module in after[-1]:
-            try:
-                module.graph.lint()
-            except Exception as error:
-                fail(f"the graph after the pass does not lint: {str(error).strip().splitlines()[0]}")
-@CHECK@
-
-
-for more in (@MORE@):
-    run(more)
-print(@NOTHING@)
+replay(build, run_pass, world=@WORLD@, groups=@GROUPS@@MORE@)
 '''

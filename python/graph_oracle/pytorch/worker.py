@@ -224,14 +224,14 @@ class Worker:
         return {"type": "outcome", "id": number, **outcome}
 
     def repro(self, message, number):
-        """A script that shows the failure by itself (repro.py)."""
+        """A script that shows the failure by itself (repro.py): as one file, and as a short one beside its tools."""
         from . import repro
         from .errors import Refused
 
         if type(number) is not int or not isinstance(message.get("graph"), dict):
             return fault(number if type(number) is int else None, "BadMessage", "a repro has an id and a graph")
         try:
-            python = repro.write(
+            script = repro.write(
                 message["graph"],
                 message.get("pass"),
                 message.get("options") or {},
@@ -244,7 +244,8 @@ class Worker:
             return {"type": "refused", "id": number, "reason": refused.reason}
         except Exception as error:
             return fault(number, "AdapterFault", describe(error), error)
-        return {"type": "repro", "id": number, "python": python}
+        files = {"repro.py": script, "replay.py": repro.tools()}
+        return {"type": "repro", "id": number, "python": repro.whole(script), "files": files}
 
 
 def demand_functional(graph):
