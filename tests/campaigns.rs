@@ -21,7 +21,9 @@ fn a_worker_that_does_nothing_is_not_sound() {
     let fuzz = program(&["fuzz", "bucketing", "--worker", NOTHING, "--cases", "64", "--out", &out]);
     let summary = text(&fuzz.stdout);
     assert_eq!(fuzz.status.code(), Some(3), "{summary}{}", text(&fuzz.stderr));
-    for words in ["64 sound", "nothing was judged of bucketing", "it did nothing where the reference did something"] {
+    for words in
+        ["64 sound", "nothing was judged of bucketing", "it did nothing where the reference did something"]
+    {
         assert!(summary.contains(words), "expected {words:?} in {summary}");
     }
     let results = program(&["results", &out, "--format", "json"]);

@@ -8,19 +8,8 @@ use graph_oracle::rules::{PassKind, statement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const KEYS: [&str; 11] = [
-    "title",
-    "torch",
-    "pass",
-    "harm",
-    "rule",
-    "reach",
-    "fault",
-    "lack",
-    "first_seen",
-    "upstream",
-    "status",
-];
+const KEYS: [&str; 11] =
+    ["title", "torch", "pass", "harm", "rule", "reach", "fault", "lack", "first_seen", "upstream", "status"];
 /// The first and the last version that show it, where that was tried (docs/findings/versions.py).
 const VERSIONS: [&str; 2] = ["first", "last"];
 const HARMS: [&str; 4] = ["wrong values", "crash on a valid graph", "broken promise", "hang"];
@@ -177,8 +166,9 @@ fn what_is_incomplete_is_refused() {
     let keys = read(good).unwrap();
     assert_eq!(keys["title"], "a \"b\"");
     assert!(
-        table(&[("slug".into(), keys)])
-            .contains("| [a \"b\"](slug/) | 2.9.0 to 2.14.1 | bucketing | hang | by default | `worker/hang` |")
+        table(&[("slug".into(), keys)]).contains(
+            "| [a \"b\"](slug/) | 2.9.0 to 2.14.1 | bucketing | hang | by default | `worker/hang` |"
+        )
     );
     for (from, to, why) in [
         ("torch", "version", "version: no such key"),

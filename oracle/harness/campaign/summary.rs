@@ -244,8 +244,14 @@ impl Batch {
             (sum(&self.refusals) == self.refused, "other reasons for refusals than refused cases"),
             (sum(&self.doubts) == self.undecided, "other doubts than undecided cases"),
             (self.first_violation.is_none_or(is_ours), "a first violation elsewhere"),
-            (self.left <= self.cases - self.useful.min(self.cases), "more cases left alone than there can be"),
-            (self.first_left.is_some() == (self.left > 0), "a first case left alone without a count, or none with one"),
+            (
+                self.left <= self.cases - self.useful.min(self.cases),
+                "more cases left alone than there can be",
+            ),
+            (
+                self.first_left.is_some() == (self.left > 0),
+                "a first case left alone without a count, or none with one",
+            ),
             (self.first_left.is_none_or(is_ours), "a first case left alone elsewhere"),
             (self.found.iter().all(|finding| is_ours(finding.number)), "a finding elsewhere"),
         ];
@@ -359,7 +365,9 @@ impl Summary {
         }
         if let Some(first) = t.first_left {
             let cases = words::count(t.left as usize, "sound case");
-            text += &format!("in {cases} it did nothing where the reference did something; the first is case {first}\n");
+            text += &format!(
+                "in {cases} it did nothing where the reference did something; the first is case {first}\n"
+            );
         }
         if let Some((of, missing)) = self.missing_shards() {
             let there = self.shards.get(&of).map_or(0, BTreeSet::len);

@@ -16,7 +16,7 @@
 use super::edits::{intrusions, is_settled};
 use super::source::Source;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
-use crate::graph::{contiguous_strides, Editor, Graph, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tensor, Value, contiguous_strides};
 use crate::ops::{Kind, OpInfo, Ops, View};
 
 /// The second device.
@@ -53,7 +53,8 @@ fn by_keyword<S: Source>(source: &mut S, graph: &mut Graph) {
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
         let Some(info) = ops.call(graph, id) else { continue };
-        let Some(schema) = info.schema.as_ref().filter(|_| info.collective().is_some() || info.kind == Kind::Wait)
+        let Some(schema) =
+            info.schema.as_ref().filter(|_| info.collective().is_some() || info.kind == Kind::Wait)
         else {
             continue;
         };

@@ -183,7 +183,8 @@ impl<'a> AnalyzedGraph<'a> {
     pub(super) fn waits_by_value(&self) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut waits: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for id in self.graph.ids() {
-            if let (true, Some(Value::Node(value))) = (self.is_wait(id), self.graph.argument(id, 0, "tensor")) {
+            if let (true, Some(Value::Node(value))) = (self.is_wait(id), self.graph.argument(id, 0, "tensor"))
+            {
                 waits.entry(value).or_default().push(id);
             }
         }

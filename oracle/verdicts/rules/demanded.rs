@@ -70,7 +70,8 @@ impl Demanded {
                 demanded.demand(item)?;
             }
         }
-        let others = seen.iter().find(|key| ["strides", "names", "collectives", "waits", "edges"].contains(key));
+        let others =
+            seen.iter().find(|key| ["strides", "names", "collectives", "waits", "edges"].contains(key));
         match others {
             Some(other) if demanded.unchanged => {
                 Err(format!("demand: what is unchanged keeps its {other} too: leave {other} out"))

@@ -176,7 +176,8 @@ fn elements_share(graph: &Graph, id: NodeId) -> Option<bool> {
     count.filter(|&count| count <= ELEMENTS_LOOKED_AT)?;
     let mut places = vec![0i64];
     for (stride, size) in dims {
-        places = places.iter().flat_map(|&at| (0..size).map(move |i| at.saturating_add(i * stride))).collect();
+        places =
+            places.iter().flat_map(|&at| (0..size).map(move |i| at.saturating_add(i * stride))).collect();
     }
     let elements = places.len();
     places.sort_unstable();
@@ -218,14 +219,14 @@ pub(super) fn written_apart(evidence: &Evidence) -> Checked {
         }
         let name = |id: NodeId| after.graph.name(id);
         let Some(&(into, _)) = over.iter().find(|(_, certain)| *certain) else {
-            let why = format!("{} writes through {}, whose elements may share memory", name(id), name(over[0].0));
+            let why =
+                format!("{} writes through {}, whose elements may share memory", name(id), name(over[0].0));
             doubt.get_or_insert(Code::MayShareMemory.because(why));
             continue;
         };
         let tensor = after.graph.tensor_of(into);
-        let layout = tensor.and_then(|tensor| {
-            Some((after.graph.sizes(tensor.shape)?, after.graph.sizes(tensor.stride)?))
-        });
+        let layout = tensor
+            .and_then(|tensor| Some((after.graph.sizes(tensor.shape)?, after.graph.sizes(tensor.stride)?)));
         let layout = layout.map_or(String::new(), |(sizes, strides)| {
             format!("sizes {sizes:?}, strides {strides:?}: two elements lie in one place")
         });

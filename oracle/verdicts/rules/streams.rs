@@ -142,7 +142,11 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
         let fact = match owner == first {
             true => format!("{} uses what {} makes", name(second), name(first)),
             false if is_callers && after.of.graph.node(second).op == Op::Output => {
-                format!("{} uses the memory of {}, which the caller may write or free after the graph", name(first), name(owner))
+                format!(
+                    "{} uses the memory of {}, which the caller may write or free after the graph",
+                    name(first),
+                    name(owner)
+                )
             }
             false => format!(
                 "{} and {} use the memory of {}, and one of them writes it",

@@ -105,7 +105,8 @@ pub(super) fn written_before_read(evidence: &Evidence) -> Checked {
     let name = |id: NodeId| after.graph.name(id);
     let (mut findings, mut doubt) = (Vec::new(), None);
     for ((reader, owner), written) in new {
-        let was = twin(reader).and_then(|reader| old.range((reader, NodeId(0))..=(reader, NodeId(u32::MAX))).next());
+        let was = twin(reader)
+            .and_then(|reader| old.range((reader, NodeId(0))..=(reader, NodeId(u32::MAX))).next());
         // What is live and not certain the comparison of values decides.
         if was.is_some() || (written == Written::Perhaps && live[reader.index()]) {
             continue;

@@ -67,7 +67,8 @@ pub fn inspect(plan: &Plan) -> Vec<Finding> {
     for (number, buffer) in plan.buffers.iter().enumerate() {
         if let Origin::Given(_) = buffer.origin {
             let bytes = 0..buffer.bytes;
-            let race = this.clocks.touch(plan.compute(buffer.rank), plan.commands.len(), number, &bytes, true);
+            let race =
+                this.clocks.touch(plan.compute(buffer.rank), plan.commands.len(), number, &bytes, true);
             if let Some(race) = race {
                 this.report(Finding::race(plan, race, number as u32, race.byte));
             }

@@ -30,11 +30,11 @@ struct Compared {
 fn compared(evidence: &PartitionEvidence) -> Vec<Compared> {
     let side = &evidence.joint;
     let kind = |id| side.ops.call(side.graph, id).map(|info| info.kind);
-    let is_equality =
-        |id: &NodeId| matches!(kind(*id), Some(Kind::Binary(Binary::Eq | Binary::Ne)));
+    let is_equality = |id: &NodeId| matches!(kind(*id), Some(Kind::Binary(Binary::Eq | Binary::Ne)));
     let mut found = Vec::new();
     for by in side.graph.ids().filter(is_equality).filter(|&id| evidence.runs_in_backward(id)) {
-        let (Some(Value::Node(a)), Some(Value::Node(b))) = (side.graph.arg(by, 0), side.graph.arg(by, 1)) else {
+        let (Some(Value::Node(a)), Some(Value::Node(b))) = (side.graph.arg(by, 0), side.graph.arg(by, 1))
+        else {
             continue;
         };
         for (value, with) in [(a, b), (b, a)] {
@@ -84,9 +84,13 @@ fn rounds(kind: Kind) -> bool {
                 | Binary::Remainder
                 | Binary::Fmod
         ),
-        Kind::Fma | Kind::Pointwise | Kind::Reduce(_) | Kind::Cumsum | Kind::Matmul(_) | Kind::Opaque | Kind::Unknown => {
-            true
-        }
+        Kind::Fma
+        | Kind::Pointwise
+        | Kind::Reduce(_)
+        | Kind::Cumsum
+        | Kind::Matmul(_)
+        | Kind::Opaque
+        | Kind::Unknown => true,
         _ => false,
     }
 }
@@ -100,12 +104,14 @@ pub(super) fn compared_saved(evidence: &PartitionEvidence) -> Checked {
     let name = |id: NodeId| joint.graph.name(id);
     let mut findings = Vec::new();
     for Compared { by, value, with } in compared(evidence) {
-        let is_float = joint.graph.tensor_of(value).is_some_and(|tensor| matches!(tensor.dtype.class(), DtypeClass::Float | DtypeClass::Complex));
+        let is_float = joint
+            .graph
+            .tensor_of(value)
+            .is_some_and(|tensor| matches!(tensor.dtype.class(), DtypeClass::Float | DtypeClass::Complex));
         let Some(again) = evidence.in_backward[value.index()].filter(|_| is_float) else { continue };
         let made_of = reaches(backward, again);
         let is_rounded = |&id: &NodeId| {
-            made_of[id.index()]
-                && backward.ops.call(backward.graph, id).is_some_and(|info| rounds(info.kind))
+            made_of[id.index()] && backward.ops.call(backward.graph, id).is_some_and(|info| rounds(info.kind))
         };
         let Some(rounded) = backward.graph.ids().find(is_rounded) else { continue };
         let Some(other) = backward.graph.find(name(with)) else { continue };
@@ -113,7 +119,8 @@ pub(super) fn compared_saved(evidence: &PartitionEvidence) -> Checked {
         let mut is_made_of_value = vec![false; joint.graph.len()];
         is_made_of_value[value.index()] = true;
         for id in joint.graph.ids() {
-            is_made_of_value[id.index()] |= joint.edges.inputs(id).iter().any(|id| is_made_of_value[id.index()]);
+            is_made_of_value[id.index()] |=
+                joint.edges.inputs(id).iter().any(|id| is_made_of_value[id.index()]);
         }
         let from = evidence.saved.iter().find_map(|saved| {
             let (joint, input) = (saved.joint.filter(|&id| id != value)?, saved.backward?);
@@ -122,7 +129,10 @@ pub(super) fn compared_saved(evidence: &PartitionEvidence) -> Checked {
         let Some(from) = from else { continue };
         findings.push(
             evidence
-                .finding(RULE, format!("{} is computed again, and compared with what forward made of it", name(value)))
+                .finding(
+                    RULE,
+                    format!("{} is computed again, and compared with what forward made of it", name(value)),
+                )
                 .nodes(evidence, [name(value), name(by), name(from)])
                 .fact(format!("{} compares it with {}, which is made of it", name(by), name(with)))
                 .fact(format!("{} is saved; {} rounds in backward", name(from), backward.graph.name(rounded)))

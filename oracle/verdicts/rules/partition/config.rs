@@ -108,7 +108,10 @@ impl PartitionConfig {
             method,
             first,
             forward_outputs: config.int("num_fwd_outputs").map_err(text)?.map(position).transpose()?,
-            static_inputs: static_inputs.filter(|word| *word != "none").map(positions).collect::<Result<_, _>>()?,
+            static_inputs: static_inputs
+                .filter(|word| *word != "none")
+                .map(positions)
+                .collect::<Result<_, _>>()?,
             budget,
             partial_budget: config.word("budget_needs_coverage").map_err(text)? == Some("no"),
             reshard_after_forward: config.bool("reshard_after_forward").map_err(text)?.unwrap_or(false),

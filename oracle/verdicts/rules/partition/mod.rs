@@ -40,10 +40,10 @@ mod values;
 pub use again::returned_names;
 pub use compose::{Composition, Draw, Origin, compose, returned, returned_keys, with_flat_output};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
+pub(super) use evidence::live;
 pub use evidence::{
     BackwardInput, CutEdge, CutNetwork, Earlier, Further, PartitionEvidence, Saved, ValueClass,
 };
-pub(super) use evidence::live;
 pub use feasible::{Feasible, Question, feasible};
 pub(crate) use names::parts_named_as;
 pub use replayed::with_replays;
