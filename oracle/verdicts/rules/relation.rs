@@ -11,8 +11,8 @@ const RELATIONS: &[&[&str]] = &[
     // What was ordered stays ordered.
     &["order/list-topological", "order/edges-kept", "order/effects-preserved"],
     &["order/producer-before-reader", "order/keep-ordering-edges", "order/mutation-sequence"],
-    // What the caller sees is the same.
-    &["rewrite/values", "rewrite/state", "rewrite/effects", "bucket/users-rewired"],
+    // What the caller sees is the same. Memory that nobody wrote shows there, or in calls that nobody reads.
+    &["rewrite/values", "rewrite/state", "rewrite/effects", "bucket/users-rewired", "rewrite/unwritten"],
     &["partition/semantics-equal", "partition/outputs-preserved", "partition/effects-once-in-order"],
     // All ranks finish.
     &["comm/all-ranks-finish", "comm/collective-order-aligned", "comm/overlapping-groups-ordered"],
