@@ -192,7 +192,7 @@ def bisect(name, versions, runs):
     """Runs enough to tell the first and the last version that show it, if these are neighbours."""
     shown = lambda at: runs.of(name, versions[at])[0] == SHOWS  # noqa: E731
     low, high = 0, next((at for at in reversed(range(len(versions))) if shown(at)), 0)
-    while low < high:
+    while low < high and not shown(0):
         middle = (low + high) // 2
         low, high = (low, middle) if shown(middle) else (middle + 1, high)
 
