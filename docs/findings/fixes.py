@@ -96,7 +96,9 @@ def tried(asked: argparse.Namespace, torch: Path, name: str) -> bool:
             before, after = (campaign(asked, name, patch, folder / "known.jsonl", env) for env in sides)
             said += f"; of {asked.campaign} cases undecided {before[0]} -> {after[0]}"
             said += f", violated {before[1]} -> {after[1]}, of these not known {before[2]} -> {after[2]}"
-            right &= after[2] == 0 and (before[2] > 0) != bool(header(patch, "Not shown"))
+            # What known.jsonl explains by another finding must not grow: a failure of the patch may say the same words.
+            right &= after[2] == 0 and after[1] <= before[1] - before[2]
+            right &= (before[2] > 0) != bool(header(patch, "Not shown"))
     print(f"{'ok  ' if right else 'FAIL'} {name}: {said}", flush=True)
     return right
 
