@@ -666,8 +666,8 @@ impl Machine<'_> {
 
     /// Whether tensors of this graph are on the device that a call names: with its number, or of its kind.
     fn is_of(&self, id: NodeId) -> bool {
-        let Some(Value::Str(kind)) = self.graph.arg(id, 0) else { return true };
-        let named = match self.graph.arg(id, 1) {
+        let Some(Value::Str(kind)) = self.graph.argument(id, 0, "device_type") else { return true };
+        let named = match self.graph.argument(id, 1, "device_index") {
             Some(Value::Int(number)) => format!("{}:{number}", self.graph.text(kind)),
             _ => self.graph.text(kind).to_string(),
         };

@@ -141,7 +141,7 @@ impl Ledger {
                 ledger.uncertain.push(id);
             }
             if let Some(bytes) = resized_to(graph, id, sizes) {
-                let touched = graph.arg(id, 0).and_then(|value| match value {
+                let touched = graph.argument(id, 0, "variable").and_then(|value| match value {
                     Value::Node(node) => storages.storage_of(node),
                     _ => None,
                 });

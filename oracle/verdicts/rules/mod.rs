@@ -333,7 +333,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "No call writes through a tensor two elements of which lie in one place, where it did not before; fills \
-                    by a number apart.",
+                    and copies of one number apart.",
         reason: "Which of the two writes stays depends on the kernel.",
         check: overlap::written_apart,
     },

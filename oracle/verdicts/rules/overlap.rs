@@ -9,7 +9,8 @@
 //!
 //! PyTorch looks for strides of 0 alone, and not in every operator. Where elements share memory in another way (windows
 //! of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes. Strides are
-//! those recorded. Fills by a number write the same everywhere, and are let pass.
+//! those recorded. Fills, and copies of one number, write the
+//! same everywhere, and are let pass. Of symbolic sizes only a stride of 0 is seen.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::storages::{StorageIndex, Storages};
@@ -176,8 +177,10 @@ fn elements_share(graph: &Graph, id: NodeId) -> Option<bool> {
     count.filter(|&count| count <= ELEMENTS_LOOKED_AT)?;
     let mut places = vec![0i64];
     for (stride, size) in dims {
-        places =
-            places.iter().flat_map(|&at| (0..size).map(move |i| at.saturating_add(i * stride))).collect();
+        places = places
+            .iter()
+            .flat_map(|&at| (0..size).map(move |i| at.saturating_add(i.saturating_mul(stride))))
+            .collect();
     }
     let elements = places.len();
     places.sort_unstable();
@@ -192,7 +195,17 @@ fn written_over(side: &AnalyzedGraph, id: NodeId) -> Vec<(NodeId, bool)> {
         return Vec::new();
     };
     let Ok(bound) = Bound::new(side.graph, id, schema) else { return Vec::new() };
-    if matches!(info.kind, Kind::Fill(_)) && bound.node("value").is_none() {
+    // What writes one number everywhere leaves the same, whichever write comes last.
+    let is_number = |name: &str| {
+        let node = bound.node(name);
+        node.and_then(|node| side.graph.tensor_of(node)).is_some_and(|of| side.graph.numel(of) == Some(1))
+    };
+    let is_one = match info.kind {
+        Kind::Fill(_) => true,
+        Kind::Move(Move::Copy) => is_number("src"),
+        _ => schema.name == "_foreach_zero_",
+    };
+    if is_one {
         return Vec::new();
     }
     let written = schema.params.iter().filter(|param| param.write).flat_map(|param| bound.nodes(&param.name));

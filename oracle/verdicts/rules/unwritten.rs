@@ -8,15 +8,16 @@
 //!
 //! # What it does not do
 //!
-//! A call that writes part of what it reads (`index_put_`, `scatter_`) may leave the rest as it was, and is no read. The
-//! same holds of what is sent by one rank alone (`broadcast`), and of unknown operators. Where the bytes are not known
+//! A call that writes part of what it reads (`index_put_`, `slice_scatter`) may leave the rest as it was, and is no read,
+//! nor is what it left told of later readers. The same holds of copies, of what is sent by one rank alone (`broadcast`) or
+//! in pieces (`all_to_all`), and of unknown operators. Memory that `resize_` gives or takes is not followed. Where the bytes are not known
 //! exactly, only a read before every write is told; of one that nobody uses it is said that it was not decided.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::storages::{Access, StorageIndex, Touch};
-use crate::graph::{NodeId, Op};
-use crate::ops::{Collective, Fill, Kind};
+use crate::graph::{NodeId, Op, Value};
+use crate::ops::{Collective, Fill, Kind, Move};
 use std::collections::BTreeMap;
 
 /// How much of what a call reads was written before.
@@ -61,8 +62,23 @@ fn reads_all(side: &AnalyzedGraph, id: NodeId, storage: StorageIndex) -> bool {
     }
     let is_write = |access: &Access| access.touch.writes() && access.part.storage == storage;
     let writes_it = || side.storages().accesses_by(id).iter().any(is_write);
-    match side.ops.get(side.graph, id).kind {
+    let info = side.ops.get(side.graph, id);
+    let name = info.schema.as_ref().map_or("", |schema| schema.name.as_str());
+    let is_zero = |value| matches!(value, Some(Value::Int(0))) || value == Some(Value::Float(0.0));
+    match info.kind {
         Kind::Unknown | Kind::MaskedFill => false,
+        // They concern the allocator, and what a tensor is.
+        Kind::Sync(_) => false,
+        Kind::Effect if name.contains("metadata") => false,
+        // What was there stays where nothing is put.
+        Kind::Move(Move::IndexPut | Move::Scatter | Move::ScatterAdd | Move::Copy | Move::ForeachCopy) => {
+            false
+        }
+        Kind::Move(movement) if movement.scatters().is_some() => false,
+        // With beta = 0 the first operand is not looked at.
+        Kind::Matmul(_) => !is_zero(side.graph.kwarg(id, "beta")),
+        Kind::Cumsum => true,
+        Kind::Opaque if name.starts_with("_foreach_") => name != "_foreach_zero_",
         Kind::Collective(Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce) => true,
         Kind::Collective(_) => false,
         kind => kind.is_elementwise() || !writes_it(),

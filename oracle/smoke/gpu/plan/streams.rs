@@ -138,7 +138,7 @@ impl Lowering<'_> {
             }
             Sync::RecordStream => {
                 let stream = stream(self, number(1)?);
-                for buffer in self.shown_by(rank, graph.arg(node, 0)) {
+                for buffer in self.shown_by(rank, graph.argument(node, 0, "tensor")) {
                     self.user[at].recorded.entry(buffer).or_default().insert(stream);
                 }
             }

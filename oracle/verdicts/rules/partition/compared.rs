@@ -33,7 +33,8 @@ fn compared(evidence: &PartitionEvidence) -> Vec<Compared> {
     let is_equality = |id: &NodeId| matches!(kind(*id), Some(Kind::Binary(Binary::Eq | Binary::Ne)));
     let mut found = Vec::new();
     for by in side.graph.ids().filter(is_equality).filter(|&id| evidence.runs_in_backward(id)) {
-        let (Some(Value::Node(a)), Some(Value::Node(b))) = (side.graph.arg(by, 0), side.graph.arg(by, 1))
+        let (Some(Value::Node(a)), Some(Value::Node(b))) =
+            (side.graph.argument(by, 0, "self"), side.graph.argument(by, 1, "other"))
         else {
             continue;
         };
@@ -50,7 +51,7 @@ fn compared(evidence: &PartitionEvidence) -> Vec<Compared> {
 /// What a view, or several in a row, show.
 fn shown(side: &AnalyzedGraph, mut id: NodeId) -> NodeId {
     while let (true, Some(Value::Node(base))) =
-        (side.ops.call(side.graph, id).is_some_and(|info| info.is_view()), side.graph.arg(id, 0))
+        (side.ops.call(side.graph, id).is_some_and(|info| info.is_view()), side.graph.argument(id, 0, "self"))
     {
         id = base;
     }

@@ -34,16 +34,16 @@ pub(super) fn exposed_gathers(evidence: &PartitionEvidence) -> Vec<Option<NodeId
             Some(Value::Node(input)) => root.get(input.index()).copied().flatten(),
             _ => None,
         };
+        // Whether by position or by keyword, what is shown comes first.
+        let shown = side.edges.inputs(id).first().map(|&input| Value::Node(input));
         root[id.index()] = match info.kind {
             Kind::Move(Move::Cat | Move::Stack) => {
                 let inputs = side.edges.inputs(id);
                 let first = inputs.first().and_then(|input| root[input.index()]);
                 first.filter(|_| inputs.iter().all(|input| root[input.index()] == first))
             }
-            Kind::Wait | Kind::GetItem | Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) => {
-                from(graph.arg(id, 0))
-            }
-            _ if info.is_view() || is_cast(graph.target(id)) => from(graph.arg(id, 0)),
+            Kind::Wait | Kind::GetItem | Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) => from(shown),
+            _ if info.is_view() || is_cast(graph.target(id)) => from(shown),
             // Tags speak of the gather; that a parameter is not kept whole, scaled or not, is said of all that it
             // becomes.
             Kind::Unary(_) | Kind::Binary(_) | Kind::Pointwise if reshards => {
