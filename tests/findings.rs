@@ -151,7 +151,7 @@ fn count(findings: &[(String, BTreeMap<String, String>)]) -> String {
     let counted = HARMS.iter().map(|name| (harm(name), name)).filter(|(n, _)| *n > 0);
     let counted: Vec<String> = counted.map(|(n, name)| format!("{name} ({n})")).collect();
     format!(
-        "**{} defects found in {}**: {}.\n[Each comes with a script](docs/findings) that shows it without graph-oracle.\n",
+        "**{} defects found in {}**:\n{}.\n[Each comes with a script](docs/findings) that shows it without graph-oracle.\n",
         findings.len(),
         whose.into_iter().collect::<Vec<_>>().join(", "),
         counted.join(", "),

@@ -127,11 +127,11 @@ impl Wanted<'_> {
     }
 
     /// A graph with some calls written otherwise, now and then.
-    fn varied(&self, config: &Config, graph: &Graph, number: u64) -> Graph {
+    fn varied(&self, config: &Config, graph: Graph, number: u64) -> Graph {
         let mut source = self.own_choices(number);
         match source.percent(config.forms) {
-            true => super::vary(&mut source, graph),
-            false => graph.clone(),
+            true => super::vary(&mut source, &graph),
+            false => graph,
         }
     }
 
@@ -183,16 +183,17 @@ pub(crate) fn bucketing(wanted: &Wanted, _: PassKind, number: u64) -> Case {
         [false, false] if wanted.pass == Some(PassKind::Repair) => 100,
         [false, false] => 0,
     };
-    let mut case = super::case(&Config { repair, ..config.clone() }, wanted.seed, number).into_case();
-    if case.pass.as_ref().is_some_and(|pass| pass.name == PassKind::Bucketing.name()) {
-        case.graph = wanted.varied(&config, &case.graph, number);
-    }
+    let config = Config { repair, ..config };
+    let case = super::case(&config, wanted.seed, number).into_case();
     match wanted.neighbour(number) {
         // The pass and its options as for a generated case; caps would be those of another graph.
         Some(graph) => {
             let mut pass = case.pass;
             pass.iter_mut().for_each(|pass| pass.options.retain(|(key, _)| key != "cap"));
             Case { pass, ..Case::of_graph(graph) }
+        }
+        None if case.pass.as_ref().is_some_and(|pass| pass.name == PassKind::Bucketing.name()) => {
+            Case { graph: wanted.varied(&config, case.graph, number), ..case }
         }
         None => case,
     }
@@ -220,7 +221,7 @@ pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let config = Config { repair: 0, ..wanted.config(&[pass]) };
     let generated = || super::case(&config, wanted.seed, number).into_case().graph;
     let graph = wanted.neighbour(number).unwrap_or_else(generated);
-    let mut graph = wanted.varied(&config, &graph, number);
+    let mut graph = wanted.varied(&config, graph, number);
     // Choices of its own: the graphs of other cases stay what they are.
     let mut source = Seeded::case(!wanted.seed, number);
     if source.percent(config.streams) {

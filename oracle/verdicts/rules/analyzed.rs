@@ -235,6 +235,16 @@ impl<'a> AnalyzedGraph<'a> {
         })
     }
 
+    /// A shortest path over arguments and ordering edges that does without the ordering edge between its ends.
+    pub(super) fn path_besides(&self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+        if self.edges.users(from).contains(&to) {
+            return Some(vec![from, to]);
+        }
+        search(self.graph.len(), from, to, |id| {
+            self.edges.successors(id).filter(move |&next| (id, next) != (from, to))
+        })
+    }
+
     /// Whether something that a node needs, by arguments and ordering edges, stands behind it in the list.
     pub(super) fn is_displaced(&self, id: NodeId) -> bool {
         let mut seen = vec![false; self.graph.len()];

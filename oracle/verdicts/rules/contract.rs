@@ -7,7 +7,7 @@ use super::partition::returned;
 use super::{AnalyzedGraph, Checked, Code, Collectives, Demanded, Evidence, Stage};
 use crate::analysis::{CollectiveCall, GroupName};
 use crate::graph::{Dim, Graph, NodeId, Op, Tensor, Value};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be said of the graphs as they were given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -317,7 +317,7 @@ pub(super) fn edges_needed(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for to in after.graph.ids() {
         for &from in after.edges.ordered_before(to).iter().filter(|&&from| !was_there(from, to)) {
-            let Some(way) = way_besides(after, from, to) else { continue };
+            let Some(way) = after.path_besides(from, to) else { continue };
             let chain: Vec<&str> = way.iter().map(|&id| name(id)).collect();
             findings.push(
                 evidence
@@ -333,31 +333,4 @@ pub(super) fn edges_needed(evidence: &Evidence) -> Checked {
         }
     }
     Checked::Findings(findings)
-}
-
-/// A shortest way from one node to another over arguments and ordering edges, apart from the ordering edge between them.
-fn way_besides(side: &AnalyzedGraph, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
-    if side.edges.users(from).contains(&to) {
-        return Some(vec![from, to]);
-    }
-    let mut reached_from: Vec<Option<NodeId>> = vec![None; side.graph.len()];
-    let mut queue = VecDeque::from([from]);
-    while let Some(id) = queue.pop_front() {
-        for next in side.edges.successors(id) {
-            if (id, next) == (from, to) || next == from || reached_from[next.index()].is_some() {
-                continue;
-            }
-            reached_from[next.index()] = Some(id);
-            if next == to {
-                let mut way = vec![to];
-                while let Some(id) = way.last().and_then(|id| reached_from[id.index()]) {
-                    way.push(id);
-                }
-                way.reverse();
-                return Some(way);
-            }
-            queue.push_back(next);
-        }
-    }
-    None
 }

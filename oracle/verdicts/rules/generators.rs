@@ -12,20 +12,17 @@
 //! Generators that operators take themselves (`generator=`) are shared by many draws, as in eager mode. Partitions have
 //! `partition/rng-paired`.
 
+use super::partition::draws_from_generator;
 use super::{AnalyzedGraph, Checked, Evidence, Stage};
-use crate::graph::{NodeId, Op, Value};
+use crate::graph::{NodeId, Value};
 use std::collections::BTreeMap;
 
 /// The draws from each generator that is handed to some, in list order.
 fn draws(side: &AnalyzedGraph) -> BTreeMap<NodeId, Vec<NodeId>> {
     let graph = side.graph;
     let mut draws: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
-    for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
-        if graph.target(id).rsplit('.').next() != Some("graphsafe_run_with_rng_state") {
-            continue;
-        }
-        let generator = graph.kwargs(id).find(|(key, _)| *key == "rng_state").map(|(_, value)| value);
-        if let Some(Value::Node(generator)) = generator {
+    for id in graph.ids().filter(|&id| draws_from_generator(graph, id)) {
+        if let Some(Value::Node(generator)) = graph.kwarg(id, "rng_state") {
             draws.entry(generator).or_default().push(id);
         }
     }

@@ -9,13 +9,14 @@
 //!
 //! PyTorch looks for strides of 0 alone, and not in every operator. Where elements share memory in another way (windows
 //! of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes. Strides are
-//! those recorded. Fills, and copies of one number, write the
-//! same everywhere, and are let pass. Of symbolic sizes only a stride of 0 is seen.
+//! those recorded. Fills, and copies of one number, write the same everywhere, and are let pass. Of symbolic sizes only a
+//! stride of 0 is seen.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::storages::{StorageIndex, Storages};
-use crate::graph::{Dim, Graph, NodeId, Value};
+use crate::graph::{Dim, DimsId, Graph, NodeId, Value};
 use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
+use rustc_hash::FxHashMap;
 
 /// The calls that raise, in list order, and why. What has symbolic sizes, or lies no one knows where, is let pass.
 pub(super) fn refused(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
@@ -149,12 +150,14 @@ impl Window {
 /// Elements of a tensor that are looked at one by one, to see whether two share memory.
 const ELEMENTS_LOOKED_AT: i64 = 1 << 16;
 
-/// Whether two elements of a tensor share memory; `None` where that is not known.
-fn elements_share(graph: &Graph, id: NodeId) -> Option<bool> {
-    let tensor = graph.tensor_of(id)?;
-    let (sizes, strides) = (graph.sizes(tensor.shape), graph.sizes(tensor.stride));
+/// What is known of layouts (sizes and strides) of a graph: whether two elements share memory.
+type Layouts = FxHashMap<(DimsId, DimsId), Option<bool>>;
+
+/// Whether two elements of a layout share memory; `None` where that is not known.
+fn elements_share(graph: &Graph, (shape, stride): (DimsId, DimsId)) -> Option<bool> {
+    let (sizes, strides) = (graph.sizes(shape), graph.sizes(stride));
     let (Some(sizes), Some(strides)) = (sizes, strides) else {
-        let dims = graph.dims(tensor.shape).iter().zip(graph.dims(tensor.stride));
+        let dims = graph.dims(shape).iter().zip(graph.dims(stride));
         let mut repeated = dims.filter(|(_, stride)| **stride == Dim::Static(0));
         return repeated.all(|(size, _)| *size == Dim::Static(1)).then_some(false);
     };
@@ -189,7 +192,7 @@ fn elements_share(graph: &Graph, id: NodeId) -> Option<bool> {
 }
 
 /// What a call writes through tensors whose elements share memory: the tensor, and whether they certainly do.
-fn written_over(side: &AnalyzedGraph, id: NodeId) -> Vec<(NodeId, bool)> {
+fn written_over(side: &AnalyzedGraph, id: NodeId, known: &mut Layouts) -> Vec<(NodeId, bool)> {
     let Some(info) = side.ops.call(side.graph, id) else { return Vec::new() };
     let Some(schema) = info.schema.as_ref().filter(|schema| schema.mutated().next().is_some()) else {
         return Vec::new();
@@ -209,25 +212,28 @@ fn written_over(side: &AnalyzedGraph, id: NodeId) -> Vec<(NodeId, bool)> {
         return Vec::new();
     }
     let written = schema.params.iter().filter(|param| param.write).flat_map(|param| bound.nodes(&param.name));
-    let share = |node: NodeId| match elements_share(side.graph, node) {
-        Some(false) => None,
-        share => Some((node, share.is_some())),
+    let share = |node: NodeId| {
+        let layout = side.graph.tensor_of(node).map(|tensor| (tensor.shape, tensor.stride))?;
+        match known.entry(layout).or_insert_with(|| elements_share(side.graph, layout)) {
+            Some(false) => None,
+            share => Some((node, share.is_some())),
+        }
     };
-    let is_tensor = |node: &NodeId| side.graph.tensor_of(*node).is_some();
-    written.filter(is_tensor).filter_map(share).collect()
+    written.filter_map(share).collect()
 }
 
 /// No call writes through a tensor whose elements share memory, where it did not before.
 pub(super) fn written_apart(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let (mut findings, mut doubt) = (Vec::new(), None);
+    let (mut of_before, mut of_after) = (Layouts::default(), Layouts::default());
     for id in after.graph.ids() {
-        let over = written_over(after, id);
+        let over = written_over(after, id, &mut of_after);
         if over.is_empty() {
             continue;
         }
         let twin = evidence.correspondence.before_of[id.index()];
-        if twin.is_some_and(|twin| !written_over(before, twin).is_empty()) {
+        if twin.is_some_and(|twin| !written_over(before, twin, &mut of_before).is_empty()) {
             continue;
         }
         let name = |id: NodeId| after.graph.name(id);

@@ -47,7 +47,7 @@ class Peer:
         demand: Any = demand_functional
         demand(gm.graph)
         _refuse_streams(gm.graph)
-        _as_traced(gm.graph)
+        as_traced(gm.graph)
         function = found(self.path)
         with ExitStack() as stack:
             if self.symmetric_memory:
@@ -79,7 +79,7 @@ def found(path: str) -> Any:
     return value
 
 
-def _as_traced(graph: fx.Graph) -> None:
+def as_traced(graph: fx.Graph) -> None:
     """Tracing records metadata twice: some passes read the older form."""
     extract = found("torch.fx.passes.shape_prop._extract_tensor_metadata")
     for node in graph.nodes:

@@ -93,6 +93,11 @@ pub(super) fn is_from_state(graph: &Graph, id: NodeId) -> bool {
     matches!(wrapper(graph, id), Some(Wrapper::Replay | Wrapper::Generator))
 }
 
+/// Whether a node draws from a generator that it is given, which goes on as it draws.
+pub(in crate::rules) fn draws_from_generator(graph: &Graph, id: NodeId) -> bool {
+    wrapper(graph, id) == Some(Wrapper::Generator)
+}
+
 /// The wrapper that a node is. Source: `torch._prims.rng_prims`.
 fn wrapper(graph: &Graph, id: NodeId) -> Option<Wrapper> {
     if graph.node(id).op != Op::Call {

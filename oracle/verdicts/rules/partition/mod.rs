@@ -38,6 +38,7 @@ mod terms;
 mod values;
 
 pub use again::returned_names;
+pub(super) use compose::draws_from_generator;
 pub use compose::{Composition, Draw, Origin, compose, returned, returned_keys, with_flat_output};
 pub use config::{JUDGE_OPTIONS, Method, PartitionConfig, Promises};
 pub(super) use evidence::live;

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import fx
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 from .. import ordering
 from ..errors import Refused
+from ..peers import as_traced
 from ..worker import demand_functional
 from .meaning import Rewriter
 
@@ -59,13 +58,6 @@ def of(module: str, name: str) -> Any:
     if not hasattr(found, name):
         raise Refused(f"this version has no {module}.{name}")
     return getattr(found, name)
-
-
-def as_traced(graph: fx.Graph) -> None:
-    """Tracing records metadata twice: some passes read the older form."""
-    for node in graph.nodes:
-        if isinstance(node.meta.get("val"), torch.Tensor):
-            node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
 
 
 def without_edges(graph: fx.Graph) -> None:
