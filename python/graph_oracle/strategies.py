@@ -29,8 +29,9 @@ from .judge import demand_kind
 
 # What torch has no form for; docs/protocol.md says what the words mean.
 _NOT_IN_TORCH = ("barriers", "messages", "ordering-edges", "random-draws")
-# Nor what AOTAutograd leaves in a joint graph: writes, but for copies into inputs at the end.
-_NOT_TRACED = (*_NOT_IN_TORCH, "writes")
+# Nor what AOTAutograd leaves in a joint graph: writes, but for copies into inputs at the end, and it says which nodes
+# are of forward.
+_NOT_TRACED = (*_NOT_IN_TORCH, "untagged", "writes")
 # Rounds of edits, as many for each graph: Hypothesis takes an example with fewer draws for a smaller one, so that to
 # make an edit must not ask for further ones.
 _ROUNDS = 2

@@ -205,7 +205,8 @@ pub(crate) fn partition(wanted: &Wanted, _: PassKind, number: u64) -> Case {
     let mut case = wanted.graft(&case, number).unwrap_or(case);
     // The default partition takes what is not tagged for backward's.
     let is_cut = case.pass.as_ref().is_some_and(|pass| pass.word("method").ok().flatten() == Some("min-cut"));
-    if is_cut && wanted.own_choices(number).percent(UNTAGGED) {
+    let may_lack_tags = is_cut && !wanted.without(PassKind::Partition).contains(&Without::Untagged);
+    if may_lack_tags && wanted.own_choices(number).percent(UNTAGGED) {
         joint::untag(&mut case.graph);
     }
     case

@@ -8,8 +8,8 @@ impl super::Config {
         for one in what {
             match one {
                 Without::Barriers => self.barrier = 0,
-                // All ranks run one graph here.
-                Without::Messages => {}
+                // All ranks run one graph here, and it is no joint graph.
+                Without::Messages | Without::Untagged => {}
                 Without::OrderingEdges => self.ordering = 0,
                 Without::OrderingEdgesInFlight => self.ordering_in_flight = 0,
                 Without::RandomDraws => (self.random, self.dropout) = (0, 0),
@@ -47,6 +47,8 @@ impl super::joint::Config {
                 | Without::OrderingEdgesInFlight
                 | Without::Streams
                 | Without::Uninterpreted => {}
+                // Tags are taken away afterwards (`wanted.rs`).
+                Without::Untagged => {}
                 Without::RandomDraws => (self.dropout, self.mask) = (0, 0),
                 Without::Writes => (self.write, self.early_clear) = (0, 0),
             }

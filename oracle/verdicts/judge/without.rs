@@ -19,6 +19,8 @@ pub enum Without {
     Streams,
     /// Operators that the oracle does not compute.
     Uninterpreted,
+    /// Joint graphs that do not say which nodes are of forward and which of backward.
+    Untagged,
     /// Operators that write to an argument, but for copies into inputs at the end.
     Writes,
 }
@@ -33,6 +35,7 @@ impl Without {
         Without::RandomDraws,
         Without::Streams,
         Without::Uninterpreted,
+        Without::Untagged,
         Without::Writes,
     ];
 
@@ -46,6 +49,7 @@ impl Without {
             Without::RandomDraws => "random-draws",
             Without::Streams => "streams",
             Without::Uninterpreted => "uninterpreted",
+            Without::Untagged => "untagged",
             Without::Writes => "writes",
         }
     }

@@ -4,6 +4,7 @@ use super::Joint;
 use crate::case::PassConfig;
 use crate::generate::Source;
 use crate::graph::{Graph, NodeId, Out, Tags, Value};
+use crate::ops::Ops;
 use std::collections::BTreeSet;
 
 /// The region of checkpointing that FSDP's gathers are tagged with.
@@ -73,9 +74,11 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
 }
 
 /// Takes away what says which nodes are of forward and which of backward: a graph that was not traced through autograd
-/// has no such tags, and partitioners then find out by themselves.
+/// has no such tags, and partitioners then find out by themselves. Of what writes it is always said.
 pub fn untag(graph: &mut Graph) {
-    let ids: Vec<NodeId> = graph.ids().collect();
+    let ops = Ops::of(graph);
+    let writes = |id| ops.call(graph, id).is_some_and(|info| info.mutated().next().is_some());
+    let ids: Vec<NodeId> = graph.ids().filter(|&id| !writes(id)).collect();
     for id in ids {
         if let Some(tags) = graph.tags(id).cloned() {
             let tags = graph.intern_tags(Tags { partitioner_tag: None, ..tags });

@@ -15,6 +15,7 @@ import torch
 from torch import fx
 
 from ..errors import Refused
+from ..peers import found
 from .called import Call, Cut, annotated, of, returned, without_edges
 from .meaning import AO, by_name
 
@@ -122,11 +123,9 @@ def _offloaded(remat: bool, gm: fx.GraphModule, **settings: int) -> Any:
 
 def _async_tp(gm: fx.GraphModule) -> Any:
     """With the fallbacks of PyTorch's own tests: here no memory is shared between devices."""
-    from torch.distributed._symmetric_memory import _test_mode
-
     run = of(f"{_TRAINER}.passes", "async_tensor_parallel_pass")
     with ExitStack() as stack:
-        stack.enter_context(_test_mode())
+        stack.enter_context(found("torch.distributed._symmetric_memory._test_mode")())
         stack.enter_context(mock.patch("torch.distributed._symmetric_memory.enable_symm_mem_for_group"))
         return run(gm, ())
 
