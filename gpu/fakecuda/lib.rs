@@ -1,9 +1,12 @@
 //! A double of `libcuda.so.1`: the few entry points that graph-oracle's smoke runner calls, on host memory.
 //!
 //! It is there so that a machine without a GPU drives the whole CUDA path through the real loader: the test copies it to
-//! `libcuda.so.1` in a folder of its own and names that folder in `LD_LIBRARY_PATH`. Every call runs at once, in the order of the
-//! calls; captured calls run when the graph is launched. So it is a double of the interface and not a simulator: a
+//! `libcuda.so.1` in a folder of its own and names that folder in `LD_LIBRARY_PATH`. Every call runs at once, in the order
+//! of the calls; captured calls run when the graph is launched. So it is a double of the interface and not a simulator: a
 //! missing wait does not show here. That is what the host device is for.
+//!
+//! One call is late, as it may be on a GPU: what `cuMemcpyHtoD` copies from pageable memory arrives when somebody waits for
+//! the context, or copies back. Streams that do not block are not ordered behind it.
 //!
 //! Kernels are known by name and computed here, in code that shares nothing with the interpreter ([`kernels`]).
 //!
@@ -105,7 +108,7 @@ pub extern "C" fn cuCtxSetCurrent(_: *mut c_void) -> Result {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSynchronize() -> Result {
-    SUCCESS
+    driver().land()
 }
 
 /// Takes PTX up to version 9.0, as a driver of series 580 does.
@@ -240,14 +243,19 @@ pub extern "C" fn cuMemsetD32Async(at: u64, word: c_uint, count: usize, _: *mut 
 pub unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const u8, bytes: usize) -> Result {
     // SAFETY: the caller gives so many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(from, bytes) };
-    driver().write(to, bytes)
+    driver().under_way.push((to, bytes.to_vec()));
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut u8, from: u64, bytes: usize) -> Result {
     // SAFETY: the caller has room for so many bytes.
     let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
-    driver().read(from, to)
+    let mut driver = driver();
+    match driver.land() {
+        SUCCESS => driver.read(from, to),
+        failed => failed,
+    }
 }
 
 #[unsafe(no_mangle)]

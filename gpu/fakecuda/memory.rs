@@ -42,6 +42,8 @@ pub struct Driver {
     pub entries: Vec<String>,
     pub capture: Option<Vec<Operation>>,
     pub graph: Vec<Operation>,
+    /// Copies from the host that have not arrived: where to, and what.
+    pub under_way: Vec<(u64, Vec<u8>)>,
 }
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -134,6 +136,17 @@ impl Driver {
             }
             None => INVALID_VALUE,
         }
+    }
+
+    /// Lets arrive what is under way.
+    pub fn land(&mut self) -> Result {
+        for (at, bytes) in std::mem::take(&mut self.under_way) {
+            let result = self.write(at, &bytes);
+            if result != SUCCESS {
+                return result;
+            }
+        }
+        SUCCESS
     }
 
     pub fn read(&self, at: u64, to: &mut [u8]) -> Result {

@@ -1053,4 +1053,5 @@ def main():
     print(len(recorder.nodes), "nodes", counts)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -381,7 +381,9 @@ impl Device for Cuda {
         }
         // SAFETY: the buffer has at least as many bytes.
         unsafe { result::memcpy_htod_sync(self.at[buffer as usize], bytes) }
-            .map_err(|e| explain(e, "copying to the device"))
+            .map_err(|e| explain(e, "copying to the device"))?;
+        // The call returns once the bytes are staged. Streams that do not block are not ordered behind their arrival.
+        self.synchronize()
     }
 
     fn download(&mut self, buffer: u32) -> Result<Vec<u8>, Trouble> {
