@@ -9,6 +9,7 @@
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
 //! nothing.
 
+use super::bytes::ByteSet;
 use super::collectives::Collectives;
 use super::sharing::{argument, receives};
 use super::storages::{Access, Mode, Part, Storages, Touch};
@@ -74,6 +75,9 @@ impl Collector<'_> {
         if reads_sizes_only(info.kind) {
             return;
         }
+        if info.kind == Kind::Resize {
+            return self.resize(id);
+        }
         if info.kind == Kind::Unknown {
             let graph = self.graph;
             graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
@@ -105,6 +109,16 @@ impl Collector<'_> {
         }
         if self.mode == Mode::Physical && !info.undeclared_writes().is_empty() {
             self.quiet(id, info.kind, schema);
+        }
+    }
+
+    /// Memory that goes, or comes without a value, does so as a whole, whatever the argument shows of it.
+    fn resize(&mut self, id: NodeId) {
+        let Some(Value::Node(tensor)) = self.graph.argument(id, 0, "variable") else { return };
+        for place in 0..self.storages.places(tensor) {
+            let whole: Vec<Part> = self.storages.parts(tensor, place).to_vec();
+            let whole: Vec<Part> = whole.iter().map(|part| Part { bytes: ByteSet::ALL, ..*part }).collect();
+            self.parts(id, &whole, Touch::Write, true);
         }
     }
 

@@ -125,6 +125,7 @@ pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, St
                             | Kind::Opaque
                             | Kind::Unknown
                             | Kind::Effect
+                            | Kind::Resize
                             | Kind::Sync(_)
                             | Kind::GetItem
                             | Kind::Wait

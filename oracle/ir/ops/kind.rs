@@ -66,6 +66,8 @@ pub enum Kind {
     Sync(Sync),
     /// Acts on something that is no tensor of the graph (an assertion on data); has no value to compute.
     Effect,
+    /// Gives the storage of its argument another number of bytes: what a smaller one leaves out is gone.
+    Resize,
     /// A function of its inputs that the oracle does not compute: Terms treat it as uninterpreted, Numbers draw it.
     Opaque,
     /// Nothing is known: assume an effect.
@@ -88,7 +90,7 @@ impl Kind {
         match self {
             View(_) | Cast | Fill(_) | Arange | Random(_) | Fma | Cumsum | Matmul(_) | Collective(_)
             | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | AssertScalar | Sync(_)
-            | Effect => true,
+            | Effect | Resize => true,
             Move(movement) => !movement.selects_by_data(),
             Unary(op) => matches!(op, self::Unary::Neg | self::Unary::Square),
             Binary(op) => {

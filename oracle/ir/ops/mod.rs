@@ -105,6 +105,7 @@ impl OpInfo {
             Kind::Collective(Collective::Recv) => &[0],
             Kind::Collective(Collective::PointToPoint) => &[3],
             Kind::Move(Move::AllGatherCopyIn) => &[1],
+            Kind::Resize => &[0],
             _ => &[],
         }
     }
@@ -203,7 +204,10 @@ impl Ops {
         let facts = std::cell::LazyCell::new(|| FactsOf::new(graph));
         self.0.extend(graph.targets().skip(known).map(|target| match by_target(target) {
             Some(info) => Cow::Borrowed(info),
-            None => Cow::Owned(facts.info(target)),
+            None => match schemas::only_overload(target) {
+                Some(only) => by_target(only).map_or_else(|| Cow::Owned(facts.info(only)), Cow::Borrowed),
+                None => Cow::Owned(facts.info(target)),
+            },
         }));
     }
 

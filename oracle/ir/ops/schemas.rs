@@ -29,6 +29,24 @@ pub(super) fn by_target(target: &str) -> Option<OpInfo> {
     info_of_schema(target, schema, draws)
 }
 
+/// By name without an overload its only target, if it has one; those that write into `out` aside.
+static ONLY: LazyLock<FxHashMap<&'static str, Option<&'static str>>> = LazyLock::new(|| {
+    let rows = super::table::rows().iter().map(|row| row.target.as_str());
+    let mut only = FxHashMap::default();
+    for target in rows.chain(LINES.keys().map(String::as_str)) {
+        let Some((name, overload)) = target.rsplit_once('.') else { continue };
+        if name.contains('.') && !overload.ends_with("out") {
+            only.entry(name).and_modify(|known| *known = None).or_insert(Some(target));
+        }
+    }
+    only
+});
+
+/// What a target means that names no overload, as `torch.ops.aten.reshape` does: the only one.
+pub(super) fn only_overload(target: &str) -> Option<&'static str> {
+    ONLY.get(target).copied().flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +68,8 @@ mod tests {
         assert_eq!(by_target("aten.linalg_qr.out").unwrap().mutated().collect::<Vec<_>>(), [2, 3]);
         assert_eq!(by_target("aten.poisson.default").unwrap().kind, Kind::Random(Random::Opaque));
         assert!(by_target("mylib.linalg_qr.default").is_none());
+        assert_eq!(only_overload("aten.reshape"), Some("aten.reshape.default"));
+        assert_eq!(only_overload("aten.sum"), None);
+        assert_eq!(only_overload("operator.add"), None);
     }
 }

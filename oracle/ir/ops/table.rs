@@ -44,6 +44,7 @@ fn has_effect(kind: Kind) -> bool {
         kind,
         Kind::AssertScalar
             | Kind::Effect
+            | Kind::Resize
             | Kind::Sync(_)
             | Kind::Unknown
             | Kind::Collective(Collective::Send | Collective::PointToPoint | Collective::Barrier)

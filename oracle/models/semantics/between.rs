@@ -96,7 +96,10 @@ impl<'p, 'g> Ways<'p, 'g> {
             let Some(step) = self.program.steps.get(node.index()) else { continue };
             let (Action::Call(kind), Some(info)) = (step.action, step.info) else { continue };
             let is_computed = !is_drawn(step)
-                && !matches!(kind, Kind::Random(_) | Kind::Effect | Kind::Sync(_) | Kind::Wait)
+                && !matches!(
+                    kind,
+                    Kind::Random(_) | Kind::Effect | Kind::Resize | Kind::Sync(_) | Kind::Wait
+                )
                 && !self.writers.contains_key(&self.root(node));
             let mut inputs = Vec::new();
             graph.for_each_input(node, &mut |input| inputs.push(input));

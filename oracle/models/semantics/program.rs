@@ -433,6 +433,7 @@ fn places(kind: Kind) -> &'static [&'static str] {
         Kind::SymSize | Kind::SymStride => &["self", "dim"],
         Kind::SymNumel | Kind::Item => &["self"],
         Kind::AssertScalar => &["self", "assert_msg"],
+        Kind::Resize => &["variable", "new_size"],
         Kind::Pointwise
         | Kind::GetItem
         | Kind::Number(_)

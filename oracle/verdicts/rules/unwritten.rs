@@ -40,6 +40,10 @@ fn reads(side: &AnalyzedGraph) -> BTreeMap<(NodeId, NodeId), Written> {
         }
         let mut writes: Vec<&Access> = Vec::new();
         for access in storages.accesses_of(storage) {
+            let kind = side.ops.call(side.graph, access.node).map(|info| info.kind);
+            if kind == Some(Kind::Resize) {
+                continue;
+            }
             if access.touch.writes() {
                 writes.push(access);
             } else if access.touch == Touch::Read
@@ -71,9 +75,9 @@ fn reads_all(side: &AnalyzedGraph, id: NodeId, storage: StorageIndex) -> bool {
         Kind::Sync(_) => false,
         Kind::Effect if name.contains("metadata") => false,
         // What was there stays where nothing is put.
-        Kind::Move(Move::IndexPut | Move::Scatter | Move::ScatterAdd | Move::Copy | Move::ForeachCopy) => {
-            false
-        }
+        Kind::Move(
+            Move::Clone | Move::IndexPut | Move::Scatter | Move::ScatterAdd | Move::Copy | Move::ForeachCopy,
+        ) => false,
         Kind::Move(movement) if movement.scatters().is_some() => false,
         // With beta = 0 the first operand is not looked at.
         Kind::Matmul(_) => !is_zero(side.graph.kwarg(id, "beta")),

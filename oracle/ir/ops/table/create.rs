@@ -57,6 +57,7 @@ pub(super) const ROWS: &[Row] = &[
     ("",                  Kind::Random(Random::Opaque),        "prims::inductor_seed(Device device) -> Tensor"),
     ("",                  Kind::Random(Random::Opaque),        "prims::inductor_seeds(int count, Device device) -> Tensor"),
     ("",                  Kind::Random(Random::Opaque),        "inductor_prims::inductor_reserve_rng_state(Generator? generator, SymInt increment) -> (Tensor, Tensor, Tensor)"),
+    ("",                  Kind::Resize,                        "inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()"),
     // Functions of a seed that is an argument: nothing is drawn.
     ("",                  Kind::Opaque,                        "rngprims::philox_rand(SymInt[] size, Tensor seed, Tensor offset, int[]? stride, Device? device=None, ScalarType? dtype=None) -> (Tensor, Tensor)"),
     ("",                  Kind::Opaque,                        "prims::inductor_lookup_seed(Tensor seeds, int index) -> Tensor"),

@@ -96,6 +96,24 @@ impl<D: Domain> Rank<'_, D> {
         Ok(window)
     }
 
+    /// Another number of bytes for a storage: those past it hold nothing any more.
+    pub(super) fn resize(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
+        let [tensor, bytes, ..] = step.args;
+        let (tensor, bytes) = (self.tensor(tensor)?, self.int(bytes)?);
+        let done = self.effect(node, step)?;
+        let kept = bytes.max(0) / i64::from(tensor.dtype.itemsize().max(1));
+        let gone = self.memory.capacity(tensor.storage, tensor.dtype) - kept;
+        if gone > 0 {
+            let (shape, strides) = (Dims::default().with_pushed(gone), Dims::default().with_pushed(1));
+            let (shape, strides) = (shape.unwrap_or_default(), strides.unwrap_or_default());
+            let rest = Window { conj: false, offset: kept, shape, strides, ..tensor };
+            let per = tensor.dtype.itemsize() as usize / usize::from(whole(tensor.dtype));
+            let cells = self.room(&rest.shape)? * per;
+            self.memory.write(self.domain, &rest, Block::poison(cells, whole(tensor.dtype)))?;
+        }
+        Ok(done)
+    }
+
     pub(super) fn arange(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let [start, end, by, dtype, ..] = step.args;
         let or = |value: Value, n: i64| match value {

@@ -16,7 +16,7 @@ use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
-use crate::graph::{NodeId, Out, Value};
+use crate::graph::{Graph, NodeId, Out, TensorId, Value};
 use crate::ops::{Collective, Kind};
 
 /// One tensor of a launch.
@@ -316,25 +316,22 @@ impl Machine<'_, '_> {
                 targets.push(self.tensor(node)?);
             }
         }
-        let outs: Vec<Out> = match graph.node(self.node).out {
-            Out::Tuple(span) => graph.outs(span).to_vec(),
-            out => vec![out],
-        };
-        let new = targets.is_empty();
-        if new {
-            for (index, &out) in outs.iter().enumerate() {
-                let Out::Tensor(id) = out else { continue };
+        let out = graph.node(self.node).out;
+        if targets.is_empty() {
+            for id in tensors_of(graph, out) {
                 let tensor = *graph.tensor(id);
-                targets.push(match graph.sizes(tensor.shape) {
+                let target = match graph.sizes(tensor.shape) {
                     Some(sizes) => {
                         let empty = self.arena.poison(layout::numel(&sizes).ok_or(Reason::Overflow)?);
-                        self.fresh_result(index, empty, &sizes, tensor.dtype)?
+                        let strides = graph.sizes(tensor.stride);
+                        self.fresh(empty, &sizes, strides.as_deref(), tensor.dtype)?
                     }
                     None => {
                         let empty = self.arena.poison(1);
                         self.fresh_symbolic(empty, tensor.dtype)
                     }
-                });
+                };
+                targets.push(target);
             }
         }
         let origin = self.name_symbol(self.node);
@@ -356,14 +353,28 @@ impl Machine<'_, '_> {
         }
         // Where arguments are written, the results are these arguments; a `None` among them has no tensor.
         let mut left = targets.into_iter();
-        let mut items = Vec::with_capacity(outs.len());
-        for &out in &outs {
-            let tensor = if matches!(out, Out::Tensor(_)) { left.next() } else { None };
-            items.push(tensor.map_or(Produced::Nothing, |tensor| self.done(tensor)));
-        }
+        let all = match out {
+            Out::Tuple(span) => graph.outs(span),
+            _ => std::slice::from_ref(&out),
+        };
+        let items: Vec<Produced> = all.iter().map(|&one| self.results_as(one, &mut left)).collect();
         match items[..] {
             [one] if !start.about.coalesced => Ok(one),
             _ => Ok(self.list(&items)),
+        }
+    }
+
+    /// Results as they are recorded, lists in lists too, of tensors one by one.
+    fn results_as(&mut self, out: Out, left: &mut impl Iterator<Item = Tensor>) -> Produced {
+        match out {
+            Out::Tensor(_) => left.next().map_or(Produced::Nothing, |tensor| self.done(tensor)),
+            Out::Tuple(span) => {
+                let graph = self.graph;
+                let items: Vec<Produced> =
+                    graph.outs(span).iter().map(|&one| self.results_as(one, left)).collect();
+                self.list(&items)
+            }
+            _ => Produced::Nothing,
         }
     }
 
@@ -407,4 +418,13 @@ impl Machine<'_, '_> {
 /// Whether the collectives of a namespace only start, and need a wait.
 fn is_asynchronous(namespace: &str) -> bool {
     matches!(namespace, "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd")
+}
+
+/// The tensors of a result, those of lists in it too, in order.
+fn tensors_of(graph: &Graph, out: Out) -> Vec<TensorId> {
+    match out {
+        Out::Tensor(id) => vec![id],
+        Out::Tuple(span) => graph.outs(span).iter().flat_map(|&one| tensors_of(graph, one)).collect(),
+        _ => Vec::new(),
+    }
 }

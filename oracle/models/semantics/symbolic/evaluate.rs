@@ -354,6 +354,7 @@ impl Machine<'_, '_> {
             Kind::Move(kind) => self.movement(&call, kind),
             Kind::Cast => self.cast(&call),
             Kind::Fill(fill) => self.fill(&call, fill),
+            Kind::Resize => self.resize(&call),
             Kind::Wait => self.wait(&call),
             // It takes a tensor at most to tell the allocator of it.
             Kind::Sync(_) => Ok(Produced::Nothing),

@@ -49,6 +49,31 @@ impl Machine<'_, '_> {
         self.deliver(call, Moved { value, sizes, dtype })
     }
 
+    /// Executes an operator that gives a storage another number of bytes: those past it hold nothing any more.
+    pub(super) fn resize(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
+        let tensor = self.tensor(call.node(0)?)?;
+        let bytes = self.int(call, 1)?;
+        let done = self.opaque(call.info, Some(call), Traits::default())?;
+        let (content, dtype) = {
+            let storage = &self.eval.storages[tensor.storage as usize];
+            (storage.content, storage.dtype)
+        };
+        if self.is_symbolic(tensor) {
+            if bytes == 0 {
+                self.eval.storages[tensor.storage as usize].content = self.arena.poison(1);
+            }
+            return Ok(done);
+        }
+        let kept = bytes.max(0) / i64::from(dtype.itemsize().max(1));
+        let gone = self.arena.len(content) - kept;
+        if gone > 0 {
+            let rest = self.window(tensor.storage, kept, &[gone], &[1], dtype);
+            let nothing = self.arena.poison(gone);
+            self.write(rest, nothing)?;
+        }
+        Ok(done)
+    }
+
     /// `count` times one number, or the one element of a tensor.
     pub(super) fn constant(&mut self, dtype: Dtype, number: Value, count: i64) -> Result<ValueId, Stop> {
         if let Value::Node(node) = number

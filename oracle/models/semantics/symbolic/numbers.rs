@@ -82,8 +82,11 @@ impl Machine<'_, '_> {
         else {
             return Err(Reason::arguments("no item of a node"));
         };
-        let Produced::List(start, len) = self.produced(from)? else {
-            return self.opaque(info, None, Traits::default());
+        let (start, len) = match self.produced(from)? {
+            Produced::List(start, len) => (start, len),
+            // Of what is not known to be there, nothing tells one item from another.
+            Produced::Nothing => return Err(Reason::Input(graph.name(from).to_string())),
+            _ => return self.opaque(info, None, Traits::ASSUMED),
         };
         let index = match index {
             Value::Str(key) => match graph.node(from).out {

@@ -192,7 +192,7 @@ impl Machine<'_, '_> {
             }
             Out::SymInt(_) | Out::SymBool(_) | Out::Other(_) | Out::Key(_) => self.number_of(key, output),
             Out::Tuple(span) | Out::Dict(span) => {
-                // No operator of PyTorch nests its results; a wrapped function may.
+                // Fused communication and wrapped functions nest their results.
                 let mut items = Vec::new();
                 for (inner, &out) in self.graph.outs(span).iter().enumerate() {
                     let name = self.arena.symbol("item");

@@ -11,7 +11,7 @@
 //! both were computed; and unbacked numbers, since it looks for a bare symbol where a `SymInt` is recorded.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
-//! lost. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
+//! lost. Here what stays is saved if a dropped copy must be and it need not be computed again. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
 //! stays must be computed again if any copy must, and must be saved if any copy must. Copies of which one must be
 //! saved and the other computed again are not merged, unless they communicate: then it is computed again.
 
@@ -165,9 +165,16 @@ pub fn merge(
         return None;
     }
     let mut graph = joint.graph.clone();
-    if joins {
-        for id in joint.ids().filter(|id| representative[id.index()] != *id) {
-            join_tags(joint, &mut graph, id, representative[id.index()]);
+    for id in joint.ids().filter(|id| representative[id.index()] != *id) {
+        let stays = representative[id.index()];
+        if joins {
+            join_tags(joint, &mut graph, id, stays);
+        } else if joint.tags(id).recompute == Some(Recompute::MustSave)
+            && joint.tags(stays).recompute != Some(Recompute::MustRecompute)
+        {
+            retag(&mut graph, stays, |graph, tags| {
+                tags.recompute = Some(graph.intern(Recompute::MustSave.name()));
+            });
         }
     }
     graph.map_references(|id| representative.get(id.index()).copied().unwrap_or(id));

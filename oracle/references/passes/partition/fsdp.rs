@@ -46,7 +46,7 @@ fn again(joint: &Joint, strategy: &dyn Strategy) -> Vec<NodeId> {
     let from_input = from_one_input(joint);
     let mut marked = Vec::new();
     for wait in joint.ids().filter(|&id| joint.target(id).wait_tensor) {
-        let Some(Value::Node(gather)) = joint.graph.arg(wait, 0) else { continue };
+        let Some(Value::Node(gather)) = joint.graph.argument(wait, 0, "tensor") else { continue };
         if !joint.target(gather).all_gather || !from_input[gather.index()] {
             continue;
         }

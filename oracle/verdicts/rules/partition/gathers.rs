@@ -326,11 +326,24 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
     };
     let mut findings = Vec::new();
     for (id, _, twin) in evidence.recomputed() {
-        if evidence.tags[id.index()].recompute != Some(Recompute::MustSave)
-            || !evidence.live_backward[twin.index()]
-        {
-            continue;
-        }
+        let must_be_saved = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustSave);
+        // An equal call that is nowhere was merged with this one, and is what backward reads in its place.
+        let merged = || {
+            let all = evidence.equal_nodes(id).iter().copied();
+            all.filter(|&other| must_be_saved(other)).find(|&other| {
+                let is_gone = [&evidence.in_forward, &evidence.in_backward]
+                    .iter()
+                    .all(|part| part[other.index()].is_none());
+                let is_read = |user: &NodeId| evidence.in_backward[user.index()].is_some();
+                is_gone && joint.edges.users(other).iter().any(is_read)
+            })
+        };
+        let tagged = match must_be_saved(id) {
+            true => Some(id),
+            false if evidence.tags[id.index()].must_be_recomputed() => None,
+            false => merged(),
+        };
+        let Some(tagged) = tagged.filter(|_| evidence.live_backward[twin.index()]) else { continue };
         let class = class_of(graph, id);
         let kept = match class {
             ValueClass::Symbol => true,
@@ -353,6 +366,9 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
             let tag = match joint.ops.call(graph, id) {
                 Some(info) if info.kind == Kind::GetItem => of("is an item of"),
                 Some(info) if info.is_view() => of("is a view of"),
+                _ if tagged != id => {
+                    format!("{} is tagged MUST_SAVE, and was merged with {name}", graph.name(tagged))
+                }
                 _ => format!("{name} is tagged MUST_SAVE"),
             };
             let mut finding = evidence

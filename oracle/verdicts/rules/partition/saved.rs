@@ -280,7 +280,7 @@ fn saved_values<'a>(evidence: &'a PartitionEvidence, closest: &Closest) -> FxHas
     let forward = &evidence.forward;
     let launch = |saved: &'a Saved| {
         let wait = evidence.in_forward[saved.joint?.index()].filter(|&id| forward.is_wait(id))?;
-        let Value::Node(launch) = forward.graph.arg(wait, 0)? else { return None };
+        let Value::Node(launch) = forward.graph.argument(wait, 0, "tensor")? else { return None };
         forward.collectives.launch_at(launch)?;
         let name = forward.graph.name(launch);
         (closest.saves.contains(name) && !closest.saves.contains(saved.name.as_str())).then_some(name)
