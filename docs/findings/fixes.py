@@ -11,7 +11,8 @@ violated cases that known.jsonl, without its lines for the finding, does not kno
     Besides: RULE...       rules that the pass breaks for another reason, of which known.jsonl has no line
     Not shown: REASON      the campaign does not meet the finding: none before is right
 
-Upstream's own tests are not run: they are not in the wheel. Exit status 1 if one fails.
+A patch without the line Campaign is tried with its repro.py alone. Upstream's own tests are not run: they are not in
+the wheel. Exit status 1 if one fails.
 """
 
 import argparse
@@ -90,9 +91,12 @@ def tried(asked: argparse.Namespace, torch: Path, name: str) -> bool:
         found = subprocess.run(place, env=sides[1], capture_output=True, text=True, check=True).stdout
         assert found.startswith(str(folder / "patched")), found
         repro = [asked.torch, str(HERE / name / "repro.py")]
-        codes = [subprocess.run(repro, env=env, capture_output=True, timeout=600).returncode for env in sides]
+        runs = [subprocess.run(repro, env=env, capture_output=True, text=True, timeout=600) for env in sides]
+        codes = [run.returncode for run in runs]
         right, said = codes == [1, 0], f"repro.py {codes[0]} -> {codes[1]}"
-        if asked.campaign:
+        if not right:
+            said += "".join(f"\n{run.stdout}{run.stderr}"[-2000:] for run in runs)
+        if asked.campaign and header(patch, "Campaign"):
             before, after = (campaign(asked, name, patch, folder / "known.jsonl", env) for env in sides)
             said += f"; of {asked.campaign} cases undecided {before[0]} -> {after[0]}"
             said += f", violated {before[1]} -> {after[1]}, of these not known {before[2]} -> {after[2]}"
@@ -115,7 +119,13 @@ def main() -> int:
     where = [asked.torch, "-c", "import torch; print(torch.__path__[0])"]
     torch = Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip())
     names = asked.names or sorted(path.parent.name for path in HERE.glob("*/fix.patch"))
-    failed = [name for name in names if not tried(asked, torch, name)]
+    failed = 0
+    for name in names:
+        try:
+            failed += not tried(asked, torch, name)
+        except (subprocess.SubprocessError, RuntimeError) as error:
+            print(f"FAIL {name}: {error} {getattr(error, 'stderr', None) or ''}", flush=True)
+            failed += 1
     return 1 if failed else 0
 
 

@@ -11,6 +11,7 @@ use crate::judge::partition::StageGraphs;
 use crate::judge::{Judgement, Offer, Verdict, recorded_outcomes};
 use crate::rules::PassKind;
 use pages::{Shown, View};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// What a candidate answered, by rank: the first answer for each.
@@ -60,7 +61,7 @@ impl Candidate for Heard<'_> {
         self.candidate.offer(pass)
     }
 
-    fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
+    fn reproduction(&self, finding: &Reproduce) -> Result<BTreeMap<String, String>, Refusal> {
         self.candidate.reproduction(finding)
     }
 

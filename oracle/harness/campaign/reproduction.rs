@@ -9,6 +9,7 @@ use super::{Campaign, CampaignError, Distinct, origin};
 use crate::candidates::{Candidate, Reproduce};
 use crate::format::{json, text};
 use crate::judge::Ranks;
+use crate::judge::candidate::SCRIPT;
 use std::path::Path;
 
 impl Campaign<'_> {
@@ -55,7 +56,12 @@ fn write(folder: &Path, finding: &Distinct, rank: u32, candidate: &dyn Candidate
             let rank = rank % case.graph.world.ranks.unwrap_or(1).max(1);
             let request = Reproduce { graph: &case.graph, pass, rank, rule: &finding.rule, title };
             match candidate.reproduction(&request) {
-                Ok(program) => std::fs::write(folder.join("repro.py"), program)?,
+                Ok(files) => {
+                    for (name, text) in files {
+                        let place = if name == SCRIPT { folder } else { folder.parent().unwrap_or(folder) };
+                        std::fs::write(place.join(name), text)?;
+                    }
+                }
                 Err(refusal) => explanation += &format!("\nThere is no repro.py: {}\n", refusal.reason),
             }
         }

@@ -9,6 +9,7 @@ use crate::rules::memory::Claim;
 use crate::rules::worker::Failure;
 use crate::rules::{Code, PassKind, Reason};
 use crate::semantics::{Executed, ExecutionInputs};
+use std::collections::BTreeMap;
 
 /// What a candidate can do. "Cannot" is an answer, not a failure.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -108,6 +109,9 @@ impl Refusal {
         }
     }
 }
+
+/// The file of a reproduction that is run.
+pub const SCRIPT: &str = "repro.py";
 
 /// What a reproduction is to show.
 pub struct Reproduce<'a> {
@@ -213,8 +217,9 @@ pub trait Candidate: Sync {
         None
     }
 
-    /// A program that shows a finding by itself, without graph-oracle.
-    fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
+    /// A program that shows a finding by itself, without graph-oracle: files by name, [`SCRIPT`] and what it shares with
+    /// others, which lies in its folder or in the one above.
+    fn reproduction(&self, finding: &Reproduce) -> Result<BTreeMap<String, String>, Refusal> {
         let _ = finding;
         Err(Refusal::of(Code::NotImplemented, format!("{} makes no reproductions", self.name())))
     }

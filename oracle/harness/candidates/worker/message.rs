@@ -74,6 +74,7 @@ pub(super) struct Message<'a> {
     pub phase: Option<String>,
     // repro
     pub python: Option<String>,
+    pub files: Option<BTreeMap<String, String>>,
 }
 
 impl<'a> Message<'a> {

@@ -33,6 +33,7 @@ use crate::case::PassConfig;
 use crate::family::Gives;
 use crate::graph::{Graph, Op};
 use crate::judge::Offer;
+use crate::judge::candidate::SCRIPT;
 use crate::rules::worker::{Class, Failure};
 use crate::rules::{Code, PassKind};
 use crate::semantics::ExecutionInputs;
@@ -404,7 +405,7 @@ impl Candidate for Worker {
         self.offers.get(&pass)
     }
 
-    fn reproduction(&self, finding: &Reproduce) -> Result<String, Refusal> {
+    fn reproduction(&self, finding: &Reproduce) -> Result<BTreeMap<String, String>, Refusal> {
         if !self.hello.repro {
             return Err(not_implemented(format!("{} makes no reproductions", self.name)));
         }
@@ -415,7 +416,18 @@ impl Candidate for Worker {
             ..Line::run(0, finding.pass, finding.rank)
         };
         self.exchange(line, finding.graph, "repro", &|message| {
-            message.python.take().ok_or_else(|| "the key python is missing".to_string())
+            let whole = message.python.take().ok_or_else(|| "the key python is missing".to_string())?;
+            let files = message.files.take().unwrap_or_default();
+            // Nothing is written outside of the folder.
+            let is_plain = |name: &String| {
+                let known = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+                !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
+            };
+            match files.keys().find(|name| !is_plain(name)) {
+                Some(name) => Err(format!("files: {name:?} is no plain file name")),
+                None if files.contains_key(SCRIPT) => Ok(files),
+                None => Ok(BTreeMap::from([(SCRIPT.to_string(), whole)])),
+            }
         })
     }
 
