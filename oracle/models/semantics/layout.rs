@@ -99,6 +99,18 @@ pub fn contiguous(shape: Dims) -> Dims {
     strides
 }
 
+/// The strides of dimensions that lie in memory in an order, the outermost first; `None` if that is none of them.
+pub fn in_order(shape: Dims, order: &[i64]) -> Option<Dims> {
+    let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if !sorted.into_iter().eq(0..shape.len()) {
+        return None;
+    }
+    let lying = contiguous(shape.permuted(&order));
+    Some(order.iter().zip(lying.iter()).fold(shape, |strides, (&dim, &stride)| strides.with(dim, stride)))
+}
+
 /// Whether the elements lie in some order without gaps and without overlap.
 pub fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).collect();

@@ -402,7 +402,7 @@ fn places(kind: Kind) -> &'static [&'static str] {
         },
         Kind::Cast => &["self|a|x", "dtype", "memory_format", "copy"],
         Kind::Fill(Fill::Empty | Fill::Zeros | Fill::Ones | Fill::Full) => {
-            &["self", "size", "stride", "fill_value|value|s", "dtype", "memory_format"]
+            &["self", "size", "stride|physical_layout", "fill_value|value|s", "dtype", "memory_format"]
         }
         Kind::Arange => &["start", "end", "step", "dtype"],
         Kind::Random(Random::Attention) => &["dropout_p"],

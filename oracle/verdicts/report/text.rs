@@ -4,10 +4,13 @@
 use crate::judge::{Judgement, Verdict};
 use crate::rules::{Finding, RuleStatus, Severity, name_ranks};
 use crate::words;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Findings told in full before the rest is only listed, unless asked for.
 const IN_FULL: usize = 20;
+/// Findings of which at least the title is told, unless more is asked for.
+const TITLES: usize = 60;
 
 /// Consequences of one finding told in full before the rest is only listed, unless asked for.
 const CONSEQUENCES: usize = 3;
@@ -32,8 +35,15 @@ pub fn text_pointing(
             if i < IN_FULL || verbose {
                 out.push('\n');
                 write_finding(&mut out, finding, i + 1, 0, verbose, &points(finding));
-            } else {
+            } else if i < TITLES {
                 let _ = writeln!(out, "{}. {}: {}", i + 1, finding.rule, titled(finding));
+            }
+        }
+        if !verbose {
+            let mut more: BTreeMap<&str, usize> = BTreeMap::new();
+            findings.iter().skip(TITLES).for_each(|finding| *more.entry(finding.rule).or_default() += 1);
+            for (rule, count) in more {
+                let _ = writeln!(out, "and {count} more of {rule}");
             }
         }
         if findings.len() > IN_FULL && !verbose {

@@ -4,7 +4,7 @@ use super::call::{Call, Operand, Rule, Stop, fault};
 use super::moves::packed;
 use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
-use super::size::{Size, Sizes, numel};
+use super::size::{Size, Sizes, contiguous, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Out, Value};
 use crate::ops::{Fill, Kind, Random};
@@ -158,6 +158,17 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
             }
             return one(TensorMeta { shape, stride: Some(stride), offset: Size::Known(0), dtype });
         }
+        if call.schema.param("physical_layout").is_some() {
+            let order = call.ints("physical_layout")?;
+            let Some(stride) = strides_in(&shape, &order) else {
+                return fault(format!(
+                    "{} of {} in the order {order:?}",
+                    call.name(),
+                    call.text(&shape)
+                ));
+            };
+            return one(TensorMeta { shape, stride: Some(stride), offset: Size::Known(0), dtype });
+        }
         return one(if formatted {
             TensorMeta::loose(shape, dtype)
         } else {
@@ -171,6 +182,20 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
         _ if formatted => TensorMeta::loose(shape, dtype),
         _ => like(&[model], shape, dtype),
     })
+}
+
+/// The strides of dimensions that lie in memory in an order, the outermost first; `None` if that is none of them.
+fn strides_in(shape: &[Size], order: &[i64]) -> Option<Sizes> {
+    let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if !sorted.into_iter().eq(0..shape.len()) {
+        return None;
+    }
+    let lying: Sizes = order.iter().map(|&dim| shape[dim]).collect();
+    let mut strides = Sizes::from_elem(Size::Known(1), shape.len());
+    order.iter().zip(contiguous(&lying)).for_each(|(&dim, stride)| strides[dim] = stride);
+    Some(strides)
 }
 
 pub(super) fn arange(call: &Call) -> Rule<Inferred> {

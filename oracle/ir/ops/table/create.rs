@@ -7,6 +7,7 @@ use crate::ops::kind::{Fill, Kind, Random};
 pub(super) const ROWS: &[Row] = &[
     ("empty",             Kind::Fill(Fill::Empty),             "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"),
     ("empty_strided",     Kind::Fill(Fill::Empty),             "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"),
+    ("empty_permuted",    Kind::Fill(Fill::Empty),             "aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"),
     ("empty_like",        Kind::Fill(Fill::Empty),             "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"),
     ("new_empty",         Kind::Fill(Fill::Empty),             "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"),
     ("new_empty_strided", Kind::Fill(Fill::Empty),             "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"),

@@ -44,7 +44,10 @@ impl<D: Domain> Rank<'_, D> {
     pub(super) fn fill(&mut self, node: NodeId, step: &Step, fill: Fill) -> Outcome<Item> {
         let [like, size, stride, value, dtype, format, ..] = step.args;
         let like = self.maybe_tensor(like)?;
-        let (shape, strides) = self.new_layout(like, size, stride, format)?;
+        let (shape, mut strides) = self.new_layout(like, size, stride, format)?;
+        if step.info.and_then(|info| info.schema.as_ref()?.param("physical_layout")).is_some() {
+            strides = strides.and_then(|order| layout::in_order(shape, &order));
+        }
         let count = self.room(&shape)?;
         let filler = match fill {
             Fill::Full => self.maybe_tensor(value)?,
