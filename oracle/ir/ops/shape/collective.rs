@@ -54,7 +54,14 @@ fn each(call: &Call, rule: impl Fn(TensorMeta) -> Rule<TensorMeta>) -> Rule<Infe
 }
 
 fn group_size(call: &Call) -> Rule<i64> {
-    let size = call.int("group_size")?;
+    // Collectives over shared memory name the group alone.
+    let size = match call.schema.param("group_size") {
+        Some(_) => call.int("group_size")?,
+        None => {
+            let name = call.word("group_name").ok_or(Stop::Undecided)?;
+            call.graph.world.group(name).map(|group| i64::from(group.size)).ok_or(Stop::Undecided)?
+        }
+    };
     if size < 1 {
         return fault(format!("{} over a group of {size}", call.name()));
     }

@@ -161,11 +161,7 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
         if call.schema.param("physical_layout").is_some() {
             let order = call.ints("physical_layout")?;
             let Some(stride) = strides_in(&shape, &order) else {
-                return fault(format!(
-                    "{} of {} in the order {order:?}",
-                    call.name(),
-                    call.text(&shape)
-                ));
+                return fault(format!("{} of {} in the order {order:?}", call.name(), call.text(&shape)));
             };
             return one(TensorMeta { shape, stride: Some(stride), offset: Size::Known(0), dtype });
         }

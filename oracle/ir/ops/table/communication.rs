@@ -128,10 +128,10 @@ pub(super) const ROWS: &[Row] = &[
     ("",                         Kind::Collective(Collective::PointToPoint),     "c10d_functional::batch_p2p_ops(str[] op_list, int[] peer_list, int[] tag_list, Tensor[] tensors, str group_name) -> Tensor[]"),
     ("",                         Kind::Wait,                                     "c10d_functional::wait_tensor(Tensor self) -> Tensor"),
     // Symmetric memory.
-    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather(Tensor tensor, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::_low_contention_all_gather(Tensor tensor, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::ReduceScatter),    "symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_matmul(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_scaled_matmul(Tensor A, Tensor[] Bs, Tensor A_scale, Tensor[] B_scales, int gather_dim, str group_name, Tensor?[] biases, Tensor?[] result_scales, ScalarType?[] out_dtypes, bool[] use_fast_accum) -> (Tensor, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int scatter_dim, str group_name) -> Tensor"),

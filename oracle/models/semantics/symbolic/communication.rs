@@ -97,7 +97,7 @@ impl Machine<'_, '_> {
             peer: about.peer,
             payloads: parts.iter().map(payload).collect(),
         });
-        let asynchronous = is_asynchronous(&call.schema.namespace);
+        let asynchronous = is_asynchronous(&call.schema.namespace, kind);
         let start = Start { call, about: &about, kind, group, size, op, launch, asynchronous };
         let mut received = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -415,9 +415,14 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Whether the collectives of a namespace only start, and need a wait.
-fn is_asynchronous(namespace: &str) -> bool {
-    matches!(namespace, "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd")
+/// Whether a collective of a namespace only starts, and needs a wait. Source for those over shared memory:
+/// `torch/distributed/_symmetric_memory/__init__.py`, which registers a work for `_low_contention_*`.
+fn is_asynchronous(namespace: &str, kind: Collective) -> bool {
+    match namespace {
+        "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd" => true,
+        "symm_mem" => matches!(kind, Collective::AllGather | Collective::ReduceScatter),
+        _ => false,
+    }
 }
 
 /// The tensors of a result, those of lists in it too, in order.
