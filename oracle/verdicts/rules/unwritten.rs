@@ -9,9 +9,10 @@
 //! # What it does not do
 //!
 //! A call that writes part of what it reads (`index_put_`, `slice_scatter`) may leave the rest as it was, and is no read,
-//! nor is what it left told of later readers. The same holds of copies, of what is sent by one rank alone (`broadcast`) or
-//! in pieces (`all_to_all`), and of unknown operators. Memory that `resize_` gives or takes is not followed. Where the bytes are not known
-//! exactly, only a read before every write is told; of one that nobody uses it is said that it was not decided.
+//! nor is what it left told of later readers. The same holds of copies and clones, of what is sent by one rank alone
+//! (`broadcast`) or in pieces (`all_to_all`), and of unknown operators. Memory that `aten.resize_` gives or takes is not
+//! followed; what `inductor.resize_storage_bytes_` takes, `rewrite/values` sees. Where the bytes are not known exactly, only
+//! a read before every write is told; of one that nobody uses it is said that it was not decided.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::bytes::{ByteSet, Overlap};
