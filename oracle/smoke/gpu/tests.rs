@@ -55,6 +55,14 @@ fn a_reduction_without_kernel_stays_on_the_host() {
 }
 
 #[test]
+fn a_graph_that_resizes_a_storage_is_not_replayed() {
+    let text =
+        "world 1 rank\nx = input: f32[2]\nf = inductor.resize_storage_bytes_.default(x, 0)\noutput ()\n";
+    let refused = of_text(text).refused;
+    assert_eq!(refused.as_deref(), Some("f resizes a storage, which is not replayed"));
+}
+
+#[test]
 fn memory_is_not_compared_where_records_contradict_operators() {
     let of_relu = |elements: u32| {
         let text = format!("world 1 rank\nx = input: f32[2]\ny = relu(x): f32[{elements}]\noutput (y)\n");

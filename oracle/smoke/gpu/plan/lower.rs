@@ -105,6 +105,11 @@ impl<'a> Lowering<'a> {
             host_only: BTreeSet::new(),
         };
         for (rank, seen) in observed.seen.iter().enumerate() {
+            let (graph, ops) = (source.graph(rank as u32), source.ops(rank as u32));
+            let resizes = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Resize);
+            if let Some(id) = graph.ids().find(resizes) {
+                return Err(format!("{} resizes a storage, which is not replayed", graph.name(id)));
+            }
             this.user.push(Streams::new(source.graph(rank as u32), source.ops(rank as u32))?);
             this.storages(rank as u32, seen);
             if let Some(of) = this.plan.predictions.get_mut(rank) {
