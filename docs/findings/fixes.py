@@ -24,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+WHERE = "import importlib.util; print(importlib.util.find_spec('torch').origin)"
 
 
 def header(patch: str, key: str) -> str:
@@ -45,6 +46,10 @@ def overlay(torch: Path, patch: str, folder: Path) -> None:
                 for entry in source.iterdir():
                     if entry.name != "__pycache__":
                         (inside / entry.name).symlink_to(entry)
+                # In a folder of its own, so that what the patch changes is compiled beside it.
+                (inside / "__pycache__").mkdir()
+                for entry in source.glob("__pycache__/*.pyc"):
+                    (inside / "__pycache__" / entry.name).symlink_to(entry)
         file = folder / path
         if file.is_symlink():
             file.unlink()
@@ -87,7 +92,7 @@ def tried(asked: argparse.Namespace, torch: Path, name: str) -> bool:
         overlay(torch, patch, folder / "patched")
         package = HERE.parent.parent / "python"
         sides = [environment([package], folder / "a"), environment([folder / "patched", package], folder / "b")]
-        place = [asked.torch, "-P", "-c", "import torch; print(torch.__file__)"]
+        place = [asked.torch, "-P", "-c", WHERE]
         found = subprocess.run(place, env=sides[1], capture_output=True, text=True, check=True).stdout
         assert found.startswith(str(folder / "patched")), found
         repro = [asked.torch, str(HERE / name / "repro.py")]
@@ -116,8 +121,8 @@ def main() -> int:
     parser.add_argument("--oracle", default="graph-oracle", metavar="PROGRAM")
     parser.add_argument("--known", type=Path, default=HERE / "known.jsonl", metavar="FILE")
     asked = parser.parse_args()
-    where = [asked.torch, "-c", "import torch; print(torch.__path__[0])"]
-    torch = Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip())
+    where = [asked.torch, "-P", "-c", WHERE]
+    torch = Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()).parent
     names = asked.names or sorted(path.parent.name for path in HERE.glob("*/fix.patch"))
     failed = 0
     for name in names:

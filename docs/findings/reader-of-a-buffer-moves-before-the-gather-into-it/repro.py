@@ -1,5 +1,5 @@
-"""A reader of the buffer of all_gather_into_tensor_out, through a view of it, moves before the gather: it reads memory that
-nobody wrote.
+"""A gather into a given buffer (all_gather_into_tensor_out) joins a bucket, which gathers into memory of its own: who
+reads the buffer through a view reads memory that nobody wrote.
 
 bucket_all_gather of PyTorch 2.15.0 on a graph with the operator that buckets are made of: a second run of the pass.
 Needs torch alone and replay.py, which builds and runs the graph. Exit status 1 if the failure shows, else 0.

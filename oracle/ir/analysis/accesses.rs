@@ -107,6 +107,11 @@ impl Collector<'_> {
                 }
             });
         }
+        for &param in info.updated(graph, id) {
+            if let Some(value) = argument(graph, id, schema, param) {
+                self.argument(id, value, Touch::Write);
+            }
+        }
         if self.mode == Mode::Physical && !info.undeclared_writes().is_empty() {
             self.quiet(id, info.kind, schema);
         }

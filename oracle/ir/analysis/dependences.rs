@@ -169,7 +169,7 @@ fn states(graph: &Graph, ops: &Ops, uncertain: bool, list: &mut List) {
         }
         if info.kind == Kind::AssertScalar {
             effect.look(id, &mut |before, certain| list.add(before, id, Origin::Effect { certain }));
-        } else if info.effect {
+        } else if info.effect && info.kind != Kind::Resize {
             effect.change(id, known, &mut |before, certain| list.add(before, id, Origin::Effect { certain }));
         }
     }

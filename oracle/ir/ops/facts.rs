@@ -117,7 +117,41 @@ impl Facts {
         for &(result, param) in self.ret_aliases_arg.iter().flatten() {
             join(schema, result, param);
         }
+        if may_hand_back(schema) {
+            join(schema, 0, 0);
+        }
     }
+}
+
+/// Whether an operator may hand back its first argument, or a window of it, although its schema says that the result is
+/// new: a cast to what it is, dimensions added to none. PyTorch makes these of other operators
+/// (`CompositeImplicitAutograd` in `aten/src/ATen/native/native_functions.yaml`). Dropouts are left out: in training they
+/// draw.
+pub fn may_hand_back(schema: &Schema) -> bool {
+    const ATEN: [&str; 16] = [
+        "type_as",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "broadcast_tensors",
+        "meshgrid",
+        "data",
+        "sum_to_size",
+        "_cast_Byte",
+        "_cast_Char",
+        "_cast_Double",
+        "_cast_Float",
+        "_cast_Half",
+        "_cast_Int",
+        "_cast_Long",
+        "_cast_Short",
+    ];
+    let is_one = match schema.namespace.as_str() {
+        "aten" => ATEN.contains(&schema.name.as_str()),
+        "inductor" => schema.name == "_reinterpret_tensor",
+        _ => false,
+    };
+    is_one && schema.returns.len() == 1 && !schema.params.is_empty()
 }
 
 /// Makes a result and a parameter share their alias set.

@@ -19,7 +19,7 @@ pub mod shape;
 mod spelling;
 mod table;
 
-pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements};
+pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements, may_hand_back};
 pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Sync, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};
@@ -58,9 +58,10 @@ impl OpInfo {
         matches!(self.kind, Kind::Random(_))
     }
 
-    /// Whether it has an effect beyond the order of streams, which `order/streams` looks at.
+    /// Whether it has an effect beyond memory that comes and goes, which counts as a write to it, and the order of
+    /// streams, which `order/streams` looks at.
     pub fn acts(&self) -> bool {
-        self.effect && !matches!(self.kind, Kind::Sync(_))
+        self.effect && !matches!(self.kind, Kind::Resize | Kind::Sync(_))
     }
 
     /// How it orders streams.
@@ -108,6 +109,31 @@ impl OpInfo {
             Kind::Resize => &[0],
             _ => &[],
         }
+    }
+
+    /// Beside [`OpInfo::undeclared_writes`] the running statistics that a call updates in training, which its schema does
+    /// not say. Source: `aten/src/ATen/native/Normalization.cpp`.
+    pub fn updated(&self, graph: &Graph, id: NodeId) -> &'static [usize] {
+        let Some(schema) = self.schema.as_ref().filter(|schema| schema.namespace == "aten") else {
+            return &[];
+        };
+        let params: &[usize] = match schema.name.as_str() {
+            "batch_norm"
+            | "native_batch_norm"
+            | "instance_norm"
+            | "_batch_norm_impl_index"
+            | "cudnn_batch_norm"
+            | "miopen_batch_norm"
+            | "batch_norm_gather_stats"
+            | "batch_norm_gather_stats_with_counts" => &[3, 4],
+            "batch_norm_update_stats" => &[1, 2],
+            _ => return &[],
+        };
+        let trains = ["training", "use_input_stats"].iter().find_map(|name| {
+            let param = schema.param(name)?;
+            graph.argument(id, param, name)
+        });
+        if trains == Some(Value::Bool(false)) || schema.mutated().next().is_some() { &[] } else { params }
     }
 
     /// Whether a result shares storage with an argument that is not written.

@@ -29,13 +29,22 @@ pub(super) fn by_target(target: &str) -> Option<OpInfo> {
     info_of_schema(target, schema, draws)
 }
 
-/// By name without an overload its only target, if it has one; those that write into `out` aside.
+/// By name without an overload its only target that takes tensors, if it has one. Left out are those that write into
+/// `out`, that name dimensions, and that ask for a dtype besides.
 static ONLY: LazyLock<FxHashMap<&'static str, Option<&'static str>>> = LazyLock::new(|| {
-    let rows = super::table::rows().iter().map(|row| row.target.as_str());
+    let takes_tensors = |parameters: &str| parameters.split(") ->").next().unwrap_or("").contains("Tensor");
+    let rows = super::table::rows().iter().filter_map(|row| {
+        let schema = row.schema.as_ref()?;
+        Some((row.target.as_str(), schema.params.iter().any(|param| param.ty.contains("Tensor"))))
+    });
+    let lines = LINES.iter().map(|(target, line)| (target.as_str(), takes_tensors(line)));
     let mut only = FxHashMap::default();
-    for target in rows.chain(LINES.keys().map(String::as_str)) {
+    for (target, takes_tensors) in rows.chain(lines) {
         let Some((name, overload)) = target.rsplit_once('.') else { continue };
-        if name.contains('.') && !overload.ends_with("out") {
+        let is_special = overload.ends_with("out")
+            || overload == "dtype"
+            || ["names", "Dimname"].iter().any(|word| overload.contains(word));
+        if name.contains('.') && takes_tensors && !is_special {
             only.entry(name).and_modify(|known| *known = None).or_insert(Some(target));
         }
     }
@@ -44,7 +53,7 @@ static ONLY: LazyLock<FxHashMap<&'static str, Option<&'static str>>> = LazyLock:
 
 /// What a target means that names no overload, as `torch.ops.aten.reshape` does: the only one.
 pub(super) fn only_overload(target: &str) -> Option<&'static str> {
-    ONLY.get(target).copied().flatten()
+    ONLY.get(target.strip_prefix("torch._ops.").unwrap_or(target)).copied().flatten()
 }
 
 #[cfg(test)]
@@ -69,6 +78,9 @@ mod tests {
         assert_eq!(by_target("aten.poisson.default").unwrap().kind, Kind::Random(Random::Opaque));
         assert!(by_target("mylib.linalg_qr.default").is_none());
         assert_eq!(only_overload("aten.reshape"), Some("aten.reshape.default"));
+        assert_eq!(only_overload("torch._ops.aten.unsqueeze"), Some("aten.unsqueeze.default"));
+        assert_eq!(only_overload("aten.neg"), Some("aten.neg.default"));
+        assert_eq!(only_overload("aten.mm"), Some("aten.mm.default"));
         assert_eq!(only_overload("aten.sum"), None);
         assert_eq!(only_overload("operator.add"), None);
     }

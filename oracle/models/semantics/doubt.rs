@@ -24,6 +24,8 @@ pub(super) struct Doubtful {
     pub(super) count: usize,
     /// Those that have not moved, each with a finite value that it had.
     pub(super) open: Vec<(usize, Option<u64>)>,
+    /// How many of these are constants of one graph.
+    fixed: usize,
 }
 
 impl<'r> Doubt<'r> {
@@ -44,7 +46,7 @@ impl<'r> Doubt<'r> {
             let inputs = run.inputs.iter().map(|input| Place::Input(input.name.clone())).enumerate();
             let effects = (0..run.effects.len()).map(Place::Effect).enumerate();
             for (position, place) in outputs.chain(inputs).chain(effects) {
-                let mut doubtful = Doubtful { rank, place, position, count: 0, open: Vec::new() };
+                let mut doubtful = Doubtful { rank, place, position, count: 0, open: Vec::new(), fixed: 0 };
                 let Some(one) = Cells::at(before, &doubtful) else { continue };
                 let other = after.map(|after| Cells::at(after, &doubtful));
                 let differs = |i: &usize| match &other {
@@ -95,9 +97,12 @@ impl<'r> Doubt<'r> {
         for doubtful in &mut self.places {
             let cells = |run| Cells::at(run, doubtful);
             let sides = [before, after].map(|(one, other)| Some((cells(one)?, cells(other)?)));
-            let is_constant =
-                |i: usize| sides.iter().all(|side| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i)));
-            doubtful.open.retain(|(i, _)| !is_constant(*i));
+            let mut constant = sides
+                .iter()
+                .map(|side| move |i: usize| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i)));
+            let (Some(of_one), Some(of_other)) = (constant.next(), constant.next()) else { continue };
+            doubtful.open.retain(|(i, _)| !(of_one(*i) && of_other(*i)));
+            doubtful.fixed = doubtful.open.iter().filter(|(i, _)| of_one(*i) || of_other(*i)).count();
         }
     }
 
@@ -106,10 +111,14 @@ impl<'r> Doubt<'r> {
         for doubtful in &self.places {
             let here = (doubtful.open.len(), doubtful.count);
             match told.iter_mut().find(|unmoved| unmoved.place == doubtful.place) {
-                Some(Unmoved { elements: (open, count), .. }) => {
-                    (*open, *count) = (*open + here.0, *count + here.1)
+                Some(Unmoved { elements: (open, count), fixed, .. }) => {
+                    (*open, *count, *fixed) = (*open + here.0, *count + here.1, *fixed + doubtful.fixed)
                 }
-                None => told.push(Unmoved { place: doubtful.place.clone(), elements: here }),
+                None => told.push(Unmoved {
+                    place: doubtful.place.clone(),
+                    elements: here,
+                    fixed: doubtful.fixed,
+                }),
             }
         }
         told.retain(|unmoved| unmoved.elements.0 > 0);

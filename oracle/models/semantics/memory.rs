@@ -35,6 +35,10 @@ struct Storage {
     marked: usize,
     grain: u8,
     written: bool,
+    /// Its memory was taken: what is written to it is lost.
+    gone: bool,
+    /// An operator of which nothing is known took it or made it: other results may show the same memory.
+    shown_elsewhere: bool,
     /// Collectives in flight that read or write it.
     flights: u32,
     /// The launches of those with an output in it, in order.
@@ -372,6 +376,16 @@ impl Memory {
 /// Writing.
 impl Memory {
     /// Writes cells into a window of as many elements, in row-major order.
+    /// Says that a storage may show what others show.
+    pub fn set_shown_elsewhere(&mut self, storage: StorageRef) {
+        self.storages[storage.index()].shown_elsewhere = true;
+    }
+
+    /// Whether a storage has memory from now on.
+    pub fn set_gone(&mut self, storage: StorageRef, gone: bool) {
+        self.storages[storage.index()].gone = gone;
+    }
+
     pub fn write<D: Domain>(&mut self, domain: &D, window: &Window, mut block: Block) -> Outcome<()> {
         if window.conj {
             return Err(refuse!("writing through a conjugated view"));
@@ -384,6 +398,14 @@ impl Memory {
 
         let storage = &mut self.storages[window.storage.index()];
         storage.written = true;
+        if storage.gone {
+            return Ok(());
+        }
+        if storage.shown_elsewhere {
+            return Err(refuse!(
+                "what is written may be shown by the result of an operator of which nothing is known"
+            ));
+        }
         let per = storage.scale(window.dtype);
         scatter(&block.cells, window, per, &mut storage.cells);
         if storage.marked > 0 || !block.marks.is_empty() {

@@ -195,6 +195,8 @@ pub struct Unmoved {
     pub place: Place,
     /// How many elements of how many in doubt, over all ranks.
     pub elements: (usize, usize),
+    /// How many of them are constants of one graph, whatever the inputs.
+    pub fixed: usize,
 }
 
 /// What trials say of elements in doubt.
@@ -252,7 +254,8 @@ impl Answers {
     pub fn are_equal(&self) -> bool {
         self.is_equal()
             && self.reserved.is_none()
-            && self.unmoved.is_empty()
+            // What one graph gives for all inputs, the other would have had to give in all trials.
+            && self.unmoved.iter().all(|one| one.fixed == one.elements.0)
             && self.ends.is_none()
             && self.trials >= LEAST_TRIALS
     }
@@ -272,7 +275,7 @@ impl Answers {
     /// Why the question is open although all numbers are equal; `name` names a place.
     pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<Open> {
         let mut all: Vec<String> = Vec::with_capacity(self.unmoved.len().min(MOST_NAMED + 1));
-        for Unmoved { place, elements: (unmoved, of) } in self.unmoved.iter().take(MOST_NAMED) {
+        for Unmoved { place, elements: (unmoved, of), .. } in self.unmoved.iter().take(MOST_NAMED) {
             all.push(format!("{unmoved} of {of} elements of {}", name(place)));
         }
         if self.unmoved.len() > MOST_NAMED {
@@ -746,7 +749,7 @@ mod tests {
         };
         let found = resolve(&text("z = clone(w)\n"), &text("z = flip(w, [0])\n"));
         let Found::Unmoved(_, unmoved) = found else { panic!("{found:?}") };
-        assert_eq!(unmoved, [Unmoved { place: Place::Output(vec![0]), elements: (4, 4) }]);
+        assert_eq!(unmoved, [Unmoved { place: Place::Output(vec![0]), elements: (4, 4), fixed: 0 }]);
     }
 
     #[test]

@@ -323,8 +323,8 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         id: "rewrite/unwritten",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: "No call reads memory that nobody has written, where none did before; those whose result nobody uses \
-                    included.",
+        statement: "No call reads memory that nobody has written, or that was taken away, where none did before; those \
+                    whose result nobody uses included. Copies of it, and what a partial write leaves, are not followed.",
         reason: "What lies there is anything: an index or an assertion made of it fails on some runs.",
         check: unwritten::written_before_read,
     },

@@ -2,17 +2,18 @@
 //!
 //! # The idea
 //!
-//! What `empty` and its like allocate holds whatever lay there. Of each such storage the writes are followed in list
-//! order; a call that reads bytes which no write before it can have reached reads anything. `rewrite/values` sees such a
-//! read in what the graph returns; here every call counts, those whose result nobody uses too.
+//! What `empty` and its like allocate holds whatever lay there, and memory that was taken away is none. Of each such
+//! storage the writes are followed in list order; a call that reads bytes which no write before it can have reached reads
+//! anything. `rewrite/values` sees such a read in what the graph returns; here every call counts, those whose result
+//! nobody uses too.
 //!
 //! # What it does not do
 //!
 //! A call that writes part of what it reads (`index_put_`, `slice_scatter`) may leave the rest as it was, and is no read,
 //! nor is what it left told of later readers. The same holds of copies and clones, of what is sent by one rank alone
 //! (`broadcast`) or in pieces (`all_to_all`), and of unknown operators. Memory that `aten.resize_` gives or takes is not
-//! followed; what `inductor.resize_storage_bytes_` takes, `rewrite/values` sees. Where the bytes are not known exactly, only
-//! a read before every write is told; of one that nobody uses it is said that it was not decided.
+//! followed; what `inductor.resize_storage_bytes_` takes is nobody's until it is written. Where the bytes are not known
+//! exactly, only a read before every write is told; of one that nobody uses it is said that it was not decided.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::bytes::{ByteSet, Overlap};
@@ -29,30 +30,34 @@ enum Written {
     Nowhere,
 }
 
-/// The calls that read what nobody may have written, each with the allocation, in list order.
+/// The calls that read what nobody may have written, each with what allocated it, or took its memory, in list order.
 fn reads(side: &AnalyzedGraph) -> BTreeMap<(NodeId, NodeId), Written> {
     let storages = side.storages();
+    let kind = |id: NodeId| side.ops.call(side.graph, id).map(|info| info.kind);
     let mut found = BTreeMap::new();
     for storage in storages.ids() {
-        let owner = storages.storage(storage).by;
-        let kind = side.ops.call(side.graph, owner).map(|info| info.kind);
-        if kind != Some(Kind::Fill(Fill::Empty)) {
-            continue;
-        }
+        let allocated = storages.storage(storage).by;
+        let mut owner = Some(allocated).filter(|&id| kind(id) == Some(Kind::Fill(Fill::Empty)));
         let mut writes: Vec<&Access> = Vec::new();
         for access in storages.accesses_of(storage) {
-            let kind = side.ops.call(side.graph, access.node).map(|info| info.kind);
-            if kind == Some(Kind::Resize) {
+            let by = access.node;
+            if kind(by) == Some(Kind::Resize) {
+                // What more memory adds is not followed.
+                if side.graph.argument(by, 1, "new_size") == Some(Value::Int(0)) && access.part.certain {
+                    writes.clear();
+                    owner = Some(by);
+                }
                 continue;
             }
+            let Some(owner) = owner else { continue };
             if access.touch.writes() {
                 writes.push(access);
             } else if access.touch == Touch::Read
                 && !access.part.bytes.is_empty()
-                && reads_all(side, access.node, storage)
+                && reads_all(side, by, storage)
                 && let Some(written) = written(&writes, access)
             {
-                let known = found.entry((access.node, owner)).or_insert(written);
+                let known = found.entry((by, owner)).or_insert(written);
                 *known = written.max(*known);
             }
         }
@@ -81,7 +86,13 @@ fn reads_all(side: &AnalyzedGraph, id: NodeId, storage: StorageIndex) -> bool {
         ) => false,
         Kind::Move(movement) if movement.scatters().is_some() => false,
         // With beta = 0 the first operand is not looked at.
-        Kind::Matmul(_) => !is_zero(side.graph.kwarg(id, "beta")),
+        Kind::Matmul(_) => {
+            let lies_there = |value: &Value| match *value {
+                Value::Node(node) => side.storages().all_parts(node).any(|part| part.storage == storage),
+                _ => false,
+            };
+            !is_zero(side.graph.kwarg(id, "beta")) || side.graph.args(id).iter().skip(1).any(lies_there)
+        }
         Kind::Cumsum => true,
         Kind::Opaque if name.starts_with("_foreach_") => name != "_foreach_zero_",
         Kind::Collective(Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce) => true,

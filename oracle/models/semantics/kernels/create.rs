@@ -100,10 +100,10 @@ impl<D: Domain> Rank<'_, D> {
     }
 
     /// Another number of bytes for a storage: those past it hold nothing any more.
-    pub(super) fn resize(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
+    pub(super) fn resize(&mut self, step: &Step) -> Outcome<Item> {
         let [tensor, bytes, ..] = step.args;
         let (tensor, bytes) = (self.tensor(tensor)?, self.int(bytes)?);
-        let done = self.effect(node, step)?;
+        self.memory.set_gone(tensor.storage, false);
         let kept = bytes.max(0) / i64::from(tensor.dtype.itemsize().max(1));
         let gone = self.memory.capacity(tensor.storage, tensor.dtype) - kept;
         if gone > 0 {
@@ -114,7 +114,8 @@ impl<D: Domain> Rank<'_, D> {
             let cells = self.room(&rest.shape)? * per;
             self.memory.write(self.domain, &rest, Block::poison(cells, whole(tensor.dtype)))?;
         }
-        Ok(done)
+        self.memory.set_gone(tensor.storage, bytes == 0);
+        Ok(Item::None)
     }
 
     pub(super) fn arange(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {

@@ -331,7 +331,8 @@ impl<'a, D: Domain> Rank<'a, D> {
             }
         }
         let per = target.per_element(x.dtype);
-        if !choice.poison.is_empty() || !values.marks.is_empty() {
+        if !(choice.poison.is_empty() && values.marks.is_empty() && target.marks.is_empty()) {
+            values.marks.resize(values.cells.len(), Mark::Known);
             poison_elements(&mut values, per, &choice.poison);
             target.marks.resize(target.cells.len(), Mark::Known);
         }

@@ -63,7 +63,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             Kind::Item => self.scalar(step),
             Kind::AssertScalar => self.assert_scalar(node, step),
             Kind::Effect => self.effect(node, step),
-            Kind::Resize => self.resize(node, step),
+            Kind::Resize => self.resize(step),
             // Of values it says nothing: a rule looks at the order that it makes.
             Kind::Sync(_) => Ok(Item::None),
             Kind::Opaque | Kind::Unknown => self.opaque(node, step),

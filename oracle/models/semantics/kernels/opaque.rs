@@ -14,7 +14,7 @@ use super::super::layout::{self, Window};
 use super::super::program::{Step, stated};
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};
-use crate::ops::{Kind, OpInfo, Random, Schema};
+use crate::ops::{Kind, OpInfo, Random, Schema, may_hand_back};
 
 impl<'a, D: Domain> Rank<'a, D> {
     pub(super) fn opaque(&mut self, node: NodeId, step: &Step<'a>) -> Outcome<Item> {
@@ -45,7 +45,21 @@ impl<'a, D: Domain> Rank<'a, D> {
                 key = self.unknown;
             }
         }
-        self.unmodelled(node, step, key)
+        let results = self.unmodelled(node, step, key)?;
+        if info.kind == Kind::Unknown {
+            let mut windows = Vec::new();
+            collect(&results, &mut windows);
+            let mut inputs = Vec::new();
+            self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
+            for input in inputs {
+                collect(&self.item(Value::Node(input))?, &mut windows);
+            }
+            // Alone, a result is nothing else's, and an argument nobody's.
+            if windows.len() > 1 {
+                windows.iter().for_each(|window| self.memory.set_shown_elsewhere(window.storage));
+            }
+        }
+        Ok(results)
     }
 
     /// Results, and new values of written arguments, that are a function of `key`.
@@ -159,6 +173,9 @@ impl<'a, D: Domain> Rank<'a, D> {
         let Some(schema) = &info.schema else { return Ok(None) };
         let alias = schema.aliases().next().filter(|_| schema.returns.len() == 1 && !schema.returns[0].write);
         let Some((_, param)) = alias else { return Ok(None) };
+        if schema.returns[0].ty.ends_with(']') {
+            return Err(refuse!("{} gives views of which no rule tells the windows", info.target));
+        }
         let value = graph.argument(node, param, &schema.params[param].name);
         let Some(Value::Node(base)) = value else { return Ok(None) };
         let (Some(window), Some(before), Some(after)) =
@@ -166,6 +183,9 @@ impl<'a, D: Domain> Rank<'a, D> {
         else {
             return Ok(None);
         };
+        if may_hand_back(schema) && (before.storage.is_none() || after.storage.is_none()) {
+            return Err(refuse!("{} may hand back what it is given", info.target));
+        }
         // A tracer that gave the result another storage saw a copy.
         if before.storage.is_some() && before.storage != after.storage {
             return Ok(None);
@@ -208,7 +228,9 @@ impl<'a, D: Domain> Rank<'a, D> {
     ) -> Outcome<Vec<(usize, Item)>> {
         let graph = self.program.graph;
         let mut written = Vec::new();
-        for param in schema.mutated() {
+        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
+        let updated = info.map_or(&[][..], |info| info.updated(graph, node));
+        for param in schema.mutated().chain(updated.iter().copied()) {
             let value = graph.argument(node, param, &schema.params[param].name);
             let Some(value) = value.filter(|&v| v != Value::None) else { continue };
             let mut windows = Vec::new();

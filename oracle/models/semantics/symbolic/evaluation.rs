@@ -31,6 +31,8 @@ pub(super) struct Storage {
     pub(super) dtype: Dtype,
     /// A tensor of symbolic sizes: the content is one element that stands for all of it.
     pub(super) symbolic: bool,
+    /// Its memory was taken: what is written to it is lost.
+    pub(super) gone: bool,
     /// Collectives in flight that will write here: indices into the evaluator's flights.
     pub(super) flights: Vec<u32>,
 }

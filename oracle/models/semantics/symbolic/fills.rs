@@ -49,29 +49,47 @@ impl Machine<'_, '_> {
         self.deliver(call, Moved { value, sizes, dtype })
     }
 
-    /// Executes an operator that gives a storage another number of bytes: those past it hold nothing any more.
+    /// Executes an operator that gives a storage another number of bytes: those past it hold nothing any more. Where that
+    /// is not known, what the storage holds is not.
     pub(super) fn resize(&mut self, call: &Call<'_>) -> Result<Produced, Stop> {
         let tensor = self.tensor(call.node(0)?)?;
-        let bytes = self.int(call, 1)?;
-        let done = self.opaque(call.info, Some(call), Traits::default())?;
+        let bytes = match call.bound.given(1) {
+            Some(Value::Int(bytes)) => Some(bytes),
+            _ => None,
+        };
         let (content, dtype) = {
-            let storage = &self.eval.storages[tensor.storage as usize];
+            let storage = &mut self.eval.storages[tensor.storage as usize];
+            storage.gone = bytes == Some(0);
             (storage.content, storage.dtype)
         };
-        if self.is_symbolic(tensor) {
-            if bytes == 0 {
-                self.eval.storages[tensor.storage as usize].content = self.arena.poison(1);
+        let len = self.arena.len(content);
+        let kept = bytes.map(|bytes| bytes.max(0) / i64::from(dtype.itemsize().max(1)));
+        match kept {
+            Some(0) => {
+                let nothing = self.arena.poison(len);
+                self.eval.storages[tensor.storage as usize].content = nothing;
             }
-            return Ok(done);
+            Some(kept) if !self.is_symbolic(tensor) => {
+                if kept < len {
+                    let rest = self.window(tensor.storage, kept, &[len - kept], &[1], dtype);
+                    let nothing = self.arena.poison(len - kept);
+                    self.write(rest, nothing)?;
+                }
+            }
+            _ => {
+                self.words.0.clear();
+                let name = self.arena.symbol("resized");
+                self.words.symbol(Tag::Target, name);
+                self.words.tensor(content, dtype, &[]);
+                if let Some(bytes) = call.bound.given(1) {
+                    self.encode(bytes)?;
+                }
+                let key = self.take_key();
+                let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+                self.eval.storages[tensor.storage as usize].content = self.arena.all_of(source, len);
+            }
         }
-        let kept = bytes.max(0) / i64::from(dtype.itemsize().max(1));
-        let gone = self.arena.len(content) - kept;
-        if gone > 0 {
-            let rest = self.window(tensor.storage, kept, &[gone], &[1], dtype);
-            let nothing = self.arena.poison(gone);
-            self.write(rest, nothing)?;
-        }
-        Ok(done)
+        Ok(Produced::Nothing)
     }
 
     /// `count` times one number, or the one element of a tensor.

@@ -117,7 +117,7 @@ impl Machine<'_, '_> {
 
     pub(super) fn storage(&mut self, content: ValueId, dtype: Dtype, symbolic: bool) -> u32 {
         self.eval.runs += self.arena.run_count(content);
-        self.eval.storages.push(Storage { content, dtype, symbolic, flights: Vec::new() });
+        self.eval.storages.push(Storage { content, dtype, symbolic, gone: false, flights: Vec::new() });
         self.eval.storages.len() as u32 - 1
     }
 
@@ -276,6 +276,9 @@ impl Machine<'_, '_> {
     /// Writes a logical value through a window, noting hazards.
     pub(super) fn write(&mut self, tensor: Tensor, value: ValueId) -> Result<(), Reason> {
         let content = self.written(tensor, value, true)?;
+        if self.eval.storages[tensor.storage as usize].gone {
+            return Ok(());
+        }
         self.eval.runs += self.arena.run_count(content);
         self.eval.storages[tensor.storage as usize].content = content;
         Ok(())

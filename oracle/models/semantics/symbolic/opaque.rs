@@ -11,7 +11,7 @@ use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::graph::{NodeId, Out, Value};
-use crate::ops::{Kind, OpInfo, Random};
+use crate::ops::{Kind, OpInfo, Param, Random};
 
 /// Output numbers from here on are arguments that the call writes.
 const WRITTEN: u32 = 1 << 31;
@@ -168,6 +168,17 @@ impl Machine<'_, '_> {
             }
             Out::Absent | Out::None => Produced::Nothing,
             Out::Int(n) => Produced::Int(n),
+            // Of an operator of which nothing is known it may be a window on what it is given.
+            Out::Tensor(id) if call.is_none() && self.is_unknown() && self.first_tensor().is_some() => {
+                let Some(base) = self.first_tensor() else { return Ok(Produced::Nothing) };
+                let name = self.arena.symbol("result");
+                self.words.symbol(Tag::Target, name);
+                self.words.put(Tag::Number, key.0);
+                self.words.int(index as i64);
+                let path = self.take_key();
+                let dtype = self.graph.tensor(id).dtype;
+                self.done(Tensor { dtype, path: Some(path), ..base })
+            }
             Out::Tensor(id) => {
                 let tensor = *self.graph.tensor(id);
                 let origin = self.name_symbol(self.node);
@@ -204,6 +215,21 @@ impl Machine<'_, '_> {
                 }
                 self.list(&items)
             }
+        })
+    }
+
+    /// Whether nothing is known of what the current node calls.
+    fn is_unknown(&self) -> bool {
+        self.ops.call(self.graph, self.node).is_some_and(|info| info.kind == Kind::Unknown)
+    }
+
+    /// The first tensor that the current node is given.
+    fn first_tensor(&mut self) -> Option<Tensor> {
+        let mut inputs: Vec<NodeId> = Vec::new();
+        self.graph.for_each_input(self.node, &mut |input| inputs.push(input));
+        inputs.into_iter().find_map(|input| match self.produced(input) {
+            Ok(Produced::Tensor(tensor, _)) => Some(tensor),
+            _ => None,
         })
     }
 
@@ -284,7 +310,9 @@ impl Machine<'_, '_> {
     /// Writes what the call writes into its arguments.
     fn write_arguments(&mut self, call: &Call<'_>, key: KeyId, more: Traits) -> Result<(), Reason> {
         let mut output = WRITTEN;
-        for (index, param) in call.schema.params.iter().enumerate().filter(|(_, p)| p.write) {
+        let updated = call.info.updated(self.graph, self.node);
+        let is_written = |(index, param): &(usize, &Param)| param.write || updated.contains(index);
+        for (index, param) in call.schema.params.iter().enumerate().filter(is_written) {
             let nodes = match call.bound.given(index) {
                 Some(Value::Node(node)) => vec![node],
                 Some(Value::List(_)) => self.nodes(call, index)?,

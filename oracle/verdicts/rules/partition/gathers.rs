@@ -325,25 +325,24 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage))
     };
     let mut findings = Vec::new();
-    for (id, _, twin) in evidence.recomputed() {
-        let must_be_saved = |id: NodeId| evidence.tags[id.index()].recompute == Some(Recompute::MustSave);
-        // An equal call that is nowhere was merged with this one, and is what backward reads in its place.
-        let merged = || {
-            let all = evidence.equal_nodes(id).iter().copied();
-            all.filter(|&other| must_be_saved(other)).find(|&other| {
-                let is_gone = [&evidence.in_forward, &evidence.in_backward]
-                    .iter()
-                    .all(|part| part[other.index()].is_none());
+    for tagged in graph.ids().filter(|id| evidence.tags[id.index()].recompute == Some(Recompute::MustSave)) {
+        let runs = |id: NodeId| evidence.in_forward[id.index()].is_some();
+        // Itself, or an equal call that it was merged with, which backward reads in its place.
+        let again = match evidence.in_backward[tagged.index()] {
+            Some(twin) => Some((tagged, twin)).filter(|_| runs(tagged)),
+            None => {
                 let is_read = |user: &NodeId| evidence.in_backward[user.index()].is_some();
-                is_gone && joint.edges.users(other).iter().any(is_read)
-            })
+                let equal = evidence.equal_nodes(tagged).iter().filter(|&&id| {
+                    (runs(id) || runs(tagged)) && !evidence.tags[id.index()].must_be_recomputed()
+                });
+                let mut twins = equal.filter_map(|&id| Some((id, evidence.in_backward[id.index()]?)));
+                twins.next().filter(|_| joint.edges.users(tagged).iter().any(is_read))
+            }
         };
-        let tagged = match must_be_saved(id) {
-            true => Some(id),
-            false if evidence.tags[id.index()].must_be_recomputed() => None,
-            false => merged(),
-        };
-        let Some(tagged) = tagged.filter(|_| evidence.live_backward[twin.index()]) else { continue };
+        let Some((id, twin)) = again.filter(|_| joint.graph.node(tagged).op == Op::Call) else { continue };
+        if !evidence.live_backward[twin.index()] || (id != tagged && memory_saved(tagged)) {
+            continue;
+        }
         let class = class_of(graph, id);
         let kept = match class {
             ValueClass::Symbol => true,
