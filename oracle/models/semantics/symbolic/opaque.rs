@@ -160,6 +160,19 @@ impl Machine<'_, '_> {
         {
             return Ok(self.done(aliased));
         }
+        // Of an operator of which nothing is known it may be a window on what it is given.
+        if let Out::Tensor(id) = out
+            && self.is_unknown()
+            && let Some(base) = self.first_tensor()
+        {
+            let name = self.arena.symbol("result");
+            self.words.symbol(Tag::Target, name);
+            self.words.put(Tag::Number, key.0);
+            self.words.int(index as i64);
+            let path = self.take_key();
+            let dtype = self.graph.tensor(id).dtype;
+            return Ok(self.done(Tensor { dtype, path: Some(path), ..base }));
+        }
         let output = index as u32;
         Ok(match out {
             // Whatever it is, it is a function of the inputs.
@@ -168,17 +181,6 @@ impl Machine<'_, '_> {
             }
             Out::Absent | Out::None => Produced::Nothing,
             Out::Int(n) => Produced::Int(n),
-            // Of an operator of which nothing is known it may be a window on what it is given.
-            Out::Tensor(id) if call.is_none() && self.is_unknown() && self.first_tensor().is_some() => {
-                let Some(base) = self.first_tensor() else { return Ok(Produced::Nothing) };
-                let name = self.arena.symbol("result");
-                self.words.symbol(Tag::Target, name);
-                self.words.put(Tag::Number, key.0);
-                self.words.int(index as i64);
-                let path = self.take_key();
-                let dtype = self.graph.tensor(id).dtype;
-                self.done(Tensor { dtype, path: Some(path), ..base })
-            }
             Out::Tensor(id) => {
                 let tensor = *self.graph.tensor(id);
                 let origin = self.name_symbol(self.node);
