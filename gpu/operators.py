@@ -50,11 +50,6 @@ def answer(module, op, args, kwargs, wrap):
         return None, "not implemented" in str(error) or "CUDA" in str(error)
 
 
-def operator(target):
-    namespace, name, overload = target.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), name), overload)
-
-
 def compare(module, calls, differ):
     asked = 0
     for target, args, kwargs in calls:
@@ -62,8 +57,9 @@ def compare(module, calls, differ):
             [module.materialise(a, {}, lambda t: t) for a in [*args, *kwargs.values()]]
         except (RuntimeError, TypeError):
             continue
-        host, no_kernel = answer(module, operator(target), args, kwargs, lambda t: t)
-        device, lacks = answer(module, operator(target), args, kwargs, on_gpu)
+        op = module.operator(target)
+        host, no_kernel = answer(module, op, args, kwargs, lambda t: t)
+        device, lacks = answer(module, op, args, kwargs, on_gpu)
         if no_kernel or lacks:
             continue
         asked += 1

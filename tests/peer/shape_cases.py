@@ -996,6 +996,11 @@ def view_calls():
             yield "aten.view_as_real.default", [T(sizes, dtype, layout)], {}
 
 
+def operator(target):
+    namespace, name, overload = target.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), name), overload)
+
+
 def random_calls():
     for target, make in CASES.items():
         for _ in range(PER_TARGET):
@@ -1007,9 +1012,8 @@ def main():
     recorder = Recorder()
     counts = {"eager": 0, "fake": 0, "refused": 0, "unsupported": 0}
     for target, args, kwargs in view_calls() if VIEWS else random_calls():
-        namespace, name, overload = target.split(".")
-        op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-        label = f"{name}_{overload}_{len(recorder.nodes)}"
+        op = operator(target)
+        label = f"{'_'.join(target.split('.')[1:])}_{len(recorder.nodes)}"
         eager = fake = None
         tensors = {}
         try:

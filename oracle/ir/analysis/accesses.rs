@@ -121,8 +121,8 @@ impl Collector<'_> {
     fn resize(&mut self, id: NodeId) {
         let Some(Value::Node(tensor)) = self.graph.argument(id, 0, "variable") else { return };
         for place in 0..self.storages.places(tensor) {
-            let whole: Vec<Part> = self.storages.parts(tensor, place).to_vec();
-            let whole: Vec<Part> = whole.iter().map(|part| Part { bytes: ByteSet::ALL, ..*part }).collect();
+            let shown = self.storages.parts(tensor, place).iter();
+            let whole: Vec<Part> = shown.map(|part| Part { bytes: ByteSet::ALL, ..*part }).collect();
             self.parts(id, &whole, Touch::Write, true);
         }
     }

@@ -228,12 +228,12 @@ impl Ops {
             return;
         }
         let facts = std::cell::LazyCell::new(|| FactsOf::new(graph));
-        self.0.extend(graph.targets().skip(known).map(|target| match by_target(target) {
-            Some(info) => Cow::Borrowed(info),
-            None => match schemas::only_overload(target) {
-                Some(only) => by_target(only).map_or_else(|| Cow::Owned(facts.info(only)), Cow::Borrowed),
-                None => Cow::Owned(facts.info(target)),
-            },
+        let row = |target| by_target(target).map(Cow::Borrowed);
+        self.0.extend(graph.targets().skip(known).map(|target| {
+            row(target).unwrap_or_else(|| {
+                let target = schemas::only_overload(target).unwrap_or(target);
+                row(target).unwrap_or_else(|| Cow::Owned(facts.info(target)))
+            })
         }));
     }
 

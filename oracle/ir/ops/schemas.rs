@@ -53,7 +53,9 @@ static ONLY: LazyLock<FxHashMap<&'static str, Option<&'static str>>> = LazyLock:
 
 /// What a target means that names no overload, as `torch.ops.aten.reshape` does: the only one.
 pub(super) fn only_overload(target: &str) -> Option<&'static str> {
-    ONLY.get(target.strip_prefix("torch._ops.").unwrap_or(target)).copied().flatten()
+    let name = target.strip_prefix("torch._ops.").unwrap_or(target);
+    // Most targets name one, and need no look at all others.
+    if name.matches('.').count() != 1 { None } else { ONLY.get(name).copied().flatten() }
 }
 
 #[cfg(test)]

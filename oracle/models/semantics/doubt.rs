@@ -97,12 +97,11 @@ impl<'r> Doubt<'r> {
         for doubtful in &mut self.places {
             let cells = |run| Cells::at(run, doubtful);
             let sides = [before, after].map(|(one, other)| Some((cells(one)?, cells(other)?)));
-            let mut constant = sides
-                .iter()
-                .map(|side| move |i: usize| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i)));
-            let (Some(of_one), Some(of_other)) = (constant.next(), constant.next()) else { continue };
-            doubtful.open.retain(|(i, _)| !(of_one(*i) && of_other(*i)));
-            doubtful.fixed = doubtful.open.iter().filter(|(i, _)| of_one(*i) || of_other(*i)).count();
+            let is_constant =
+                |side: &Option<(Cells, Cells)>, i| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i));
+            doubtful.open.retain(|(i, _)| !sides.iter().all(|side| is_constant(side, *i)));
+            let of_one = |(i, _): &&(usize, _)| sides.iter().any(|side| is_constant(side, *i));
+            doubtful.fixed = doubtful.open.iter().filter(of_one).count();
         }
     }
 

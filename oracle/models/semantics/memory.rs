@@ -375,17 +375,17 @@ impl Memory {
 
 /// Writing.
 impl Memory {
-    /// Writes cells into a window of as many elements, in row-major order.
     /// Says that a storage may show what others show.
     pub fn set_shown_elsewhere(&mut self, storage: StorageRef) {
         self.storages[storage.index()].shown_elsewhere = true;
     }
 
-    /// Whether a storage has memory from now on.
+    /// Whether the memory of a storage is gone from now on.
     pub fn set_gone(&mut self, storage: StorageRef, gone: bool) {
         self.storages[storage.index()].gone = gone;
     }
 
+    /// Writes cells into a window of as many elements, in row-major order.
     pub fn write<D: Domain>(&mut self, domain: &D, window: &Window, mut block: Block) -> Outcome<()> {
         if window.conj {
             return Err(refuse!("writing through a conjugated view"));

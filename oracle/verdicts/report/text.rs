@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 /// Findings told in full before the rest is only listed, unless asked for.
 const IN_FULL: usize = 20;
+
 /// Findings of which at least the title is told, unless more is asked for.
 const TITLES: usize = 60;
 

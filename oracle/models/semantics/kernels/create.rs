@@ -107,8 +107,8 @@ impl<D: Domain> Rank<'_, D> {
         let kept = bytes.max(0) / i64::from(tensor.dtype.itemsize().max(1));
         let gone = self.memory.capacity(tensor.storage, tensor.dtype) - kept;
         if gone > 0 {
-            let (shape, strides) = (Dims::default().with_pushed(gone), Dims::default().with_pushed(1));
-            let (shape, strides) = (shape.unwrap_or_default(), strides.unwrap_or_default());
+            let shape = Dims::new(&[gone]).unwrap_or_default();
+            let strides = layout::contiguous(shape);
             let rest = Window { conj: false, offset: kept, shape, strides, ..tensor };
             let per = tensor.dtype.itemsize() as usize / usize::from(whole(tensor.dtype));
             let cells = self.room(&rest.shape)? * per;

@@ -47,13 +47,8 @@ impl<'a, D: Domain> Rank<'a, D> {
         }
         let results = self.unmodelled(node, step, key)?;
         if info.kind == Kind::Unknown {
-            let mut windows = Vec::new();
+            let mut windows = self.windows_given(node, 0)?;
             collect(&results, &mut windows);
-            let mut inputs = Vec::new();
-            self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
-            for input in inputs {
-                collect(&self.item(Value::Node(input))?, &mut windows);
-            }
             // Alone, a result is nothing else's, and an argument nobody's.
             if windows.len() > 1 {
                 windows.iter().for_each(|window| self.memory.set_shown_elsewhere(window.storage));
@@ -150,17 +145,21 @@ impl<'a, D: Domain> Rank<'a, D> {
         info.zip(schema).is_some_and(|(info, schema)| info.kind.only_shape_of_first(schema))
     }
 
-    /// Whether an argument holds poison; what is in flight is noted as read.
-    fn reads_poison(&mut self, node: NodeId) -> Outcome<bool> {
-        let mut windows = Vec::new();
-        let mut inputs = Vec::new();
+    /// The tensors that a node is given, the first `skipped` inputs aside.
+    fn windows_given(&self, node: NodeId, skipped: usize) -> Outcome<Vec<Window>> {
+        let (mut windows, mut inputs) = (Vec::new(), Vec::new());
         self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
-        let unread = usize::from(self.reads_shape_of_first(node));
-        for input in inputs.into_iter().skip(unread) {
+        for input in inputs.into_iter().skip(skipped) {
             collect(&self.item(Value::Node(input))?, &mut windows);
         }
+        Ok(windows)
+    }
+
+    /// Whether an argument holds poison; what is in flight is noted as read.
+    fn reads_poison(&mut self, node: NodeId) -> Outcome<bool> {
+        let unread = usize::from(self.reads_shape_of_first(node));
         let mut poisoned = false;
-        for window in windows {
+        for window in self.windows_given(node, unread)? {
             let block = self.memory.cells(self.domain, &window)?;
             poisoned |= block.marks.iter().any(|&m| m != Mark::Known);
         }

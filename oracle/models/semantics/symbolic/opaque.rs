@@ -227,9 +227,7 @@ impl Machine<'_, '_> {
 
     /// The first tensor that the current node is given.
     fn first_tensor(&mut self) -> Option<Tensor> {
-        let mut inputs: Vec<NodeId> = Vec::new();
-        self.graph.for_each_input(self.node, &mut |input| inputs.push(input));
-        inputs.into_iter().find_map(|input| match self.produced(input) {
+        self.graph.inputs(self.node).into_iter().find_map(|input| match self.produced(input) {
             Ok(Produced::Tensor(tensor, _)) => Some(tensor),
             _ => None,
         })

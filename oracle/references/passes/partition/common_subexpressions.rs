@@ -11,9 +11,10 @@
 //! both were computed; and unbacked numbers, since it looks for a bare symbol where a `SymInt` is recorded.
 //!
 //! Source: `torch._functorch.compile_utils.fx_graph_cse` of PyTorch 2.15. There the tags of dropped nodes are
-//! lost. Here what stays is saved if a dropped copy must be and it need not be computed again. Where a first partition is replayed, tags are statements about the value, not the copy: the node that
-//! stays must be computed again if any copy must, and must be saved if any copy must. Copies of which one must be
-//! saved and the other computed again are not merged, unless they communicate: then it is computed again.
+//! lost. Here what stays is saved if a dropped copy must be and it need not be computed again. Where a first partition
+//! is replayed, tags are statements about the value, not the copy: the node that stays must be computed again if any
+//! copy must, and must be saved if any copy must. Copies of which one must be saved and the other computed again are not
+//! merged, unless they communicate: then it is computed again.
 
 use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, join_must_save, retag};

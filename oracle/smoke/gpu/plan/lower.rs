@@ -110,10 +110,10 @@ impl<'a> Lowering<'a> {
             if let Some(id) = graph.ids().find(resizes) {
                 return Err(format!("{} resizes a storage, which is not replayed", graph.name(id)));
             }
-            this.user.push(Streams::new(source.graph(rank as u32), source.ops(rank as u32))?);
+            this.user.push(Streams::new(graph, ops)?);
             this.storages(rank as u32, seen);
             if let Some(of) = this.plan.predictions.get_mut(rank) {
-                let doubt = contradicted(source.graph(rank as u32), seen, of);
+                let doubt = contradicted(graph, seen, of);
                 of.doubts.extend(doubt);
             }
         }

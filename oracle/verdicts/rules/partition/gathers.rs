@@ -325,7 +325,11 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
         parts.peek().is_some() && parts.all(|part| storages.contains(&part.storage))
     };
     let mut findings = Vec::new();
-    for tagged in graph.ids().filter(|id| evidence.tags[id.index()].recompute == Some(Recompute::MustSave)) {
+    let must_be_saved = |id: &NodeId| {
+        let tag = evidence.tags[id.index()].recompute;
+        graph.node(*id).op == Op::Call && tag == Some(Recompute::MustSave)
+    };
+    for tagged in graph.ids().filter(must_be_saved) {
         let runs = |id: NodeId| evidence.in_forward[id.index()].is_some();
         // Itself, or an equal call that it was merged with, which backward reads in its place.
         let again = match evidence.in_backward[tagged.index()] {
@@ -339,7 +343,7 @@ pub(super) fn must_save_honoured(evidence: &PartitionEvidence) -> Checked {
                 twins.next().filter(|_| joint.edges.users(tagged).iter().any(is_read))
             }
         };
-        let Some((id, twin)) = again.filter(|_| joint.graph.node(tagged).op == Op::Call) else { continue };
+        let Some((id, twin)) = again else { continue };
         if !evidence.live_backward[twin.index()] || (id != tagged && memory_saved(tagged)) {
             continue;
         }
