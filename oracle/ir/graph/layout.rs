@@ -50,6 +50,14 @@ pub fn is_dense_in(sizes: &[i64], strides: &[i64], order: impl IntoIterator<Item
     })
 }
 
+/// An order of all of `rank` dimensions as positions; `None` if it leaves one out or names another.
+pub fn order_of(order: &[i64], rank: usize) -> Option<Vec<usize>> {
+    let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    sorted.into_iter().eq(0..rank).then_some(order)
+}
+
 /// The strides under which the elements of a tensor appear, in row-major order, in another shape of as many elements;
 /// `None` where they would have to be copied.
 pub fn view_strides(sizes: &[i64], strides: &[i64], new: &[i64]) -> Option<Numbers> {

@@ -101,12 +101,7 @@ pub fn contiguous(shape: Dims) -> Dims {
 
 /// The strides of dimensions that lie in memory in an order, the outermost first; `None` if that is none of them.
 pub fn in_order(shape: Dims, order: &[i64]) -> Option<Dims> {
-    let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if !sorted.into_iter().eq(0..shape.len()) {
-        return None;
-    }
+    let order = numbers::order_of(order, shape.len())?;
     let lying = contiguous(shape.permuted(&order));
     Some(order.iter().zip(lying.iter()).fold(shape, |strides, (&dim, &stride)| strides.with(dim, stride)))
 }

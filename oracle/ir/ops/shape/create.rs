@@ -6,6 +6,7 @@ use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
 use super::size::{Size, Sizes, contiguous, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
+use crate::graph::layout::order_of;
 use crate::graph::{Dtype, DtypeClass, Out, Value};
 use crate::ops::{Fill, Kind, Random};
 
@@ -182,12 +183,7 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
 
 /// The strides of dimensions that lie in memory in an order, the outermost first; `None` if that is none of them.
 fn strides_in(shape: &[Size], order: &[i64]) -> Option<Sizes> {
-    let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if !sorted.into_iter().eq(0..shape.len()) {
-        return None;
-    }
+    let order = order_of(order, shape.len())?;
     let lying: Sizes = order.iter().map(|&dim| shape[dim]).collect();
     let mut strides = Sizes::from_elem(Size::Known(1), shape.len());
     order.iter().zip(contiguous(&lying)).for_each(|(&dim, stride)| strides[dim] = stride);
