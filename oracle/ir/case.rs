@@ -410,6 +410,8 @@ pub enum Place {
     Claim(ClaimLine),
     /// A node, by name.
     Node(Part, String),
+    /// A body, by the attributes that lead to it, and what stands in it.
+    Body(Part, String),
     /// A cluster, by name.
     Cluster(Part, String),
     /// An expectation, by index.

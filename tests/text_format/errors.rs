@@ -57,6 +57,10 @@ fn messages() {
         ("sections with and without a rank", "x = input : f32[4]\n--- after\n--- after rank 1\n"),
         ("a tab and a wide character", "x =\tinput : ü32[4]\n"),
         ("an expectation without a verdict", "expect K1\n"),
+        ("a body without an end", "x = input : f32[4]\nbody b\ny = input : f32[4]\n--- after\n"),
+        ("an end without a body", "x = input : f32[4]\nend\n"),
+        ("a body twice", "body b\nend\nbody b\nend\n"),
+        ("a world in a body", "body b\nworld 4 ranks\nend\n"),
         ("no rule", "expect K1 violates\n"),
     ];
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! Estimates, graphs of ranks, and claims about memory.
 
 use graph_oracle::case::{Case, Claim, ClaimedLife, EstimateTable, Increment, Offset, PassConfig, Program};
-use graph_oracle::format::text;
+use graph_oracle::format::{json, text};
 use graph_oracle::graph::Graph;
 
 const GRAPH: &str = "world 4 ranks\nx = input : f32[8]\noutput x\n";
@@ -178,4 +178,67 @@ fn a_case_without_these_is_what_it_was() {
     assert_eq!(case, parse(&case.to_string()));
     assert_ne!(case, Case { claim: Some(Box::default()), ..case.clone() });
     assert_ne!(case, Case { programs: vec![Program::default()], ..case.clone() });
+}
+
+/// Bodies, one inside another, in the graph before the pass and in the one after it.
+const BODIES: &str = "\
+x  = input                                  : f32[4]
+m  = attr outer                             : other(GraphModule)
+y  = higher_order.invoke_subgraph(m, \"a\", x): (f32[4])
+y0 = y[0]                                   : f32[4]
+output (y0)
+body outer  # what it is
+  x  = input                                  : f32[4]
+  m  = attr inner                             : other(GraphModule)
+  y  = higher_order.invoke_subgraph(m, \"b\", x): (f32[4])
+  y0 = y[0]                                   : f32[4]
+  output (y0)
+  body inner
+    x = input  : f32[4]
+    y = relu(x): f32[4] after x
+    output (y)
+  end
+end
+expect sound
+
+--- after
+x = input  : f32[4]
+y = relu(x): f32[4]
+output (y)
+body unused
+  output ()
+end
+";
+
+#[test]
+fn bodies_are_printed_as_they_were_read() {
+    let case = parse(BODIES);
+    assert_eq!(case.to_string(), BODIES);
+    let outer = case.graph.subgraph("outer").expect("a body");
+    let inner = outer.subgraph("inner").expect("a body of the body");
+    assert_eq!((case.graph.len(), outer.len(), inner.len()), (5, 5, 3));
+    assert_eq!(case.graph.expanded(), 13);
+    let mut written = Vec::new();
+    json::write(&case.graph, &mut written).expect("written to memory");
+    let read = json::read(&written).unwrap_or_else(|e| panic!("{e}")).into_graph().expect("a graph");
+    assert_eq!(read.difference(&case.graph), None);
+}
+
+#[test]
+fn bodies_have_limits() {
+    let nested = |levels: usize| {
+        let begin: String = (0..levels).map(|n| format!("body b{n}\n")).collect();
+        format!("x = input : f32[4]\noutput x\n{begin}{}", "end\n".repeat(levels))
+    };
+    assert_eq!(parse(&nested(32)).graph.subgraphs.len(), 1);
+    assert_eq!(errors(&nested(40)), ["35:1: bodies inside one another: the limit is bodies (32 levels)"]);
+    // Each runs the one inside it twice.
+    let twice = |levels: usize| {
+        let calls = "m = attr b : other(GraphModule)\nu = a.b(m) : None\nv = a.b(m) : None\n";
+        let begin: String = (0..levels).map(|_| format!("body b\n{calls}")).collect();
+        format!("{calls}output ()\n{begin}{}", "end\n".repeat(levels))
+    };
+    assert_eq!(parse(&twice(12)).graph.subgraphs.len(), 1);
+    let message = "bodies in the places of their calls: the limit is expanded (262144 nodes)";
+    assert_eq!(errors(&twice(24)), [format!("125:1: {message}")]);
 }

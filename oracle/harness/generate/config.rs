@@ -187,6 +187,8 @@ knobs! {
     used_output = 8 in 0..=100, Often;
     /// How often an input is overwritten at the end, as optimizers and batch norms do.
     epilogue = 25 in 0..=100, Half;
+    /// How often some calls of a graph that is to be rewritten are the body of one.
+    regions = 10 in 0..=100, Keep;
     /// How often the calls of a graph that is to be rewritten run on several streams.
     streams = 10 in 0..=100, Keep;
     /// How often calls of a graph are written otherwise: arguments by keyword, values that go through the host.

@@ -227,6 +227,8 @@ pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let mut source = Seeded::case(!wanted.seed, number);
     if source.percent(config.streams) {
         graph = super::spread(&mut source, &graph);
+    } else if source.percent(config.regions) {
+        graph = super::with_region(&mut source, &graph).unwrap_or(graph);
     }
     Case { pass: Some(PassConfig::new(pass.name())), ..Case::of_graph(graph) }
 }

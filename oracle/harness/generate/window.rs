@@ -98,7 +98,7 @@ fn blank(graph: &Graph, ops: &Ops, edges: &Edges, window: &[NodeId]) -> Vec<bool
 }
 
 /// A graph in the making out of nodes of another.
-struct Cut<'a> {
+pub(super) struct Cut<'a> {
     from: &'a Graph,
     into: Graph,
     /// New ids by old ones.
@@ -106,7 +106,7 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(from: &'a Graph) -> Cut<'a> {
+    pub(super) fn new(from: &'a Graph) -> Cut<'a> {
         let mut into = Graph::new(from.name.clone());
         into.kind.clone_from(&from.kind);
         into.world = explicit(&from.world);
@@ -116,7 +116,7 @@ impl<'a> Cut<'a> {
     }
 
     /// Makes an input of a node outside, or takes over a constant. `None` for a value that no input can have.
-    fn input(&mut self, id: NodeId) -> Option<()> {
+    pub(super) fn input(&mut self, id: NodeId) -> Option<()> {
         if self.ids[id.index()].is_some() {
             return Some(());
         }
@@ -136,7 +136,7 @@ impl<'a> Cut<'a> {
         Some(())
     }
 
-    fn call(&mut self, id: NodeId) {
+    pub(super) fn call(&mut self, id: NodeId) {
         let node = *self.from.node(id);
         let new = self.into.push(self.from.name(id), node.op, self.from.target(id));
         let (args, kwargs) = (self.span(node.args), self.span(node.kwargs));
@@ -238,7 +238,7 @@ impl<'a> Cut<'a> {
         self.into.push_outs(&outs)
     }
 
-    fn finish(mut self, outputs: &[NodeId]) -> Graph {
+    pub(super) fn finish(mut self, outputs: &[NodeId]) -> Graph {
         let values: Vec<Value> = outputs.iter().map(|&id| self.value(Value::Node(id))).collect();
         let list = self.into.list(&values);
         let output = self.into.push("output", Op::Output, "output");

@@ -8,6 +8,7 @@ impl super::Config {
         for one in what {
             match one {
                 Without::Barriers => self.barrier = 0,
+                Without::Bodies => self.regions = 0,
                 // All ranks run one graph here, and it is no joint graph.
                 Without::Messages | Without::Untagged => {}
                 Without::OrderingEdges => self.ordering = 0,
@@ -42,6 +43,7 @@ impl super::joint::Config {
             match one {
                 // There are none.
                 Without::Barriers
+                | Without::Bodies
                 | Without::Messages
                 | Without::OrderingEdges
                 | Without::OrderingEdgesInFlight

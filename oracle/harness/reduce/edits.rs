@@ -4,7 +4,9 @@
 //! `Some(None)` where that edit does not apply, and with `None` behind its last one.
 
 use crate::generate::{propagated, with_groups, with_sizes};
+use crate::judge::bodies::inlined;
 use crate::graph::{Dim, Editor, Graph, NodeId, Op, Out, Span, Tensor, Value, contiguous_strides};
+use std::sync::Arc;
 
 /// A family of edits.
 pub(super) type Family = fn(&Graph, usize) -> Option<Option<Graph>>;
@@ -17,6 +19,7 @@ pub(super) const FAMILIES: &[Family] = &[
     drop_outputs,
     drop_dead,
     drop_chunks,
+    simplify_bodies,
     bypass,
     drop_nodes,
     drop_elements,
@@ -299,6 +302,47 @@ fn first_instances(graph: &Graph) -> Option<Graph> {
     }
     graph.world.ranks = Some(kept.len() as u32);
     Some(graph)
+}
+
+/// Puts the bodies that are run once in the place of their calls; drops those that nobody runs; makes a body simpler that
+/// takes and returns what it did.
+fn simplify_bodies(graph: &Graph, n: usize) -> Option<Option<Graph>> {
+    if graph.subgraphs.is_empty() {
+        return None;
+    }
+    let used = |(attribute, _): &(String, Arc<Graph>)| {
+        graph.ids().any(|id| graph.node(id).op == Op::GetAttr && graph.target(id) == attribute)
+    };
+    match n {
+        0 => return Some(inlined(graph)),
+        1 => {
+            let mut graph = graph.clone();
+            let all = graph.subgraphs.len();
+            graph.subgraphs.retain(used);
+            return Some((graph.subgraphs.len() < all).then_some(graph));
+        }
+        _ => {}
+    }
+    let bodies = graph.subgraphs.iter().enumerate().flat_map(|(at, (_, body))| {
+        let edits = [bypass as Family, simplify].map(|family| (0..).map_while(move |n| family(body, n)));
+        edits.into_iter().flatten().map(move |edited| (at, edited))
+    });
+    let (at, edited) = bodies.into_iter().nth(n - 2)?;
+    Some(edited.map(|body| {
+        let mut graph = graph.clone();
+        graph.subgraphs[at].1 = Arc::new(without_dead_calls(&body));
+        graph
+    }))
+}
+
+fn without_dead_calls(graph: &Graph) -> Graph {
+    let mut editor = Editor::new(graph);
+    for id in graph.ids().rev() {
+        if graph.node(id).op == Op::Call && editor.users(id).is_empty() {
+            editor.erase(id);
+        }
+    }
+    editor.finish()
 }
 
 /// Drops what only decorates: ordering edges, clusters, renames, tags, keyword arguments.

@@ -40,6 +40,7 @@ pub use unknown::Holder;
 pub use value::{NodeId, Span, Value};
 pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
 
+use crate::limits::Limit;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::num::NonZeroU32;
@@ -690,6 +691,42 @@ impl Graph {
     /// The body that an attribute of the module holds.
     pub fn subgraph(&self, attribute: &str) -> Option<&Arc<Graph>> {
         self.subgraphs.iter().find(|(name, _)| name == attribute).map(|(_, body)| body)
+    }
+
+    /// How many nodes there are with each body in the place of every call that takes it.
+    pub fn expanded(&self) -> u64 {
+        if self.subgraphs.is_empty() {
+            return self.len() as u64;
+        }
+        // One body may belong to many graphs.
+        fn size(graph: &Graph, known: &mut FxHashMap<*const Graph, u64>) -> u64 {
+            let sizes: FxHashMap<&str, u64> = graph
+                .subgraphs
+                .iter()
+                .map(|(name, body)| {
+                    let of_body = Arc::as_ptr(body);
+                    let size = known.get(&of_body).copied().unwrap_or_else(|| size(body, known));
+                    known.insert(of_body, size);
+                    (name.as_str(), size)
+                })
+                .collect();
+            let taken = |id: NodeId| {
+                let attributes =
+                    graph.inputs(id).into_iter().filter(|&input| graph.node(input).op == Op::GetAttr);
+                attributes.filter_map(|input| sizes.get(graph.target(input))).fold(0, |a, &b| u64::saturating_add(a, b))
+            };
+            graph.ids().map(|id| taken(id).saturating_add(1)).fold(0, u64::saturating_add)
+        }
+        size(self, &mut FxHashMap::default())
+    }
+
+    /// An error where bodies stand too deep inside one another, or are too large in the places of their calls. Readers
+    /// ask this once, of the whole graph, and see to it themselves that their own stack suffices.
+    pub fn check_bodies(&self) -> Result<(), String> {
+        match self.expanded() > Limit::Expanded.standard() && !self.subgraphs.is_empty() {
+            true => Err(format!("bodies in the places of their calls: the limit is {}", Limit::Expanded)),
+            false => Ok(()),
+        }
     }
 
     /// The output node: the last node that is one.

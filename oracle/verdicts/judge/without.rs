@@ -7,6 +7,8 @@
 pub enum Without {
     /// Barriers between ranks.
     Barriers,
+    /// Bodies of higher-order operators.
+    Bodies,
     /// Messages from rank to rank, and what else gives ranks different graphs.
     Messages,
     /// Ordering edges.
@@ -29,6 +31,7 @@ impl Without {
     /// All of them, by name.
     pub const ALL: &'static [Without] = &[
         Without::Barriers,
+        Without::Bodies,
         Without::Messages,
         Without::OrderingEdges,
         Without::OrderingEdgesInFlight,
@@ -43,6 +46,7 @@ impl Without {
     pub fn name(self) -> &'static str {
         match self {
             Without::Barriers => "barriers",
+            Without::Bodies => "bodies",
             Without::Messages => "messages",
             Without::OrderingEdges => "ordering-edges",
             Without::OrderingEdgesInFlight => "ordering-edges-in-flight",

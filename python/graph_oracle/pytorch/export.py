@@ -5,15 +5,18 @@
 Nodes that were in the document keep its name for them, and what it says about their origin (`stack`, `module`, `desc`).
 The world, the groups with their rank lists, the symbols, name and kind are the document's. Storages are numbered by
 first use; symbolic sizes are written with the document's symbols. A call of `control_deps` on one operator is written
-as that operator, with ordering edges (ordering.py).
+as that operator, with ordering edges (ordering.py); other bodies are written under `subgraphs`, with the names that fx
+gives their nodes.
 """
+
+import types
 
 import sympy
 import torch
 from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import ordering, targets
+from . import bodies, ordering, targets
 
 _KEPT = ("stack", "module", "desc")
 # What nodes carry that the exchange JSON has words for. Tags that a document had besides are written too.
@@ -24,7 +27,7 @@ def export(graph, rebuilt, **keys):
     """The document of a graph that was made from a rebuilt one. `keys` replace keys of the document."""
     before = rebuilt.document
     writer = _Writer(rebuilt)
-    nodes = [writer.node(node) for node in graph.nodes if not ordering.is_body(node)]
+    nodes = writer.nodes(graph)
     known = before.get("ops") or {}
     ops = {}
     for name, target in writer.targets.items():
@@ -47,6 +50,8 @@ def export(graph, rebuilt, **keys):
     document.update(keys)
     document["ops"] = ops
     document["nodes"] = nodes
+    if writer.bodies:
+        document["subgraphs"] = writer.bodies
     return document
 
 
@@ -57,11 +62,21 @@ class _Writer:
         self.entries = {entry["name"]: entry for entry in entries}
         self.before = {entry["target"] for entry in entries}
         self.names, self.used = {}, set(self.entries)
-        self.targets, self.storages = {}, {}
+        self.targets, self.storages, self.bodies = {}, {}, {}
         self.symbols = {}
         for name, value in rebuilt.symbols.items():
             if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol):
                 self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
+
+    def nodes(self, graph):
+        return [self.node(node) for node in graph.nodes if not ordering.is_body(node)]
+
+    def body(self, module):
+        """A body: its nodes, and the bodies that it has itself."""
+        inner = _Writer(types.SimpleNamespace(document={"nodes": []}, names={}, symbols=self.rebuilt.symbols))
+        nodes = inner.nodes(module.graph)
+        self.targets.update(inner.targets)
+        return {"nodes": nodes, "subgraphs": inner.bodies} if inner.bodies else nodes
 
     def name(self, node):
         found = self.names.get(node.name)
@@ -90,7 +105,11 @@ class _Writer:
             entry["args"] = [self.value(v) for v in call.args]
         if call.kwargs:
             entry["kwargs"] = {key: self.value(v) for key, v in call.kwargs.items()}
-        if node.op != "output":
+        body = bodies.of_attribute(node)
+        if body is not None:
+            self.bodies[target] = self.body(body)
+            entry["out"] = {"t": "other", "type": "GraphModule"}
+        elif node.op != "output":
             if "val" in node.meta:
                 entry["out"] = self.out(node.meta["val"])
             elif recorded is not None and "out" in recorded:

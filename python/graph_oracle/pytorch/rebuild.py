@@ -6,10 +6,11 @@ It never guesses. Placeholders and attributes get exactly the recorded metadata;
 running the operator on fake tensors, so that aliasing is that of the real operators, and must agree with what the
 document records. What cannot be rebuilt in this way is refused (`errors.Refused`), with the reason.
 
-Ordering edges are rebuilt as PyTorch carries them (ordering.py), where the pass takes that.
+Ordering edges are rebuilt as PyTorch carries them (ordering.py), where the pass takes that; so are bodies of
+`invoke_subgraph` and `control_deps` (bodies.py).
 
-Not rebuilt, and refused where a document has it: higher-order operators and subgraphs, renames and clusters, values
-that are no tensors, numbers or symbols.
+Not rebuilt, and refused where a document has it: other higher-order operators, renames and clusters, values that are no
+tensors, numbers or symbols.
 """
 
 import operator
@@ -27,7 +28,7 @@ from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_modu
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import fakes, groups, ordering, targets
+from . import bodies, fakes, groups, ordering, targets
 from .errors import PassFailed, Refused
 
 # Keys of a document that say nothing about the graph itself.
@@ -103,7 +104,7 @@ def rebuild(
     """
     if document.get("schema_version") not in _VERSIONS:
         raise Refused(f"schema version {document.get('schema_version')!r} is not one of {', '.join(_VERSIONS)}")
-    for key in ("renames", "clusters", "subgraphs"):
+    for key in ("renames", "clusters"):
         if document.get(key):
             raise Refused(f"{key} are not rebuilt")
     rebuilt = Rebuilt(document, rank, request, progress)
@@ -158,20 +159,22 @@ _DECODERS = {
 
 
 class _Builder:
-    def __init__(self, rebuilt, values, after):
+    def __init__(self, rebuilt, values, after, mode=None):
         self.rebuilt, self.document = rebuilt, rebuilt.document
-        self.with_values, self.after = values, after
+        self.with_values, self.after, self.mode = values, after, mode
         self.root = torch.nn.Module()
         self.storages = {}
+        # By attribute: the bodies that are rebuilt.
+        self.modules = {}
         self.nodes = rebuilt.nodes
 
     def build(self):
         rebuilt, document = self.rebuilt, self.document
         symbols = document.get("symbols") or {}
-        if symbols and self.with_values:
+        if symbols and self.with_values and self.mode is None:
             rebuilt.shapes = ShapeEnv(duck_shape=False, specialize_zero_one=False)
             self.declare(symbols)
-        rebuilt.mode = FakeTensorMode(shape_env=rebuilt.shapes)
+        rebuilt.mode = self.mode or FakeTensorMode(shape_env=rebuilt.shapes)
         entries = document["nodes"]
         names = set()
         for entry in entries:
@@ -200,6 +203,10 @@ class _Builder:
         node = self.create(entry, args, kwargs)
         if op == "output":
             return
+        if op == "get_attr" and entry["target"] in (self.document.get("subgraphs") or {}):
+            # Tracing records no value of a module.
+            self.body(entry["target"])
+            return
         if op in ("placeholder", "get_attr"):
             value = self.input(entry)
             if op == "get_attr":
@@ -210,6 +217,14 @@ class _Builder:
                 # Tracing records no value either, and partitioners take None for a fault.
                 return
         node.meta["val"] = value
+
+    def body(self, attribute):
+        """A sub-module."""
+        if attribute not in self.modules:
+            if "." in attribute or hasattr(self.root, attribute):
+                raise Refused(f"sub-module {attribute} cannot be set")
+            self.modules[attribute] = bodies.rebuild(self.rebuilt, self.document["subgraphs"][attribute])
+            self.root.add_module(attribute, self.modules[attribute])
 
     def create(self, entry, args, kwargs):
         """The fx node, with its tags and without a value."""
@@ -342,7 +357,7 @@ class _Builder:
             raise Refused(f"{entry['name']} shares the storage of an input of symbolic size")
         value = fakes.tensor(mode, shape, stride, dtype, device)
         own = value.untyped_storage().nbytes()
-        recorded = own if recorded is None else self.size(recorded)
+        recorded = own + offset * dtype.itemsize if recorded is None else self.size(recorded)
         if known is not None or offset != 0 or recorded != own:
             if known is None:
                 known = torch.empty(recorded, dtype=torch.uint8, device="meta").untyped_storage()
@@ -377,10 +392,14 @@ class _Builder:
         try:
             if node.target is operator.getitem:
                 value = node.args[0].meta["val"][node.args[1]]
+            elif bodies.is_run(node.target):
+                value = bodies.returned(self.rebuilt.mode, self.run_by(node), node)
             else:
                 value = fakes.run(self.rebuilt.mode, node.target, node.args, node.kwargs)
                 if "out" in entry and self.difference(entry["out"], value) is not None:
                     value = fakes.dispatched(self.rebuilt.mode, node.target, node.args, node.kwargs)
+        except Refused:
+            raise
         except Exception as error:
             raise Refused(f"{name} ({entry['target']}) does not run: {_first_line(error)}") from error
         finally:
@@ -390,6 +409,15 @@ class _Builder:
         if "out" in entry:
             self.compare(name, entry["out"], value)
         return value
+
+    def run_by(self, node):
+        """The body that a call runs."""
+        place, _ = bodies.RUN[targets.name_of(node.target)]
+        attribute = node.args[place] if len(node.args) > place else None
+        module = self.modules.get(attribute.target) if isinstance(attribute, fx.Node) else None
+        if module is None:
+            raise Refused(f"nothing is recorded of the body that {node.name} runs")
+        return module
 
     def compare(self, name, out, value):
         """Refused where the value is not what was recorded."""

@@ -76,9 +76,11 @@ def resolve(name: str) -> Any:
 
 def _operator(name):
     parts = name.split(".")
+    if parts[0] == "higher_order":
+        return _higher_order(parts[1:])
     if len(parts) == 2:
         parts.append("default")
-    if len(parts) != 3 or parts[0] in ("higher_order", "operator", "torch"):
+    if len(parts) != 3 or parts[0] in ("operator", "torch"):
         return None
     namespace, packet, overload = parts
     for module in _REGISTERED_BY.get(namespace, []):
@@ -90,6 +92,20 @@ def _operator(name):
         return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     except (AttributeError, RuntimeError):
         return None
+
+
+def _higher_order(path):
+    """Those that run a body once (bodies.py)."""
+    from .bodies import RUN
+
+    if f"higher_order.{'.'.join(path)}" not in RUN:
+        return None
+    for module in ("torch._higher_order_ops.invoke_subgraph", "torch._inductor.fx_passes.control_dependencies"):
+        try:
+            __import__(module)
+        except ImportError:
+            return None
+    return getattr(torch.ops.higher_order, path[0], None)
 
 
 def name_of(target: Any) -> str:

@@ -33,7 +33,7 @@ mod symbols;
 mod tests;
 
 use crate::analysis::collectives::{Collectives, GroupName};
-use crate::graph::{Graph, Group, NodeId, Op, Symbol, World};
+use crate::graph::{Graph, Group, NodeId, Symbol, World};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use crate::words::count;
@@ -201,7 +201,7 @@ fn read_with(
         Modules { text, classes, symbols: &symbols, of_bodies: &of_bodies, read, open: Vec::new() };
     let results::Completed { mut graph, guessed, unplaced, has_fixed_numbers, unknown } =
         modules.completed(class, known, runnable, 0)?;
-    modules.expanded(&graph, class)?;
+    graph.check_bodies().map_err(|message| FxError::at(text, class.at, message))?;
     graph.symbols = symbols_of(&graph, &symbols);
     let mut notes = Vec::new();
     let unknown_groups;
@@ -248,7 +248,7 @@ struct Modules<'t, 'c> {
     of_bodies: &'c Known,
     /// The graphs of sub-modules, by the place of their classes, each with the nodes that it has where every body
     /// stands in the place of its call.
-    read: FxHashMap<usize, (Arc<Graph>, u64)>,
+    read: FxHashMap<usize, Arc<Graph>>,
     /// The places of the classes that are being read.
     open: Vec<usize>,
 }
@@ -282,37 +282,12 @@ impl<'t, 'c> Modules<'t, 'c> {
         for (attribute, body) in bodies {
             if !self.read.contains_key(&body.at) {
                 let graph = Arc::new(self.completed(body, self.of_bodies, None, depth + 1)?.graph);
-                let size = self.expanded(&graph, body)?;
-                self.read.insert(body.at, (graph, size));
+                self.read.insert(body.at, graph);
             }
-            completed.graph.subgraphs.push((attribute.to_string(), self.read[&body.at].0.clone()));
+            completed.graph.subgraphs.push((attribute.to_string(), self.read[&body.at].clone()));
         }
         self.open.pop();
         Ok(completed)
-    }
-
-    /// How many nodes the graph of a class has with each body in the place of every call that takes it.
-    fn expanded(&self, graph: &Graph, class: &module::Class<'_>) -> Result<u64, FxError> {
-        let size = |body: &Arc<Graph>| {
-            let mut known = self.read.values();
-            known.find(|(known, _)| Arc::ptr_eq(known, body)).map_or(0, |(_, size)| *size)
-        };
-        let sizes: FxHashMap<&str, u64> =
-            graph.subgraphs.iter().map(|(name, body)| (name.as_str(), size(body))).collect();
-        let taken = |id: NodeId| {
-            let attributes =
-                graph.inputs(id).into_iter().filter(|&input| graph.node(input).op == Op::GetAttr);
-            attributes.filter_map(|input| sizes.get(graph.target(input))).sum::<u64>()
-        };
-        let count = graph.ids().map(|id| 1 + taken(id)).fold(0, u64::saturating_add);
-        match count > Limit::Expanded.standard() {
-            true => {
-                let message =
-                    format!("bodies in the places of their calls: the limit is {}", Limit::Expanded);
-                Err(FxError::at(self.text, class.at, message))
-            }
-            false => Ok(count),
-        }
     }
 }
 

@@ -171,7 +171,7 @@ impl<'i> Builder<'i> {
     }
 
     /// Resolves all names. `extra` is what else the document holds.
-    fn finish<E: Error>(mut self, extra: Vec<(String, String)>) -> Result<Graph, E> {
+    fn finish<E: Error>(mut self, mut extra: Vec<(String, String)>) -> Result<Graph, E> {
         if self.unresolved {
             self.graph.resolve_references();
         }
@@ -189,9 +189,10 @@ impl<'i> Builder<'i> {
                 members.iter().map(|&member| self.resolve(member, &place)).collect::<Result<_, E>>()?;
             self.graph.clusters.push(Cluster { name: name.clone(), members });
         }
-        for (_, text) in extra.iter().filter(|(key, _)| key == SUBGRAPHS) {
-            let bodies: Bodies = serde_json::from_str(text).map_err(E::custom)?;
+        for (_, text) in extra.extract_if(.., |(key, _)| key == SUBGRAPHS) {
+            let bodies: Bodies = serde_json::from_str(&text).map_err(E::custom)?;
             self.graph.subgraphs.extend(bodies.0);
+            self.graph.check_bodies().map_err(E::custom)?;
         }
         offsets::complete(&mut self.graph, &self.without_offset);
         self.graph.extra = extra;
@@ -200,8 +201,8 @@ impl<'i> Builder<'i> {
     }
 }
 
-/// The key of the bodies of higher-order operators: a list of nodes for each attribute. Its text is kept too, and
-/// written again as it was.
+/// The key of the bodies of higher-order operators, by attribute: each a list of nodes, or, where it has bodies of its
+/// own, an object with `nodes` and `subgraphs`.
 const SUBGRAPHS: &str = "subgraphs";
 
 struct Bodies(Vec<(String, Arc<Graph>)>);
@@ -219,15 +220,51 @@ impl<'de> Deserialize<'de> for Bodies {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bodies, A::Error> {
                 let mut bodies = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
-                    let mut builder = Builder::new(&[], 0);
-                    map.next_value_seed(NodesSeed(&mut builder))
+                    let Body(body) = map
+                        .next_value()
                         .map_err(|error| A::Error::custom(format_args!("sub-graph {name:?}: {error}")))?;
-                    bodies.push((name, Arc::new(builder.finish(Vec::new())?)));
+                    bodies.push((name, Arc::new(body)));
                 }
                 Ok(Bodies(bodies))
             }
         }
         deserializer.deserialize_map(Of)
+    }
+}
+
+struct Body(Graph);
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Body, D::Error> {
+        struct Of;
+        impl<'de> Visitor<'de> for Of {
+            type Value = Body;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of nodes, or an object with `nodes` and `subgraphs`")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Body, A::Error> {
+                let mut builder = Builder::new(&[], 0);
+                NodesSeed(&mut builder).visit_seq(seq)?;
+                Ok(Body(builder.finish(Vec::new())?))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body, A::Error> {
+                let (mut builder, mut bodies) = (Builder::new(&[], 0), Bodies(Vec::new()));
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "nodes" => map.next_value_seed(NodesSeed(&mut builder))?,
+                        SUBGRAPHS => bodies = map.next_value()?,
+                        _ => return Err(A::Error::unknown_field(&key, &["nodes", SUBGRAPHS])),
+                    }
+                }
+                let mut body = builder.finish(Vec::new())?;
+                body.subgraphs = bodies.0;
+                Ok(Body(body))
+            }
+        }
+        deserializer.deserialize_any(Of)
     }
 }
 

@@ -13,8 +13,6 @@ const CHUNK: usize = 1 << 16;
 
 /// Keys of [`Graph::extra`] that stand before the process groups, where recorded graphs have them.
 const FIRST: [&str; 2] = ["source", "torch"];
-/// Keys of [`Graph::extra`] that stand after the nodes.
-const LAST: [&str; 1] = ["subgraphs"];
 
 /// Writes a graph, as [`FXJSON`] if that version can hold it, else as [`GRAPH_ORACLE`]. Targets without facts
 /// get those of the table of operators. Process groups, symbols, keywords and unknown keys must have distinct
@@ -51,6 +49,7 @@ fn needs_own_version(graph: &Graph) -> bool {
         || !graph.renames.is_empty()
         || !graph.clusters.is_empty()
         || graph.ids().any(|id| lacks_storage(graph, graph.node(id).out))
+        || graph.subgraphs.iter().any(|(_, body)| !body.subgraphs.is_empty() || needs_own_version(body))
 }
 
 fn lacks_storage(graph: &Graph, out: Out) -> bool {
@@ -185,7 +184,6 @@ impl<W: Write> Json<W> {
     }
 
     fn graph(&mut self, graph: &Graph) -> io::Result<()> {
-        let is_in = |keys: &[&str], key: &str| keys.contains(&key);
         self.raw("{\n\"schema_version\":");
         self.text(if needs_own_version(graph) { GRAPH_ORACLE } else { FXJSON })?;
         self.raw(",\n\"name\":");
@@ -193,24 +191,18 @@ impl<W: Write> Json<W> {
         self.raw(",\n\"kind\":");
         self.text(&graph.kind)?;
         self.raw(",\n");
-        self.extra_lines(graph.extra.iter().filter(|(key, _)| is_in(&FIRST, key)))?;
+        self.extra_lines(graph.extra.iter().filter(|(key, _)| FIRST.contains(&key.as_str())))?;
         self.world(graph)?;
         self.symbols(graph)?;
         self.raw("\"num_nodes\":");
         self.int(graph.len() as i64)?;
         self.raw(",\n");
-        self.extra_lines(graph.extra.iter().filter(|(key, _)| !is_in(&FIRST, key) && !is_in(&LAST, key)))?;
+        self.extra_lines(graph.extra.iter().filter(|(key, _)| !FIRST.contains(&key.as_str())))?;
         self.renames_and_clusters(graph)?;
         self.facts(graph)?;
         self.raw("\"nodes\":");
         self.nodes(graph)?;
         self.subgraphs(graph)?;
-        for (key, value) in graph.extra.iter().filter(|(key, _)| is_in(&LAST, key)) {
-            self.raw(",\n");
-            self.text(key)?;
-            self.raw(":");
-            self.raw(value);
-        }
         self.raw("\n}");
         Ok(())
     }
@@ -336,16 +328,23 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
-    /// The bodies of higher-order operators, where no file was kept word for word.
+    /// The bodies of higher-order operators.
     fn subgraphs(&mut self, graph: &Graph) -> io::Result<()> {
-        if graph.subgraphs.is_empty() || graph.extra.iter().any(|(key, _)| LAST.contains(&key.as_str())) {
+        if graph.subgraphs.is_empty() {
             return Ok(());
         }
         self.raw(",\n\"subgraphs\":{\n");
         let mut first = true;
         for (name, body) in &graph.subgraphs {
             self.key(name, &mut first)?;
+            if body.subgraphs.is_empty() {
+                self.nodes(body)?;
+                continue;
+            }
+            self.raw("{\"nodes\":");
             self.nodes(body)?;
+            self.subgraphs(body)?;
+            self.raw("}");
         }
         self.raw("}");
         Ok(())

@@ -206,7 +206,8 @@ impl<'a> Parser<'a> {
         }
         self.attributes(id)?;
         let part = self.part;
-        self.finish(|| Place::Node(part, name.to_string()))?;
+        let body = self.body_place();
+        self.finish(|| body.clone().unwrap_or_else(|| Place::Node(part, name.to_string())))?;
         Ok(id)
     }
 

@@ -12,6 +12,7 @@ use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Lists, mappings and tuple types may be nested this deep.
 const MAX_DEPTH: usize = Limit::Brackets.standard() as usize;
@@ -80,6 +81,8 @@ pub(super) struct Parser<'a> {
     /// Whether something has been read that comments can belong to.
     past_head: bool,
     pub(super) links: Vec<Link<'a>>,
+    /// The bodies that are being read, from the outside: each one's attribute, and the graph that it belongs to.
+    pub(super) within: Vec<(String, Outside<'a>)>,
     /// Argument values under construction, a stack.
     pub(super) values: Vec<Value>,
     outcome: Vec<(Option<u32>, Option<Graph>, Option<Graph>)>,
@@ -91,6 +94,12 @@ pub(super) struct Parser<'a> {
     begun: usize,
     /// Where statements begin, if that is asked for.
     marks: Option<Vec<(Mark, usize)>>,
+}
+
+/// A graph that is read on when a body of it ends.
+pub(super) struct Outside<'a> {
+    graph: Graph,
+    links: Vec<Link<'a>>,
 }
 
 /// What a statement is about.
@@ -146,6 +155,7 @@ fn parser(text: &str) -> Parser<'_> {
         pending: Vec::new(),
         past_head: false,
         links: Vec::new(),
+        within: Vec::new(),
         values: Vec::new(),
         outcome: Vec::new(),
         refusals: Vec::new(),
@@ -504,6 +514,11 @@ impl Parser<'_> {
             return self.claim_line();
         }
         let defines = matches!(self.second(), Token::Mark('=' | ','));
+        let is_foreign = matches!(*self.peek(), Token::Word(word) if !defines && !BODY_KEYWORDS.contains(&word));
+        if let (true, Some((body, _))) = (is_foreign, self.within.last()) {
+            let expected = format!("a node, `output`, `body` or the `end` of body {}", words::quote(body));
+            return Err(self.unexpected(&expected));
+        }
         match *self.peek() {
             Token::Mark('%') => self.node(),
             Token::Word(_) if defines => self.node(),
@@ -518,6 +533,8 @@ impl Parser<'_> {
                 "estimates" => self.estimates_line(),
                 "output" => self.output_line(),
                 "cluster" => self.cluster_line(),
+                "body" => self.body_line(),
+                "end" => self.end_line(),
                 "expect" => self.expect_line(),
                 _ => {
                     let fail = self.unexpected("a statement");
@@ -567,6 +584,60 @@ impl Parser<'_> {
             let place = if in_head { Place::Head } else { place() };
             self.case.comments.push(Comment { place, beside: false, text });
         }
+    }
+
+    /// `body ATTRIBUTE`: what follows, up to `end`, is what the sub-module of that name does.
+    fn body_line(&mut self) -> Parse<()> {
+        let start = self.bump().start;
+        let attribute = self.word_or_text("the attribute that holds the body")?;
+        let span = (start, self.end());
+        if self.graph.subgraph(&attribute).is_some() {
+            return Err(self.fail(span, format!("body {} stands here for the second time", words::quote(&attribute))));
+        }
+        if self.within.len() as u64 >= Limit::Bodies.standard() {
+            if self.has_errors() {
+                return self.finish_bare();
+            }
+            return Err(self.fail(span, format!("bodies inside one another: the limit is {}", Limit::Bodies)));
+        }
+        let outside = Outside { graph: std::mem::take(&mut self.graph), links: std::mem::take(&mut self.links) };
+        self.within.push((attribute, outside));
+        self.ops = Ops::default();
+        self.finish_in_body()
+    }
+
+    /// `end` of a body.
+    fn end_line(&mut self) -> Parse<()> {
+        let spanned = self.bump();
+        if self.within.is_empty() {
+            // After an error a body may be missing only because of it.
+            return match self.has_errors() {
+                true => self.finish_bare(),
+                false => Err(self.fail((spanned.start, spanned.end), "`end` without a body")),
+            };
+        }
+        self.finish_in_body()?;
+        self.end_body();
+        Ok(())
+    }
+
+    fn finish_in_body(&mut self) -> Parse<()> {
+        let place = self.body_place();
+        self.finish(|| place.clone().unwrap_or(Place::End))
+    }
+
+    /// Completes a body, if there is one, and goes on with the graph that it belongs to.
+    fn end_body(&mut self) {
+        let Some((attribute, outside)) = self.within.pop() else { return };
+        let body = self.finish_graph();
+        (self.graph, self.links) = (outside.graph, outside.links);
+        self.graph.subgraphs.push((attribute, Arc::new(body)));
+    }
+
+    /// Where the comments in a body belong; `None` outside of one.
+    pub(super) fn body_place(&self) -> Option<Place> {
+        let path: Vec<&str> = self.within.iter().map(|(attribute, _)| attribute.as_str()).collect();
+        (!path.is_empty()).then(|| Place::Body(self.part, path.join(" ")))
     }
 
     fn section(&mut self) -> Parse<()> {
@@ -660,8 +731,8 @@ impl Parser<'_> {
         Ok(slot.replace(Graph::default()).is_some())
     }
 
-    /// Completes the graph that has been read and puts it where it belongs.
-    fn finish_part(&mut self) {
+    /// Completes the graph that has been read.
+    fn finish_graph(&mut self) -> Graph {
         self.graph.resolve_references();
         // After an error a name may be missing only because of it.
         let blameless = !self.has_errors();
@@ -679,10 +750,25 @@ impl Parser<'_> {
                 LinkKind::Member(cluster) => self.graph.clusters[cluster].members.push(id),
             }
         }
-        self.stated = Stated::default();
         self.ops = Ops::default();
         self.graph.shrink_to_fit();
-        let graph = std::mem::take(&mut self.graph);
+        std::mem::take(&mut self.graph)
+    }
+
+    /// Completes the graph that has been read and puts it where it belongs.
+    fn finish_part(&mut self) {
+        while let Some((attribute, _)) = self.within.last() {
+            let message = format!("body {} has no `end`", words::quote(attribute));
+            if !self.has_errors() {
+                self.report(self.last_end, self.last_end, message, None);
+            }
+            self.end_body();
+        }
+        self.stated = Stated::default();
+        let graph = self.finish_graph();
+        if let (Err(message), false) = (graph.check_bodies(), self.has_errors()) {
+            self.report(self.last_end, self.last_end, message, None);
+        }
         let slot = match self.part {
             Part::Before => {
                 self.case.graph = graph;
@@ -707,8 +793,11 @@ impl Parser<'_> {
     }
 }
 
+/// The words that may begin a statement of a body.
+const BODY_KEYWORDS: [&str; 3] = ["output", "body", "end"];
+
 /// The words that begin a statement.
-const KEYWORDS: [&str; 11] = [
+const KEYWORDS: [&str; 13] = [
     "graph",
     "world",
     "groups",
@@ -719,5 +808,7 @@ const KEYWORDS: [&str; 11] = [
     "estimates",
     "output",
     "cluster",
+    "body",
+    "end",
     "expect",
 ];

@@ -182,6 +182,22 @@ impl Printer<'_> {
             let line = format!("cluster {} = [{}]", word_or_quoted(&cluster.name), members.join(", "));
             self.line(&Place::Cluster(part, cluster.name.clone()), &line);
         }
+        self.bodies(graph, part, &mut Vec::new());
+    }
+
+    /// The bodies of sub-modules, each behind the graph that it belongs to; `path` leads to that graph.
+    fn bodies<'g>(&mut self, graph: &'g Graph, part: Part, path: &mut Vec<&'g str>) {
+        for (attribute, body) in &graph.subgraphs {
+            let indent = "  ".repeat(path.len());
+            path.push(attribute);
+            self.line(&Place::Body(part, path.join(" ")), &format!("{indent}body {}", word_or_quoted(attribute)));
+            for row in self.rows(body) {
+                let _ = writeln!(self.text, "{indent}  {row}");
+            }
+            self.bodies(body, part, path);
+            let _ = writeln!(self.text, "{indent}end");
+            path.pop();
+        }
     }
 
     fn symbols(&mut self, graph: &Graph) {
@@ -203,10 +219,16 @@ impl Printer<'_> {
     }
 
     fn nodes(&mut self, graph: &Graph, part: Part) {
+        for (id, row) in graph.ids().zip(self.rows(graph)) {
+            self.node(graph, id, part, &row);
+        }
+    }
+
+    /// The lines of the nodes.
+    fn rows(&self, graph: &Graph) -> Vec<String> {
         let lines = Lines::new(graph, self.device);
         if graph.len() > ALIGN_LIMIT {
-            graph.ids().for_each(|id| self.node(graph, id, part, &lines.row(id).plain()));
-            return;
+            return graph.ids().map(|id| lines.row(id).plain()).collect();
         }
         let rows: Vec<Row> = graph.ids().map(|id| lines.row(id)).collect();
         let (mut name_width, mut call_width) = (0, 0);
@@ -217,9 +239,7 @@ impl Printer<'_> {
                 call_width = call_width.max(if call <= CALL_COLUMN && !row.ty.is_empty() { call } else { 0 });
             }
         }
-        for (id, row) in graph.ids().zip(rows) {
-            self.node(graph, id, part, &row.text(name_width, call_width));
-        }
+        rows.iter().map(|row| row.text(name_width, call_width)).collect()
     }
 
     fn node(&mut self, graph: &Graph, id: NodeId, part: Part, line: &str) {
@@ -236,8 +256,13 @@ impl Printer<'_> {
 /// The schema facts that a text carries: of targets that the graph uses and the table of operators lacks.
 fn carried_facts(graph: &Graph) -> impl Iterator<Item = (&str, &str)> {
     let facts = graph.facts.iter().filter(|(target, _)| ops::by_target(target).is_none());
-    let used = facts.filter(|(target, _)| graph.targets().any(|t| t == target));
+    let used = facts.filter(|(target, _)| uses(graph, target));
     used.map(|(target, json)| (target.as_str(), json.as_str()))
+}
+
+/// Whether a node of the graph, or of its bodies, has that target.
+fn uses(graph: &Graph, target: &str) -> bool {
+    graph.targets().any(|one| one == target) || graph.subgraphs.iter().any(|(_, body)| uses(body, target))
 }
 
 fn estimates(table: &EstimateTable) -> String {
